@@ -1,0 +1,182 @@
+"""The machine: cores, versions, Debian packages, builds. Nothing here measures."""
+
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
+CHECKOUT = BENCHMARKS.parent
+WORK = BENCHMARKS / ".work"
+
+# package -> a file that tells that it is there
+PACKAGES = {
+    "gcc": "/usr/bin/gcc",
+    "libc6-dev": "/usr/include/stdio.h",
+    "libmicrohttpd-dev": "/usr/include/microhttpd.h",
+    "libsqlite3-dev": "/usr/include/sqlite3.h",
+    "pkg-config": "/usr/bin/pkg-config",
+    "nginx": "/usr/sbin/nginx",
+    "libnginx-mod-nchan": "/usr/lib/nginx/modules/ngx_nchan_module.so",
+    "util-linux": "/usr/bin/taskset",
+}
+
+
+class Unavailable(Exception):
+    """Something that a row needs is not there; the row says so and the run goes on.
+
+    The reason ends in a published table: short, and without the paths of this machine."""
+
+    def __init__(self, reason):
+        text = " ".join(str(reason).split()).replace(str(CHECKOUT), ".")
+        super().__init__(text if len(text) <= 300 else text[:120] + " … " + text[-170:])
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def install_packages():
+    """One apt call for what is missing. A failure is told, and the rows that need the package tell it again."""
+    missing = [name for name, path in PACKAGES.items() if not os.path.exists(path)]
+    if not missing:
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        say(f"bench: missing Debian packages (needs root to install): {' '.join(missing)}")
+        return
+    say(f"bench: installing Debian packages: {' '.join(missing)}")
+    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600"]
+    # Debian starts nginx when it is installed; a server of the machine's own is not wanted here.
+    policy = pathlib.Path("/usr/sbin/policy-rc.d")
+    created = not policy.exists()
+    if created:
+        policy.write_text("#!/bin/sh\nexit 101\n")
+        policy.chmod(0o755)
+    try:
+        for command in (apt + ["update"], apt + ["install", "--no-install-recommends"] + missing):
+            if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode != 0:
+                say(f"bench: {' '.join(command)} failed")
+                return
+    finally:
+        if created:
+            policy.unlink()
+
+
+def raise_descriptor_limit(wanted=45_000):
+    """20,000 streams need as many descriptors; children inherit the limit. Returns what they get."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limits in ((wanted, max(wanted, hard)), (hard, hard)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            break
+        except (ValueError, OSError):
+            continue
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+class Cores:
+    """Which cores serve and which load. One core serves unless a row says two; the others make the load."""
+
+    def __init__(self):
+        available = sorted(os.sched_getaffinity(0))
+        self.count = len(available)
+        self.server = str(available[0])
+        self.two_servers = f"{available[0]},{available[1]}" if self.count >= 4 else None
+        load = available[2:4] if self.count >= 4 else available[1:2] or available[:1]
+        self.load = [str(core) for core in load]
+        self.separate = self.count >= 2
+
+    def all_load(self):
+        return ",".join(self.load)
+
+
+def _first_line(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        return (done.stdout + done.stderr).strip().splitlines()[0]
+    except (OSError, IndexError, subprocess.TimeoutExpired):
+        return None
+
+
+def _package_version(name):
+    line = _first_line(["dpkg-query", "-W", "-f", "${Version}", name])
+    return line if line and "no packages" not in line else "not installed"
+
+
+def description(cores):
+    model = "unknown processor"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    release = "Linux"
+    if os.path.exists("/etc/os-release"):
+        for line in pathlib.Path("/etc/os-release").read_text().splitlines():
+            if line.startswith("PRETTY_NAME="):
+                release = line.split("=", 1)[1].strip('"')
+    swift = next((word for word in [_first_line(["swift", "--version"])] if word), "Swift not found")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "machine": f"{model}, {cores.count} cores, {memory:.0f} GiB, {release}, kernel {os.uname().release}",
+        "versions": ", ".join([
+            swift,
+            f"libmicrohttpd {_package_version('libmicrohttpd-dev')}",
+            f"SQLite {_package_version('libsqlite3-dev')}",
+            f"nginx {_package_version('nginx')} with nchan {_package_version('libnginx-mod-nchan')}",
+            "Hummingbird 2.28.1",
+        ]),
+        "pinning": f"servers on core {cores.server}"
+        + (f" (two-core rows: {cores.two_servers})" if cores.two_servers else "")
+        + f", load clients on core {cores.all_load()}"
+        + ("" if cores.separate else " (THE SAME CORE: ratios only roughly right)"),
+    }
+
+
+def _run(command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        errors = [line for line in done.stdout.splitlines() if "error:" in line] or done.stdout.splitlines()[-3:]
+        raise Unavailable(f"{' '.join(str(part) for part in command[:4])} … failed: {' '.join(errors[:3])}")
+    return done.stdout
+
+
+def build_c():
+    """The load clients and the yardsticks; a second's work, so always."""
+    WORK.mkdir(exist_ok=True)
+    flags = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-pthread"]
+    for source, libraries in (
+        ("Clients/sse_load.c", []),
+        ("Clients/http_load.c", []),
+        ("Yardsticks/send_loop.c", []),
+        ("Yardsticks/static_server.c", ["-lmicrohttpd"]),
+        ("Yardsticks/commit_server.c", ["-lmicrohttpd", "-lsqlite3"]),
+    ):
+        path = BENCHMARKS / source
+        _run(flags + [str(path), "-o", str(WORK / path.stem)] + libraries)
+
+
+def build_swift(package, product, scratch, seconds):
+    """A release build of a package's product; returns the executable."""
+    if not shutil.which("swift"):
+        raise Unavailable("swift is not installed")
+    say(f"bench: building {product} in release (minutes the first time, seconds afterwards)")
+    command = ["swift", "build", "-c", "release", "--product", product, "--package-path", str(package),
+               "--scratch-path", str(scratch)]
+    try:
+        _run(command, timeout=seconds)
+        where = subprocess.run(command + ["--show-bin-path"], capture_output=True, text=True, timeout=120).stdout.strip()
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"building {product} took longer than {seconds} s") from None
+    return pathlib.Path(where.splitlines()[-1]) / product
+
+
+def bellhop_executable():
+    """BELLHOP_BINARY, or a release build of this checkout: in its own .build, which `make run` has filled already."""
+    given = os.environ.get("BELLHOP_BINARY")
+    if given:
+        return pathlib.Path(given)
+    scratch = os.environ.get("BELLHOP_SCRATCH_PATH", str(CHECKOUT / ".build"))
+    return build_swift(CHECKOUT, "bellhop", scratch, 1_800)

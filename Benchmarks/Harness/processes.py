@@ -1,0 +1,167 @@
+"""Starting, stopping and watching the servers and the load clients."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from .machine import WORK, Unavailable
+
+_running = []
+_clients = []
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """One server process pinned to its cores. Stopped by its own handle, at the latest when the run ends."""
+
+    def __init__(self, name, command, cores, port, environment=None, ready_path="/healthz", ready_status=(200, 204)):
+        self.name, self.port = name, port
+        self.log_path = WORK / f"{name}.log"
+        self._log = open(self.log_path, "wb")
+        begin = time.perf_counter()
+        self.process = subprocess.Popen(
+            ["taskset", "-c", cores] + [str(part) for part in command],
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT,
+            env=dict(os.environ, **(environment or {})), start_new_session=True)
+        _running.append(self)
+        self.pid = self.process.pid
+        try:
+            self._wait_ready(begin, ready_path, ready_status)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait_ready(self, begin, path, statuses):
+        while time.perf_counter() - begin < 60:
+            if self.process.poll() is not None:
+                raise Unavailable(f"{self.name} ended at its start: {self.last_words()}")
+            try:
+                status, _ = request(self.port, "GET", path, timeout=5)
+                if status in statuses:
+                    self.start_seconds = time.perf_counter() - begin
+                    return
+            except OSError:
+                pass
+            time.sleep(0.0005)
+        raise Unavailable(f"{self.name} did not answer within 60 s: {self.last_words()}")
+
+    def last_words(self):
+        self._log.flush()
+        return self.log_path.read_bytes()[-500:].decode(errors="replace").strip().replace("\n", " / ")
+
+    def _processes(self):
+        pids = [self.pid]
+        try:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children") as file:
+                pids += [int(word) for word in file.read().split()]
+        except OSError:
+            pass
+        return pids
+
+    def resident_bytes(self):
+        """RSS of the process and its children (nginx: master and worker); sockets in the kernel are not in it."""
+        total = 0
+        for pid in self._processes():
+            with open(f"/proc/{pid}/status") as file:
+                for line in file:
+                    if line.startswith("VmRSS:"):
+                        total += int(line.split()[1]) * 1024
+        return total
+
+    def stop(self):
+        if self in _running:
+            _running.remove(self)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait(10)
+        self._log.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def stop_all():
+    for client in _clients:
+        if client.poll() is None:
+            client.kill()
+    for server in list(_running):
+        server.stop()
+
+
+def request(port, method, path, body=None, headers=None, timeout=10):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request(method, path, body=body, headers=headers or {})
+        response = connection.getresponse()
+        return response.status, response.read()
+    except http.client.HTTPException as error:
+        raise OSError(str(error)) from error
+    finally:
+        connection.close()
+
+
+def _arguments(options):
+    arguments = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            arguments += [flag] if one is True else [flag, str(one)]
+    return arguments
+
+
+class Load:
+    """A load client that is running; `result` waits for its JSON."""
+
+    def __init__(self, tool, cores, timeout=180, **options):
+        self.tool, self.timeout = tool, timeout
+        self.process = subprocess.Popen(
+            ["taskset", "-c", cores, str(WORK / tool)] + _arguments(options),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        _clients.append(self.process)
+
+    def ready(self):
+        """For `--until-input-ends`: the first line, printed when all streams are open."""
+        line = self.process.stdout.readline()
+        value = json.loads(line) if line else {}
+        if "ready" not in value:
+            self.process.kill()
+            raise Unavailable(f"{self.tool}: streams did not open: {line.strip()[:300]} {self.process.stderr.read()[:300]}")
+        return value
+
+    def result(self):
+        try:
+            out, error = self.process.communicate(timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise Unavailable(f"{self.tool} did not end within {self.timeout} s") from None
+        lines = out.strip().splitlines()
+        if not lines:
+            raise Unavailable(f"{self.tool} failed: {error.strip()[:300]}")
+        value = json.loads(lines[-1])
+        if self.process.returncode != 0:
+            raise Unavailable(f"{self.tool}: opened {value.get('opened')} of {value.get('streams')} streams, "
+                              f"{value.get('refused')} refused")
+        return value
+
+
+def load(tool, cores, **options):
+    return Load(tool, cores, **options).result()

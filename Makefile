@@ -1,0 +1,31 @@
+# make run starts it, make test proves it; the rest is listed by make help.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test bench bench-quick image image-test format clean
+
+help: ## this list
+	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
+
+run: ## build in release and start on 127.0.0.1:8080 with a development token to paste
+	@.ci/run-development
+
+test: ## everything that CI runs, in stages
+	@.ci/test
+
+bench: ## the whole table of speed and size, written to Docs/performance.md
+	@Benchmarks/run
+
+bench-quick: ## a short look at every row of that table
+	@Benchmarks/run --quick
+
+image: ## build the container image bellhop:latest with docker, podman or buildah
+	@.ci/image build
+
+image-test: ## build the image, run it, and speak to it
+	@.ci/image test
+
+format: ## format all Swift code in place
+	swift format format -i -r -p Package.swift Sources Tests
+
+clean: ## forget what was built (not the development database in .bellhop/)
+	rm -rf .build .build-*

@@ -1,0 +1,174 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A client of one Bellhop service: calls that answer, and a stream that keeps itself alive.
+///
+/// ```swift
+/// let client = BellhopClient(baseURL: url, token: .fixed(token))
+/// let badges = try await client.get("/v1/badges").json
+/// for try await event in client.events(topics: ["queue:s1"]) { print(event.name, event.data) }
+/// ```
+public struct BellhopClient: Sendable {
+    /// Where the bearer token comes from. It is asked before every call and every (re)connection, so that a renewed
+    /// token takes effect without anything being told.
+    public struct TokenProvider: Sendable {
+        let token: @Sendable () async throws -> String?
+
+        public init(_ token: @escaping @Sendable () async throws -> String?) {
+            self.token = token
+        }
+
+        public static let none = TokenProvider { nil }
+        public static func fixed(_ token: String) -> TokenProvider { TokenProvider { token } }
+    }
+
+    /// A call that could not be made or answered at all; an answer of whatever status is no error.
+    public enum TransportFailure: Error, Sendable, CustomStringConvertible {
+        case unusableURL(String)
+        case unreachable(String)
+
+        public var description: String {
+            switch self {
+            case .unusableURL(let text): "“\(text)” is no usable URL"
+            case .unreachable(let reason): "the service cannot be reached: \(reason)"
+            }
+        }
+    }
+
+    public let baseURL: String
+    public let token: TokenProvider
+    /// Sent as `X-Client-Id` with every call, so that this client can tell its own echoes (`SCH FR-005`).
+    public let clientID: String
+    private let session: URLSession
+
+    /// - Parameters:
+    ///   - baseURL: scheme, host and port, such as `http://127.0.0.1:8080`.
+    ///   - timeoutSeconds: for a whole call; without it a hung server would hang its caller.
+    ///   - connectionsMax: calls that are under way to the service at once; further ones wait.
+    public init(
+        baseURL: String, token: TokenProvider = .none, clientID: String = UUID().uuidString.lowercased(),
+        timeoutSeconds: Double = 30, connectionsMax: Int = 64
+    ) {
+        self.baseURL = baseURL.hasSuffix("/") ? String(baseURL.dropLast()) : baseURL
+        self.token = token
+        self.clientID = clientID
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        configuration.httpCookieStorage = nil
+        configuration.timeoutIntervalForRequest = timeoutSeconds
+        configuration.httpMaximumConnectionsPerHost = connectionsMax
+        session = URLSession(configuration: configuration)
+    }
+
+    public init(baseURL: URL, token: TokenProvider = .none) {
+        self.init(baseURL: baseURL.absoluteString, token: token)
+    }
+
+    private init(_ other: BellhopClient, token: TokenProvider) {
+        self.baseURL = other.baseURL
+        self.token = token
+        self.clientID = other.clientID
+        self.session = other.session
+    }
+
+    /// The same service and the same connections, spoken to as somebody else.
+    public func with(token: String?) -> BellhopClient {
+        BellhopClient(self, token: TokenProvider { token })
+    }
+
+    public func get(_ path: String, headers: [String: String] = [:]) async throws -> ServiceAnswer {
+        try await send("GET", path, headers: headers)
+    }
+
+    public func post(_ path: String, _ body: JSON? = nil, headers: [String: String] = [:]) async throws -> ServiceAnswer
+    {
+        try await send("POST", path, body, headers: headers)
+    }
+
+    public func put(_ path: String, _ body: JSON? = nil, headers: [String: String] = [:]) async throws -> ServiceAnswer
+    {
+        try await send("PUT", path, body, headers: headers)
+    }
+
+    public func patch(_ path: String, _ body: JSON? = nil, headers: [String: String] = [:]) async throws
+        -> ServiceAnswer
+    {
+        try await send("PATCH", path, body, headers: headers)
+    }
+
+    public func delete(_ path: String, headers: [String: String] = [:]) async throws -> ServiceAnswer {
+        try await send("DELETE", path, headers: headers)
+    }
+
+    /// One call with a JSON body, or none.
+    public func send(
+        _ method: String, _ path: String, _ body: JSON? = nil, headers: [String: String] = [:]
+    ) async throws -> ServiceAnswer {
+        var headers = headers
+        if body != nil { headers["Content-Type"] = headers["Content-Type"] ?? "application/json" }
+        return try await send(method, path, bytes: body?.data, headers: headers)
+    }
+
+    /// One call with a body of any kind; the headers given win over the client's own.
+    public func send(
+        _ method: String, _ path: String, bytes: Data?, headers: [String: String] = [:]
+    ) async throws -> ServiceAnswer {
+        var request = try await request(method, path, headers: headers)
+        request.httpBody = bytes
+        let call = Call()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let task = session.dataTask(with: request) { data, response, error in
+                    continuation.resume(with: ServiceAnswer.result(data, response, error))
+                }
+                call.start(task)
+            }
+        } onCancel: {
+            call.cancel()
+        }
+    }
+
+    func request(_ method: String, _ path: String, headers: [String: String]) async throws -> URLRequest {
+        guard let url = URL(string: baseURL + path), url.scheme != nil, url.host != nil else {
+            throw TransportFailure.unusableURL(baseURL + path)
+        }
+        var request = URLRequest(url: url)
+        request.httpMethod = method
+        request.setValue(clientID, forHTTPHeaderField: "X-Client-Id")
+        if let token = try await token.token() {
+            request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        }
+        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+        return request
+    }
+}
+
+/// The task of one call, which may be cancelled before it exists.
+///
+/// `@unchecked Sendable`: both properties are guarded by `lock`.
+private final class Call: @unchecked Sendable {
+    private let lock = NSLock()
+    private var task: URLSessionDataTask?
+    private var isCancelled = false
+
+    func start(_ task: URLSessionDataTask) {
+        lock.lock()
+        self.task = task
+        let isCancelled = isCancelled
+        lock.unlock()
+        // A task that was never resumed would not report back, and its caller would wait for ever.
+        task.resume()
+        if isCancelled { task.cancel() }
+    }
+
+    func cancel() {
+        lock.lock()
+        isCancelled = true
+        let task = task
+        lock.unlock()
+        task?.cancel()
+    }
+}

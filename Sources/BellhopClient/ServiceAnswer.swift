@@ -1,0 +1,77 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What the service answered, whatever the status.
+public struct ServiceAnswer: Sendable {
+    public let status: Int
+    /// Names in lower case.
+    public let headers: [String: String]
+    public let body: Data
+
+    public init(status: Int, headers: [String: String], body: Data) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    /// The header's value, in whatever case its name is asked for.
+    public subscript(header name: String) -> String? { headers[name.lowercased()] }
+
+    /// The body as JSON; `null` where it is none.
+    public var json: JSON { (try? JSON(parsing: body)) ?? .null }
+    public var text: String { String(decoding: body, as: UTF8.self) }
+    public var isSuccess: Bool { (200..<300).contains(status) }
+
+    /// The problem of a refusal in one line: `409 booking.overlap: The barber is taken.`
+    public var problem: String {
+        let json = json
+        let code = json["code"].string.map { " \($0)" } ?? ""
+        let detail = json["detail"].string ?? json["title"].string
+        let places = (json["errors"].array ?? []).compactMap { place in
+            place["pointer"].string.map { "\($0) \(place["detail"].string ?? "")" }
+        }
+        let parts = [detail].compactMap(\.self) + places
+        return "\(status)\(code)" + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))
+    }
+
+    /// `Retry-After` in milliseconds, as seconds or as an HTTP date; nil where absent or neither.
+    public func retryAfterMilliseconds(now: Date = Date()) -> Int? {
+        ServiceAnswer.retryAfterMilliseconds(headers["retry-after"], now: now)
+    }
+
+    static func retryAfterMilliseconds(_ text: String?, now: Date) -> Int? {
+        guard let text = text?.trimmingCharacters(in: .whitespaces) else { return nil }
+        if let seconds = Int(text) { return seconds >= 0 ? min(seconds, 1 << 32) * 1000 : nil }
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "GMT")
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
+        guard let date = format.date(from: text) else { return nil }
+        return max(0, Int(date.timeIntervalSince(now) * 1000))
+    }
+
+    static func headers(of response: HTTPURLResponse) -> [String: String] {
+        var headers: [String: String] = [:]
+        for (name, value) in response.allHeaderFields {
+            headers["\(name)".lowercased()] = "\(value)"
+        }
+        return headers
+    }
+
+    static func result(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) -> Result<
+        ServiceAnswer, any Error
+    > {
+        if let error {
+            if (error as? URLError)?.code == .cancelled { return .failure(CancellationError()) }
+            return .failure(BellhopClient.TransportFailure.unreachable(error.localizedDescription))
+        }
+        guard let response = response as? HTTPURLResponse else {
+            return .failure(BellhopClient.TransportFailure.unreachable("the answer is no HTTP"))
+        }
+        return .success(
+            ServiceAnswer(status: response.statusCode, headers: headers(of: response), body: data ?? Data()))
+    }
+}

@@ -1,0 +1,70 @@
+/// The text form of one key of an audience or a scope: segments joined by `:`.
+///
+/// A value may hold any character, so each segment is percent-encoded: `%`, `:` and every byte outside printable
+/// ASCII become `%XX` (upper-case hex of the UTF-8 byte). Hence
+/// - a key has exactly one reading: user `a:staff` is `user:a%3Astaff` and can never be read as `user:{id}:staff`;
+/// - keys are ASCII, so that Swift's `==` (which holds canonically equivalent texts equal) and SQLite's comparison
+///   of bytes agree.
+public enum AudienceKey {
+    /// The key made of the given segments: `AudienceKey.make("shop", shopId, "staff")`.
+    ///
+    /// Use it wherever a value comes from outside (a token's claim); a key pasted together with `:` would let the
+    /// value write further segments.
+    public static func make(_ segments: String...) -> String {
+        make(segments: segments)
+    }
+
+    static func make(segments: [String]) -> String {
+        var key = ""
+        for (index, segment) in segments.enumerated() {
+            if index > 0 { key += ":" }
+            appendEncoded(segment, to: &key)
+        }
+        return key
+    }
+
+    static func appendEncoded(_ value: String, to key: inout String) {
+        if value.utf8.allSatisfy(isPlain) {
+            key += value
+            return
+        }
+        for byte in value.utf8 {
+            if isPlain(byte) {
+                key.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                key += "%"
+                key.unicodeScalars.append(Unicode.Scalar(hexDigits[Int(byte >> 4)]))
+                key.unicodeScalars.append(Unicode.Scalar(hexDigits[Int(byte & 15)]))
+            }
+        }
+    }
+
+    /// The value of an encoded segment; nil unless it is exactly what `appendEncoded` writes for some text.
+    static func decode(_ segment: Substring.UTF8View) -> String? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(segment.count)
+        var rest = segment[...]
+        while let byte = rest.popFirst() {
+            if byte != UInt8(ascii: "%") {
+                guard isPlain(byte) else { return nil }
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue),
+                !isPlain(high << 4 | low)
+            else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static let hexDigits = Array("0123456789ABCDEF".utf8)
+
+    private static func hexValue(_ byte: UInt8) -> UInt8? {
+        hexDigits.firstIndex(of: byte).map { UInt8($0) }
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "%") && byte != UInt8(ascii: ":")
+    }
+}

@@ -1,0 +1,109 @@
+/// A pattern that makes an audience key out of a row's columns: `user:{user_id}`, `shop:{shop_id}:staff`, `everyone`.
+///
+/// Each segment between `:` is either a constant or exactly one column in braces, so that a key can be taken apart
+/// again and turned into a comparison of columns. The columns hold TEXT: another affinity would make SQLite convert
+/// before it compares, and `5` would equal `5.0`.
+public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+    enum Segment: Sendable, Hashable {
+        case constant(String)
+        case column(String)
+    }
+
+    /// Why a text is no template.
+    public struct Malformed: Error, Sendable, Hashable {
+        public let template: String
+        public let reason: String
+    }
+
+    public let description: String
+    let segments: [Segment]
+
+    /// The columns the key is made from, in order.
+    public var columns: [String] {
+        segments.compactMap { if case .column(let name) = $0 { name } else { nil } }
+    }
+
+    public init(_ text: String) throws(Malformed) {
+        var segments: [Segment] = []
+        for part in text.split(separator: ":", omittingEmptySubsequences: false) {
+            if part.hasPrefix("{"), part.hasSuffix("}") {
+                let name = String(part.dropFirst().dropLast())
+                guard isSQLIdentifier(name) else {
+                    throw Malformed(template: text, reason: "no column is named '\(name)'")
+                }
+                segments.append(.column(name))
+            } else {
+                let isPlain = part.utf8.allSatisfy { byte in
+                    byte > 0x20 && byte < 0x7F && !"{}%".utf8.contains(byte)
+                }
+                guard isPlain, !part.isEmpty else {
+                    throw Malformed(template: text, reason: "'\(part)' is neither a constant nor one {column}")
+                }
+                segments.append(.constant(String(part)))
+            }
+        }
+        self.segments = segments
+        self.description = text
+    }
+
+    /// A template written in the source; a malformed one is a programmer's error.
+    public init(stringLiteral text: String) {
+        do {
+            try self.init(text)
+        } catch {
+            preconditionFailure("audience template \(text): \(error.reason)")
+        }
+    }
+
+    /// Whether some row of this template and some row of the other make the same key.
+    ///
+    /// Two templates of *different meaning* must not: a user named `admin` under `tenant:{id}` would hold
+    /// `tenant:admin`. The catalog refuses such a pair at start.
+    public func mayEqual(_ other: AudienceTemplate) -> Bool {
+        guard segments.count == other.segments.count else { return false }
+        return zip(segments, other.segments).allSatisfy { mine, theirs in
+            if case .constant(let left) = mine, case .constant(let right) = theirs { return left == right }
+            return true
+        }
+    }
+
+    /// The key of one row, or nil when a column it needs is null.
+    func key(of row: (String) -> String?) -> String? {
+        var key = ""
+        for (index, segment) in segments.enumerated() {
+            if index > 0 { key += ":" }
+            switch segment {
+            case .constant(let text): key += text
+            case .column(let name):
+                guard let value = row(name) else { return nil }
+                AudienceKey.appendEncoded(value, to: &key)
+            }
+        }
+        return key
+    }
+
+    /// The column values of the rows whose key is the given one; nil when no row can have it.
+    func columnValues(of key: String) -> [String]? {
+        let parts = key.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard parts.count == segments.count else { return nil }
+        var values: [String] = []
+        for (part, segment) in zip(parts, segments) {
+            switch segment {
+            case .constant(let text):
+                guard part.elementsEqual(text.utf8) else { return nil }
+            case .column:
+                guard let value = AudienceKey.decode(part) else { return nil }
+                values.append(value)
+            }
+        }
+        return values
+    }
+}
+
+/// Whether a name can stand in SQL without quotes and means the same in SQLite and PostgreSQL.
+func isSQLIdentifier(_ name: String) -> Bool {
+    guard let first = name.utf8.first, first == UInt8(ascii: "_") || (97...122).contains(first) else { return false }
+    return name.utf8.allSatisfy { byte in
+        (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
+    }
+}

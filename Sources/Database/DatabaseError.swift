@@ -1,0 +1,126 @@
+import CSQLite
+
+/// What went wrong in the database, told by a code that callers may switch on.
+///
+/// `sql` is the statement's text with its `?`; bound values never appear in an error, so that it may be logged.
+public struct DatabaseError: Error, Sendable, CustomStringConvertible {
+    /// The class of an error. A struct, so that codes can be added without breaking anybody's `switch`.
+    public struct Code: RawRepresentable, Sendable, Hashable {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// Another connection or process holds the lock that is needed, for longer than the busy timeout.
+        public static let busy = Code(rawValue: "busy")
+        /// Another service owns this database; two writers would each believe in their own queue and caches.
+        public static let locked = Code(rawValue: "locked")
+        /// No space is left on the disk, or the database has reached its configured size.
+        public static let full = Code(rawValue: "full")
+        /// The file is not a database, or is damaged.
+        public static let corrupt = Code(rawValue: "corrupt")
+        public static let readOnly = Code(rawValue: "read_only")
+        public static let cannotOpen = Code(rawValue: "cannot_open")
+        public static let ioError = Code(rawValue: "io_error")
+        public static let constraintUnique = Code(rawValue: "constraint_unique")
+        public static let constraintCheck = Code(rawValue: "constraint_check")
+        public static let constraintForeignKey = Code(rawValue: "constraint_foreign_key")
+        public static let constraintNotNull = Code(rawValue: "constraint_not_null")
+        /// A constraint of another kind, such as one raised by a trigger.
+        public static let constraint = Code(rawValue: "constraint")
+        /// The row that was written lies outside what the scope may write.
+        public static let notPermitted = Code(rawValue: "not_permitted")
+        /// The statement's text is wrong, or names what does not exist.
+        public static let statement = Code(rawValue: "statement")
+        /// The schema is not the one this build knows: a changed, unknown or missing migration.
+        public static let schema = Code(rawValue: "schema")
+        /// A column is absent, null or of another type than the reader asked for.
+        public static let column = Code(rawValue: "column")
+        /// Nothing of this job was kept, for a reason that lies outside it: the group's commit failed, or the
+        /// store is closed. `cause` tells more. Trying again later makes sense.
+        public static let unavailable = Code(rawValue: "unavailable")
+        public static let interrupted = Code(rawValue: "interrupted")
+        public static let tooBig = Code(rawValue: "too_big")
+        public static let outOfMemory = Code(rawValue: "out_of_memory")
+        /// The URL of a database cannot be understood.
+        public static let url = Code(rawValue: "url")
+        public static let other = Code(rawValue: "other")
+    }
+
+    public let code: Code
+    public let detail: String
+    public let sql: String?
+    /// What lies behind an `.unavailable`: `.full`, `.ioError`, `.busy`.
+    public let cause: Code?
+
+    public init(_ code: Code, _ detail: String, sql: String? = nil, cause: Code? = nil) {
+        self.code = code
+        self.detail = detail
+        self.sql = sql
+        self.cause = cause
+    }
+
+    public var description: String {
+        var text = "\(code.rawValue): \(detail)"
+        if let cause { text += " (\(cause.rawValue))" }
+        if let sql { text += " in: \(sql)" }
+        return text
+    }
+
+    /// Whether the same work may succeed later without anybody changing it.
+    public var isTransient: Bool {
+        [.busy, .full, .ioError, .unavailable, .interrupted, .outOfMemory].contains(code)
+    }
+}
+
+/// The bounded queue of writes is full. Nothing of the job was done; try again after a while.
+public struct StoreBusy: Error, Sendable, Hashable {
+    public let queueDepth: Int
+    public let retryAfterSeconds: Int
+
+    public init(queueDepth: Int, retryAfterSeconds: Int = 1) {
+        self.queueDepth = queueDepth
+        self.retryAfterSeconds = retryAfterSeconds
+    }
+}
+
+extension DatabaseError.Code {
+    /// The code for an extended result code of SQLite.
+    init(sqliteExtended result: Int32) {
+        switch result {
+        case SQLITE_CONSTRAINT_UNIQUE_, SQLITE_CONSTRAINT_PRIMARYKEY_, SQLITE_CONSTRAINT_ROWID_:
+            self = .constraintUnique
+        case SQLITE_CONSTRAINT_CHECK_: self = .constraintCheck
+        case SQLITE_CONSTRAINT_FOREIGNKEY_: self = .constraintForeignKey
+        case SQLITE_CONSTRAINT_NOTNULL_: self = .constraintNotNull
+        default: self.init(sqlitePrimary: result & 0xFF)
+        }
+    }
+
+    private init(sqlitePrimary result: Int32) {
+        switch result {
+        case SQLITE_BUSY, SQLITE_LOCKED: self = .busy
+        case SQLITE_FULL: self = .full
+        case SQLITE_IOERR: self = .ioError
+        case SQLITE_CORRUPT, SQLITE_NOTADB: self = .corrupt
+        case SQLITE_READONLY: self = .readOnly
+        case SQLITE_CANTOPEN, SQLITE_PERM: self = .cannotOpen
+        case SQLITE_CONSTRAINT: self = .constraint
+        case SQLITE_INTERRUPT: self = .interrupted
+        case SQLITE_TOOBIG: self = .tooBig
+        case SQLITE_NOMEM: self = .outOfMemory
+        case SQLITE_ERROR: self = .statement
+        case SQLITE_SCHEMA: self = .schema
+        default: self = .other
+        }
+    }
+}
+
+// The header builds these from other macros, which Swift cannot import.
+private let SQLITE_CONSTRAINT_CHECK_: Int32 = SQLITE_CONSTRAINT | (1 << 8)
+private let SQLITE_CONSTRAINT_FOREIGNKEY_: Int32 = SQLITE_CONSTRAINT | (3 << 8)
+private let SQLITE_CONSTRAINT_NOTNULL_: Int32 = SQLITE_CONSTRAINT | (5 << 8)
+private let SQLITE_CONSTRAINT_PRIMARYKEY_: Int32 = SQLITE_CONSTRAINT | (6 << 8)
+private let SQLITE_CONSTRAINT_UNIQUE_: Int32 = SQLITE_CONSTRAINT | (8 << 8)
+private let SQLITE_CONSTRAINT_ROWID_: Int32 = SQLITE_CONSTRAINT | (10 << 8)

@@ -1,0 +1,145 @@
+import Foundation
+import Synchronization
+
+/// The file of an open database, and what makes it this process's own.
+///
+/// A lock file beside it holds an advisory lock (`flock`) and the owner's process id. The kernel drops the lock when
+/// the process ends, however it ends, so a stale file never blocks a start. The database file itself stays readable
+/// for others (`sqlite3`, `bellhop check`).
+final class DatabaseFile: Sendable {
+    let path: String
+    /// The private directory of an in-memory database, removed at the end.
+    private let privateDirectory: String?
+    /// The open lock file; -1 for a reader, and after the release.
+    private let lockDescriptor: Atomic<Int32>
+
+    private static let privatePrefix = "bellhop-memory-"
+    private static let lockName = "owner.lock"
+    /// Containers often give /dev/shm 64 MiB, which a database outgrows; then the temp directory serves.
+    private static let freeBytesMin: UInt64 = 256 << 20
+
+    init(_ url: DatabaseURL, access: StoreOptions.Access) throws(DatabaseError) {
+        switch url.location {
+        case .file(let given):
+            path = Self.resolved(given)
+            privateDirectory = nil
+            if access == .readOnly {
+                lockDescriptor = Atomic(-1)
+                guard FileManager.default.fileExists(atPath: path) else {
+                    throw DatabaseError(.cannotOpen, "there is no database \(path)")
+                }
+            } else {
+                lockDescriptor = Atomic(try Self.lock(path + ".lock", database: path))
+            }
+        case .memory:
+            guard access == .exclusive else {
+                throw DatabaseError(.url, "a database in memory belongs to the process that made it")
+            }
+            let parent = Self.fastDirectory()
+            Self.sweep(parent)
+            let directory = parent + "/" + Self.privatePrefix + UUID().uuidString
+            guard mkdir(directory, 0o700) == 0 else {
+                throw DatabaseError(.cannotOpen, "cannot make \(directory): \(Self.lastSystemError())")
+            }
+            // Locked under another name first: a sweep that saw the file unlocked would take it for a dead one's.
+            let unnamed = directory + "/new.lock"
+            lockDescriptor = Atomic(try Self.lock(unnamed, database: directory))
+            rename(unnamed, directory + "/" + Self.lockName)
+            privateDirectory = directory
+            path = directory + "/database.sqlite"
+        }
+    }
+
+    deinit {
+        release()
+    }
+
+    /// Gives the database up. Called when its last writing connection is closed.
+    func release() {
+        let descriptor = lockDescriptor.exchange(-1, ordering: .acquiringAndReleasing)
+        guard descriptor >= 0 else { return }
+        // Unlocked after the directory is gone, so that no sweep comes between.
+        if let privateDirectory { try? FileManager.default.removeItem(atPath: privateDirectory) }
+        // Said aloud: a child process that is just being started holds a copy of the descriptor, and with it the lock.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+
+    /// The bytes of the database and its WAL on disk.
+    var sizeBytes: Int {
+        [path, path + "-wal"].reduce(0) { sum, file in
+            var status = stat()
+            return stat(file, &status) == 0 ? sum + Int(status.st_size) : sum
+        }
+    }
+
+    /// One name for one file, whichever way it was written: two names would make two locks.
+    private static func resolved(_ path: String) -> String {
+        let whole = URL(fileURLWithPath: path).standardizedFileURL
+        if let known = realpath(whole.path, nil) {
+            defer { free(known) }
+            return String(cString: known)
+        }
+        let directory = whole.deletingLastPathComponent().path
+        guard let known = realpath(directory, nil) else { return whole.path }
+        defer { free(known) }
+        return String(cString: known) + "/" + whole.lastPathComponent
+    }
+
+    private static func lock(_ lockPath: String, database: String) throws(DatabaseError) -> Int32 {
+        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let code: DatabaseError.Code = errno == EROFS || errno == EACCES ? .readOnly : .cannotOpen
+            throw DatabaseError(code, "cannot make \(lockPath): \(lastSystemError())")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let isHeld = errno == EWOULDBLOCK
+            let reason = lastSystemError()
+            defer { close(descriptor) }
+            guard isHeld else { throw DatabaseError(.ioError, "cannot lock \(lockPath): \(reason)") }
+            throw DatabaseError(
+                .locked, "\(database) is in use by process \(owner(of: descriptor)); stop that one first")
+        }
+        let identity = Array("\(getpid())\n".utf8)
+        // For the message above only; the lock holds without it.
+        _ = ftruncate(descriptor, 0)
+        _ = pwrite(descriptor, identity, identity.count, 0)
+        return descriptor
+    }
+
+    private static func owner(of descriptor: Int32) -> String {
+        var bytes = [UInt8](repeating: 0, count: 20)
+        let count = pread(descriptor, &bytes, bytes.count, 0)
+        let digits = bytes.prefix(max(0, count)).prefix { (48...57).contains($0) }
+        return digits.isEmpty ? "(unknown)" : String(decoding: digits, as: UTF8.self)
+    }
+
+    private static func fastDirectory() -> String {
+        var status = statvfs()
+        let shared = "/dev/shm"
+        if statvfs(shared, &status) == 0, access(shared, W_OK) == 0,
+            UInt64(status.f_bavail) * UInt64(status.f_frsize) >= freeBytesMin
+        {
+            return shared
+        }
+        return FileManager.default.temporaryDirectory.path
+    }
+
+    /// Removes what killed processes left: private directories whose lock nobody holds.
+    private static func sweep(_ parent: String) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+        for name in names where name.hasPrefix(privatePrefix) {
+            let directory = parent + "/" + name
+            let descriptor = open(directory + "/" + lockName, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+            guard descriptor >= 0 else { continue }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
+                try? FileManager.default.removeItem(atPath: directory)
+            }
+            close(descriptor)
+        }
+    }
+
+    private static func lastSystemError() -> String {
+        String(cString: strerror(errno))
+    }
+}

@@ -1,0 +1,104 @@
+/// Who may read, or write, the rows of a table: a list of audience templates, any of which suffices.
+public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
+    /// Shared, so that a policy can be recognized by identity when its predicates are cached.
+    final class Templates: Sendable {
+        let list: [AudienceTemplate]
+
+        init(_ list: [AudienceTemplate]) {
+            self.list = list
+        }
+    }
+
+    let body: Templates
+
+    public var templates: [AudienceTemplate] { body.list }
+
+    public init(_ templates: [AudienceTemplate]) {
+        body = Templates(templates)
+    }
+
+    public init(arrayLiteral templates: AudienceTemplate...) {
+        self.init(templates)
+    }
+
+    public var description: String {
+        body.list.map(\.description).joined(separator: ", ")
+    }
+
+    public static func == (left: Policy, right: Policy) -> Bool {
+        left.body === right.body || left.body.list == right.body.list
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(body.list)
+    }
+
+    /// The keys of one row: stamped on its events, and what `Scope.sees` is asked about.
+    ///
+    /// - Parameter row: the text of a column, or nil for SQL's null; a template with a null column makes no key.
+    public func audience(of row: (String) -> String?) -> [String] {
+        var keys: [String] = []
+        for template in body.list {
+            if let key = template.key(of: row), !keys.contains(key) { keys.append(key) }
+        }
+        return keys
+    }
+
+    /// The same rule as a predicate over the columns:
+    /// `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`, only the tenant where a constant key such as `everyone`
+    /// matches, and `FALSE` where the scope holds no key that fits.
+    ///
+    /// Every comparison has a bare column on its left, so that indexes serve it.
+    ///
+    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name.
+    public func predicate(
+        for scope: Scope, qualifier: String = "", tenantColumn: String = Table.tenantColumnDefault
+    ) -> SQL {
+        let key = PredicateCache.Key(policy: body, qualifier: qualifier, tenantColumn: tenantColumn)
+        return scope.predicates.predicate(key) {
+            makePredicate(for: scope, prefix: qualifier.isEmpty ? "" : qualifier + ".", tenantColumn: tenantColumn)
+        }
+    }
+
+    private func makePredicate(for scope: Scope, prefix: String, tenantColumn: String) -> SQL {
+        let sortedKeys = scope.keys.sorted()
+        var binds: [SQLValue] = [.text(scope.tenant)]
+        var alternatives: [String] = []
+        for template in body.list {
+            let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
+            if matches.isEmpty { continue }
+            let columns = template.columns
+            if columns.isEmpty {
+                return SQL(text: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
+            }
+            if columns.count == 1 {
+                let values = padded(matches.map { $0[0] })
+                alternatives.append("\(prefix)\(columns[0]) " + membership(of: values.count))
+                binds += values.map { .text($0) }
+            } else {
+                let equalities = columns.map { "\(prefix)\($0) = ?" }.joined(separator: " AND ")
+                for values in padded(matches) {
+                    alternatives.append("(\(equalities))")
+                    binds += values.map { .text($0) }
+                }
+            }
+        }
+        if alternatives.isEmpty { return SQL(text: "FALSE", binds: []) }
+        let choice =
+            alternatives.count == 1 ? alternatives[0] : "(" + alternatives.joined(separator: " OR ") + ")"
+        return SQL(text: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
+    }
+
+    private func membership(of count: Int) -> String {
+        if count == 1 { return "= ?" }
+        return "IN (" + Array(repeating: "?", count: count).joined(separator: ", ") + ")"
+    }
+
+    /// The list with its last element repeated up to a power of two, which changes no result: without it every
+    /// number of held keys would be a statement of its own, and the statement cache would churn.
+    private func padded<T>(_ values: [T]) -> [T] {
+        guard let last = values.last, values.count > 2 else { return values }
+        let target = 1 << (Int.bitWidth - (values.count - 1).leadingZeroBitCount)
+        return values + Array(repeating: last, count: target - values.count)
+    }
+}

@@ -1,0 +1,169 @@
+extension SQL {
+    /// A statement as it is prepared: with the write policy in place.
+    struct Woven {
+        var text: String
+        var binds: [SQLValue]
+        /// Whether the last column of each returned row says if the row, as written, is within the scope.
+        var hasCheck: Bool
+    }
+
+    /// The statement with its write policy woven in; the same meaning as row-level security's `USING` and `WITH CHECK`.
+    ///
+    /// - `UPDATE`, `DELETE`, and the update of `ON CONFLICT … DO UPDATE` touch only rows that are within the policy:
+    ///   `WHERE x` becomes `WHERE (policy) AND (x)`.
+    /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that tells, and the
+    ///   connection refuses what is outside.
+    func woven() -> Woven {
+        guard let target else { return Woven(text: text, binds: binds, hasCheck: false) }
+        let clauses = WriteClauses(scanning: text, target: target)
+        let predicate = target.table.writePredicate(for: target.scope, qualifier: clauses.alias)
+        let bytes = Array(text.utf8)
+        var woven = Woven(text: "", binds: [], hasCheck: target.verb != .delete)
+        woven.text.reserveCapacity(bytes.count + predicate.text.utf8.count * 2 + 32)
+
+        if clauses.filtersExistingRows {
+            let bindsBefore: Int
+            if let place = clauses.whereEnd {
+                woven.text += String(decoding: bytes[..<place.offset], as: UTF8.self)
+                woven.text += " (\(predicate.text)) AND ("
+                woven.text += String(decoding: bytes[place.offset..<clauses.conditionEnd.offset], as: UTF8.self)
+                woven.text += ") "
+                bindsBefore = place.binds
+            } else {
+                woven.text += String(decoding: bytes[..<clauses.conditionEnd.offset], as: UTF8.self)
+                woven.text += " WHERE \(predicate.text) "
+                bindsBefore = clauses.conditionEnd.binds
+            }
+            woven.text += String(decoding: bytes[clauses.conditionEnd.offset...], as: UTF8.self)
+            woven.binds = binds[..<bindsBefore] + predicate.binds + binds[bindsBefore...]
+        } else {
+            woven.text = text
+            woven.binds = binds
+        }
+        if woven.hasCheck {
+            woven.text += clauses.hasReturning ? ", (\(predicate.text))" : " RETURNING (\(predicate.text))"
+            woven.binds += predicate.binds
+        }
+        return woven
+    }
+}
+
+/// Where the clauses of a writing statement lie: found by reading words outside quotes and parentheses.
+private struct WriteClauses {
+    struct Place {
+        let offset: Int
+        /// The number of binds before it.
+        let binds: Int
+    }
+
+    private(set) var alias: String?
+    /// Behind the word `WHERE` that selects the existing rows.
+    private(set) var whereEnd: Place?
+    /// Where that condition ends, or would stand.
+    private(set) var conditionEnd: Place
+    private(set) var hasReturning = false
+    private(set) var filtersExistingRows: Bool
+
+    init(scanning text: String, target: WriteTarget) {
+        filtersExistingRows = target.verb != .insert
+        conditionEnd = Place(offset: 0, binds: 0)
+        var words = SQLWords(text, from: target.textOffset, binds: target.bindOffset)
+        var previous = ""
+        var isFirst = true
+        var isConditionOpen = true
+        while let word = words.next() {
+            let begin = Place(offset: words.wordStart, binds: words.bindCount)
+            if previous == "AS", alias == nil, isFirst {
+                alias = words.original
+                isFirst = false
+            } else if word != "AS" {
+                isFirst = false
+            }
+            switch word {
+            case "UPDATE" where previous == "DO":
+                precondition(!filtersExistingRows, "one DO UPDATE in a scoped statement: \(text)")
+                filtersExistingRows = true
+            case "WHERE" where filtersExistingRows && isConditionOpen:
+                precondition(whereEnd == nil, "a second WHERE in a scoped statement: \(text)")
+                whereEnd = Place(offset: words.wordEnd, binds: words.bindCount)
+            case "RETURNING":
+                hasReturning = true
+                if isConditionOpen { conditionEnd = begin }
+                isConditionOpen = false
+            case "ORDER", "LIMIT":
+                // Of the SELECT of an INSERT, where no condition on existing rows is open yet.
+                if filtersExistingRows, isConditionOpen {
+                    conditionEnd = begin
+                    isConditionOpen = false
+                }
+            default: break
+            }
+            previous = word
+        }
+        if isConditionOpen { conditionEnd = Place(offset: words.end, binds: words.bindCount) }
+    }
+}
+
+/// The words of an SQL text at the outermost level: outside quotes, comments and parentheses.
+private struct SQLWords {
+    private let bytes: [UInt8]
+    private var index: Int
+    private var depth = 0
+    private(set) var bindCount: Int
+    private(set) var wordStart = 0
+    private(set) var wordEnd = 0
+
+    init(_ text: String, from offset: Int, binds: Int) {
+        bytes = Array(text.utf8)
+        index = offset
+        bindCount = binds
+    }
+
+    var end: Int { bytes.count }
+    var original: String { String(decoding: bytes[wordStart..<wordEnd], as: UTF8.self) }
+
+    /// The next word in upper case.
+    mutating func next() -> String? {
+        while index < bytes.count {
+            let byte = bytes[index]
+            switch byte {
+            case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): skipQuoted(by: byte)
+            case UInt8(ascii: "("):
+                depth += 1
+                index += 1
+            case UInt8(ascii: ")"):
+                depth -= 1
+                index += 1
+            case UInt8(ascii: "?"):
+                bindCount += 1
+                index += 1
+            case UInt8(ascii: "-") where index + 1 < bytes.count && bytes[index + 1] == byte:
+                preconditionFailure("a comment in a scoped statement hides what follows from its policy")
+            case UInt8(ascii: "/") where index + 1 < bytes.count && bytes[index + 1] == UInt8(ascii: "*"):
+                preconditionFailure("a comment in a scoped statement hides what follows from its policy")
+            default:
+                guard Self.isWordByte(byte) else {
+                    index += 1
+                    continue
+                }
+                wordStart = index
+                while index < bytes.count, Self.isWordByte(bytes[index]) { index += 1 }
+                wordEnd = index
+                if depth == 0 { return original.uppercased() }
+            }
+        }
+        return nil
+    }
+
+    private mutating func skipQuoted(by quote: UInt8) {
+        index += 1
+        // A doubled quote inside ends one quotation and begins the next, which comes to the same.
+        while index < bytes.count, bytes[index] != quote { index += 1 }
+        index += 1
+    }
+
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        (65...90).contains(byte) || (97...122).contains(byte) || (48...57).contains(byte)
+            || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".") || byte >= 0x80
+    }
+}

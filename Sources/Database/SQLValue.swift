@@ -1,0 +1,52 @@
+/// One value as SQL knows it: what is bound to a parameter and what a column holds.
+public enum SQLValue: Sendable, Hashable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    case blob([UInt8])
+}
+
+/// A Swift type that can stand for one bound parameter.
+///
+/// Conform domain types (ids, timestamps) to it, so that an interpolation of one of them is a bind and never text.
+public protocol SQLBindable {
+    var sqlValue: SQLValue { get }
+}
+
+extension SQLValue: SQLBindable {
+    public var sqlValue: SQLValue { self }
+}
+
+extension Int: SQLBindable {
+    public var sqlValue: SQLValue { .integer(Int64(self)) }
+}
+
+extension Int64: SQLBindable {
+    public var sqlValue: SQLValue { .integer(self) }
+}
+
+extension Bool: SQLBindable {
+    /// Truth is stored as 0 or 1: SQLite has no boolean, and the common subset keeps integers.
+    public var sqlValue: SQLValue { .integer(self ? 1 : 0) }
+}
+
+extension Double: SQLBindable {
+    public var sqlValue: SQLValue { .real(self) }
+}
+
+extension String: SQLBindable {
+    public var sqlValue: SQLValue { .text(self) }
+}
+
+extension Substring: SQLBindable {
+    public var sqlValue: SQLValue { .text(String(self)) }
+}
+
+extension Array: SQLBindable where Element == UInt8 {
+    public var sqlValue: SQLValue { .blob(self) }
+}
+
+extension Optional: SQLBindable where Wrapped: SQLBindable {
+    public var sqlValue: SQLValue { self?.sqlValue ?? .null }
+}

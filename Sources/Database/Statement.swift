@@ -1,0 +1,192 @@
+import CSQLite
+
+/// One prepared statement: the single owner of its `sqlite3_stmt`.
+///
+/// Used by one connection, on one thread at a time; never shared.
+final class Statement {
+    /// Texts and blobs of a call that took more room than this give it back. Without the bound every statement that
+    /// once saw a large value keeps as much memory for good.
+    private static let keptArgumentBytesMax = 16 * 1024
+
+    let text: String
+    private let handle: OpaquePointer
+    private let database: OpaquePointer
+    private let parameterCount: Int
+    private(set) var columnNames: [String] = []
+    /// Counts rows and executions, so that a `Row` that outlives its callback is noticed.
+    private(set) var generation: UInt64 = 0
+    /// Where the next name is probably found: readers ask for columns in the order they selected them.
+    private var nextColumn = 0
+    var isInUse = false
+    var lastUse: UInt64 = 0
+
+    /// Holds the bytes of bound texts and blobs while the statement runs, so that one copy serves and SQLite makes
+    /// none (`SQLITE_STATIC`). Valid from `bind` to `reset`, the only time in which SQLite looks at it.
+    private var arguments: UnsafeMutableRawBufferPointer
+
+    init(_ text: String, in database: OpaquePointer, isPersistent: Bool) throws(DatabaseError) {
+        var handle: OpaquePointer?
+        var text = text
+        var tailLength = 0
+        let flags = isPersistent ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
+        let result = text.withUTF8 { bytes -> Int32 in
+            bytes.withMemoryRebound(to: CChar.self) { characters in
+                var tail: UnsafePointer<CChar>?
+                let result = sqlite3_prepare_v3(
+                    database, characters.baseAddress, Int32(characters.count), flags, &handle, &tail)
+                if let tail, let base = characters.baseAddress {
+                    tailLength = bytes[(tail - base)...].count { $0 > UInt8(ascii: " ") && $0 != UInt8(ascii: ";") }
+                }
+                return result
+            }
+        }
+        guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: text) }
+        guard let handle, tailLength == 0 else {
+            sqlite3_finalize(handle)
+            throw DatabaseError(.statement, "exactly one statement is expected", sql: text)
+        }
+        self.text = text
+        self.handle = handle
+        self.database = database
+        parameterCount = Int(sqlite3_bind_parameter_count(handle))
+        arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
+        readColumnNames()
+    }
+
+    deinit {
+        sqlite3_finalize(handle)
+        arguments.deallocate()
+    }
+
+    // MARK: Running
+
+    func bind(_ values: [SQLValue]) throws(DatabaseError) {
+        precondition(
+            values.count == parameterCount, "\(values.count) values for \(parameterCount) parameters: \(text)")
+        reserveArguments(for: values)
+        var used = 0
+        for (index, value) in values.enumerated() {
+            let parameter = Int32(truncatingIfNeeded: index + 1)
+            let result: Int32
+            switch value {
+            case .null: result = sqlite3_bind_null(handle, parameter)
+            case .integer(let number): result = sqlite3_bind_int64(handle, parameter, number)
+            case .real(let number): result = sqlite3_bind_double(handle, parameter, number)
+            case .text(var text):
+                let bytes = text.withUTF8 { keep(UnsafeRawBufferPointer($0), at: &used) }
+                result = sqlite3_bind_text64(
+                    handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+                    UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
+            case .blob(let blob):
+                let bytes = blob.withUnsafeBytes { keep($0, at: &used) }
+                result = sqlite3_bind_blob64(handle, parameter, bytes.baseAddress, UInt64(bytes.count), nil)
+            }
+            guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: text) }
+        }
+    }
+
+    /// Goes to the next row; false at the end.
+    func step() throws(DatabaseError) -> Bool {
+        generation &+= 1
+        nextColumn = 0
+        let result = sqlite3_step(handle)
+        switch result {
+        case SQLITE_ROW:
+            // A schema change prepares the statement anew inside `step`, and `SELECT *` may have grown.
+            if Int(sqlite3_data_count(handle)) != columnNames.count { readColumnNames() }
+            return true
+        case SQLITE_DONE: return false
+        default: throw DatabaseError.last(of: database, sql: text)
+        }
+    }
+
+    func reset() {
+        generation &+= 1
+        // The result repeats the error of the last step, which has been thrown already.
+        _ = sqlite3_reset(handle)
+        if arguments.count > Self.keptArgumentBytesMax {
+            // Nulls first: SQLite must not keep pointers into memory that is about to go.
+            sqlite3_clear_bindings(handle)
+            arguments.deallocate()
+            arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
+        }
+    }
+
+    private func reserveArguments(for values: [SQLValue]) {
+        var needed = 1
+        for value in values {
+            switch value {
+            case .text(let text): needed += text.utf8.count
+            case .blob(let blob): needed += blob.count
+            case .null, .integer, .real: break
+            }
+        }
+        if needed > arguments.count {
+            sqlite3_clear_bindings(handle)
+            arguments.deallocate()
+            arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: max(needed, 512), alignment: 16)
+        }
+    }
+
+    /// Copies bytes into `arguments`. Never a null pointer, which SQLite would take for NULL.
+    private func keep(_ bytes: UnsafeRawBufferPointer, at used: inout Int) -> UnsafeRawBufferPointer {
+        let place = UnsafeMutableRawBufferPointer(rebasing: arguments[used..<used + bytes.count])
+        place.copyMemory(from: bytes)
+        used += bytes.count
+        return UnsafeRawBufferPointer(start: arguments.baseAddress! + (used - bytes.count), count: bytes.count)
+    }
+
+    // MARK: Columns of the row the statement stands on
+
+    private func readColumnNames() {
+        columnNames = (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
+    }
+
+    func index(of column: String) -> Int? {
+        let names = columnNames
+        var candidate = nextColumn < names.count ? nextColumn : 0
+        for _ in 0..<names.count {
+            if names[candidate] == column {
+                nextColumn = candidate + 1
+                return candidate
+            }
+            candidate += 1
+            if candidate == names.count { candidate = 0 }
+        }
+        return nil
+    }
+
+    func type(at index: Int) -> Int32 {
+        sqlite3_column_type(handle, Int32(truncatingIfNeeded: index))
+    }
+
+    func integer(at index: Int) -> Int64 {
+        sqlite3_column_int64(handle, Int32(truncatingIfNeeded: index))
+    }
+
+    func real(at index: Int) -> Double {
+        sqlite3_column_double(handle, Int32(truncatingIfNeeded: index))
+    }
+
+    /// The bytes of a text or blob; valid until the next step or reset, hence the callback.
+    func withBytes<Result, Failure: Error>(
+        at index: Int, isText: Bool, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let column = Int32(truncatingIfNeeded: index)
+        // The pointer first, then the length: this order converts nothing twice.
+        let start: UnsafeRawPointer? =
+            isText
+            ? UnsafeRawPointer(sqlite3_column_text(handle, column)) : sqlite3_column_blob(handle, column)
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    }
+}
+
+extension DatabaseError {
+    /// The error of the last call on a connection.
+    static func last(of database: OpaquePointer, sql: String? = nil) -> DatabaseError {
+        let result = sqlite3_extended_errcode(database)
+        let message = String(cString: sqlite3_errmsg(database))
+        return DatabaseError(Code(sqliteExtended: result), "\(message) [SQLite \(result)]", sql: sql)
+    }
+}

@@ -1,0 +1,38 @@
+/// What a store has done since it was opened.
+public struct StoreMetrics: Sendable, Hashable {
+    /// Upper bounds of the buckets of `commitSecondsBuckets`; one more bucket takes the rest.
+    public static let commitSecondsBounds: [Double] = [
+        0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
+    ]
+
+    /// Groups committed.
+    public internal(set) var batches = 0
+    /// Jobs committed.
+    public internal(set) var jobs = 0
+    /// Jobs undone by an error of their own.
+    public internal(set) var jobsFailed = 0
+    /// Groups lost because their commit, or the whole transaction, failed.
+    public internal(set) var batchesFailed = 0
+    public internal(set) var batchJobsLargest = 0
+    /// Jobs refused because the queue was full.
+    public internal(set) var refused = 0
+    /// Time spent in COMMIT, the fsync included.
+    public internal(set) var commitSeconds = 0.0
+    /// How many commits took at most as long as the bound of the same index, not cumulated.
+    public internal(set) var commitSecondsBuckets = [Int](repeating: 0, count: commitSecondsBounds.count + 1)
+    public internal(set) var queueDepth = 0
+    public internal(set) var queueDepthLargest = 0
+    /// Pages in the WAL after the last commit.
+    public internal(set) var walPages = 0
+    public internal(set) var checkpoints = 0
+    public internal(set) var checkpointsFailed = 0
+
+    mutating func countCommit(jobs count: Int, seconds: Double) {
+        batches += 1
+        jobs += count
+        batchJobsLargest = max(batchJobsLargest, count)
+        commitSeconds += seconds
+        let bucket = Self.commitSecondsBounds.firstIndex { seconds <= $0 } ?? Self.commitSecondsBounds.count
+        commitSecondsBuckets[bucket] += 1
+    }
+}

@@ -1,0 +1,46 @@
+/// The settings of a store, each with the reason for its value.
+public struct StoreOptions: Sendable {
+    public enum Access: Sendable {
+        /// The one service that writes. A second one is refused.
+        case exclusive
+        /// Reads beside a running service (`bellhop check`); takes no lock and writes nothing.
+        case readOnly
+    }
+
+    public var access: Access = .exclusive
+    /// Writes that may wait. Without a bound a slow disk turns into memory that grows until the process is killed.
+    public var queueDepthMax = 4096
+    /// Jobs of one commit. Without a bound one fsync would be shared by thousands, but the first of them would wait
+    /// for the last; 512 already makes the fsync a small part of the whole.
+    public var batchJobsMax = 512
+    /// After this time no further job joins a batch. Without it a few slow jobs delay the answers of all others.
+    public var batchDuration: Duration = .milliseconds(20)
+    /// How long to wait for a lock that another process holds (the sqlite3 tool, a backup). Without it any such
+    /// visitor fails our writes at once; much longer, and the queue fills up behind it.
+    public var busyTimeout: Duration = .seconds(5)
+    /// Pages of a connection's own cache. The writer alone keeps its cache across commits, and its working set is
+    /// the upper pages of all indexes; a reader's cache is emptied by every commit of the writer, so memory spent
+    /// there is wasted: it reads through the memory map instead.
+    public var writerCacheKiB = 16 * 1024
+    public var readerCacheKiB = 2 * 1024
+    /// The part of the file that readers map. Address space, not memory: the pages are the kernel's cache, shared
+    /// by all connections. Without it each reader copies pages after each commit.
+    public var readerMapBytes = 256 << 20
+    /// Prepared statements a connection keeps. A statement takes a few KiB and saves ~10 µs at each use; the
+    /// service has some hundreds of texts.
+    public var statementsMax = 512
+    /// Idle readers that are kept open. More may be open at a time; each costs a few file descriptors.
+    public var idleReadersMax = 16
+    /// WAL pages after which the checkpointer moves them into the database, beside the writer.
+    public var checkpointPages = 2_000
+    /// WAL pages after which the writer itself moves them and starts the WAL anew. Reached only when the
+    /// checkpointer cannot keep up; without it the WAL grows as long as writes never pause, and reads slow down.
+    public var checkpointPagesMax = 40_000
+    /// The size the WAL file is cut back to when it is started anew; without it, it keeps its largest size forever.
+    public var journalBytesMax = 32 << 20
+    /// Pages the database may have, 0 for SQLite's own limit. A database that may fill the disk takes logs and
+    /// everything else on it down.
+    public var pagesMax = 0
+
+    public init() {}
+}

@@ -1,0 +1,44 @@
+/// A table whose rows have an audience, with the rule for reading and the rule for writing them.
+public struct Table: Sendable, Hashable {
+    public static let tenantColumnDefault = "tenant"
+
+    public let name: String
+    public let tenantColumn: String
+    public let read: Policy
+    public let write: Policy
+
+    /// - Parameter name: lower case, letters, digits and `_`: it stands in SQL without quotes.
+    public init(_ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy) {
+        precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
+        precondition(isSQLIdentifier(tenantColumn), "a column cannot be named \(tenantColumn)")
+        self.name = name
+        self.tenantColumn = tenantColumn
+        self.read = read
+        self.write = write
+    }
+
+    /// The rows a scope may read, as a predicate over this table's columns.
+    public func readPredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
+        read.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
+    }
+
+    /// The rows a scope may write, as a predicate over this table's columns.
+    public func writePredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
+        write.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
+    }
+}
+
+/// Why a statement names a table without a scope.
+///
+/// Each one is a place where the rule of visibility is not asked; `grep 'unscoped:'` lists them all.
+public struct Unscoped: Sendable {
+    public let why: StaticString
+
+    /// A reaction writes on behalf of the service what the caller itself could not: a customer's notification in
+    /// the transaction of the barber who confirmed.
+    public static func reaction(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
+    /// The service's own records: event log, counters, idempotency keys.
+    public static func bookkeeping(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
+    /// A check over everything, such as the recount of badges.
+    public static func audit(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
+}

@@ -1,0 +1,74 @@
+/// One entry of a user's list, as it is stored, listed and sent (VIS FR-1.4: an event carries the whole of it).
+public struct Notification: Sendable, Hashable {
+    public let id: ID<Notification>
+    /// The sender's id of what happened; unique for a user, so that a repeated event makes no second notification.
+    public let eventId: String?
+    public let userId: ID<User>
+    public let type: NotificationType
+    public let category: NotificationCategory
+    public let priority: Priority
+    public let title: String
+    public let message: String
+    /// What may stand on a locked screen: says nothing of the matter (decision 20).
+    public let lockScreen: String
+    /// A JSON object: what a client needs to open the right screen.
+    public let data: [UInt8]
+    public let delivery: Delivery
+    public let createdAt: Timestamp
+    public var state: NotificationState
+
+    public init(
+        id: ID<Notification>, eventId: String?, userId: ID<User>, type: NotificationType,
+        category: NotificationCategory, priority: Priority, title: String, message: String, lockScreen: String,
+        data: [UInt8], delivery: Delivery, createdAt: Timestamp, state: NotificationState
+    ) {
+        self.id = id
+        self.eventId = eventId
+        self.userId = userId
+        self.type = type
+        self.category = category
+        self.priority = priority
+        self.title = title
+        self.message = message
+        self.lockScreen = lockScreen
+        self.data = data
+        self.delivery = delivery
+        self.createdAt = createdAt
+        self.state = state
+    }
+
+    /// A draft that became a notification.
+    public init(_ draft: NotificationDraft, id: ID<Notification>, delivery: Delivery, createdAt: Timestamp) {
+        self.init(
+            id: id, eventId: draft.eventId, userId: draft.userId, type: draft.type, category: draft.category,
+            priority: draft.priority, title: draft.title, message: draft.message, lockScreen: draft.lockScreen,
+            data: JSONWriter.bytes(JSONValue.object(draft.data)), delivery: delivery, createdAt: createdAt,
+            state: NotificationState(seenAt: draft.isSeen ? createdAt : nil))
+    }
+
+    /// What this notification contributes to its user's counts.
+    public var badgeShare: BadgeChange { .share(of: category, seen: state.isSeen) }
+}
+
+extension Notification: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("eventId", eventId)
+            writer.member("userId", userId)
+            writer.member("type", type)
+            writer.member("category", category)
+            writer.member("priority", priority)
+            writer.member("title", title)
+            writer.member("message", message)
+            writer.member("lockScreen", lockScreen)
+            writer.member("data", json: data)
+            writer.member("haptic", delivery.vibrates ? priority.haptic : nil)
+            writer.member("sound", delivery.sounds)
+            writer.member("createdAt", createdAt)
+            writer.member("seenAt", state.seenAt)
+            writer.member("readAt", state.readAt)
+            writer.member("archivedAt", state.archivedAt)
+        }
+    }
+}

@@ -1,0 +1,102 @@
+/// A notification that is about to be made: everything but its id, its moment and what the device may do.
+///
+/// Other features hand drafts over by recording `NotificationRequested`; the notifications feature makes them real in the
+/// same transaction.
+public struct NotificationDraft: Sendable, Hashable {
+    public let userId: ID<User>
+    /// Makes the draft idempotent: a second one for the same user and event id makes nothing.
+    public let eventId: String?
+    public let type: NotificationType
+    public let category: NotificationCategory
+    public let priority: Priority
+    public let title: String
+    public let message: String
+    public let lockScreen: String
+    public let data: [String: JSONValue]
+    /// Born seen: listed, but lighting no badge (decision 17).
+    public let isSeen: Bool
+
+    public init(
+        userId: ID<User>, eventId: String? = nil, type: NotificationType? = nil, category: NotificationCategory,
+        priority: Priority, title: String, message: String, lockScreen: String = NotificationDraft.lockScreenDefault,
+        data: [String: JSONValue] = [:], isSeen: Bool = false
+    ) {
+        self.userId = userId
+        self.eventId = eventId
+        self.type = type ?? NotificationType(for: category)
+        self.category = category
+        self.priority = priority
+        self.title = title
+        self.message = message
+        self.lockScreen = lockScreen
+        self.data = data
+        self.isSeen = isSeen
+    }
+
+    /// Says that something is there, and nothing of what it is: others read locked screens too (decision 20).
+    public static let lockScreenDefault = "You have a new update"
+
+    /// One line on a phone; what is longer is cut off there anyway.
+    public static let titleBytesMax = 200
+    /// A few sentences; an event carries the whole text to every device.
+    public static let messageBytesMax = 2000
+    /// Identifiers for a screen to open, not documents: each of up to 50 notifications travels in lists.
+    public static let dataBytesMax = 4096
+
+    /// Reads a notification that is no event: `{userId, id?, type?, category, priority, title, message, lockScreen?,
+    /// data?}`. The optional id is the same as an event's.
+    public init(reading fields: inout Fields) {
+        let userId: ID<User> = fields.id("userId")
+        let eventId = fields.optionalID("id", NotificationEvent.self)?.text
+        let category = fields.category("category")
+        let type = fields.optionalType("type")
+        let priority: Priority = fields.word("priority")
+        let title = fields.line("title", bytesMax: NotificationDraft.titleBytesMax)
+        let message = fields.string("message", bytesMax: NotificationDraft.messageBytesMax)
+        let lockScreen = fields.optionalLine("lockScreen", bytesMax: NotificationDraft.titleBytesMax)
+        let data = fields.openObject("data") ?? [:]
+        if JSONWriter.bytes(JSONValue.object(data)).count > NotificationDraft.dataBytesMax {
+            fields.reject("data", "must have at most \(NotificationDraft.dataBytesMax) bytes as JSON")
+        }
+        self.init(
+            userId: userId, eventId: eventId, type: type, category: category, priority: priority, title: title,
+            message: message, lockScreen: lockScreen ?? NotificationDraft.lockScreenDefault, data: data)
+    }
+}
+
+extension Fields {
+    fileprivate mutating func category(_ name: String) -> NotificationCategory {
+        let text = string(name, bytesMax: NotificationCategory.bytesMax)
+        guard !text.isEmpty else { return .system }
+        guard let category = NotificationCategory(rawValue: text) else {
+            reject(name, "must be a word of lower-case letters, digits, - and _, starting with a letter")
+            return .system
+        }
+        return category
+    }
+
+    fileprivate mutating func optionalType(_ name: String) -> NotificationType? {
+        guard let text = optionalString(name, bytesMax: NotificationCategory.bytesMax) else { return nil }
+        guard let type = NotificationType(rawValue: text) else {
+            reject(name, "must be a word of capital letters, digits, - and _, starting with a letter")
+            return nil
+        }
+        return type
+    }
+
+    fileprivate mutating func line(_ name: String, bytesMax: Int) -> String {
+        let text = string(name, bytesMax: bytesMax)
+        return isLine(text, name) ? text : ""
+    }
+
+    fileprivate mutating func optionalLine(_ name: String, bytesMax: Int) -> String? {
+        guard let text = optionalString(name, bytesMax: bytesMax) else { return nil }
+        return isLine(text, name) ? text : nil
+    }
+
+    private mutating func isLine(_ text: String, _ name: String) -> Bool {
+        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return true }
+        reject(name, "must be one line without control characters")
+        return false
+    }
+}

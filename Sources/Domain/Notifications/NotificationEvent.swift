@@ -1,0 +1,107 @@
+/// Something that happened to a user elsewhere, as `POST /v1/events` tells it: `{id, type, userId, data}`.
+///
+/// The texts of the notification come from templates only, and of `data` only the members named in ``Detail`` are used:
+/// whatever else a backend sends along never reaches a device (VIS NFR-3.2).
+public struct NotificationEvent: Sendable, Hashable {
+    /// Every kind of event the service has a template for.
+    public enum Kind: String, CaseIterable, Sendable, Hashable {
+        case visitCreated = "visit.created"
+        case visitUpdated = "visit.updated"
+        case visitCancelled = "visit.cancelled"
+        case visitCompleted = "visit.completed"
+        case login = "auth.login"
+        case signup = "auth.signup"
+        case passwordChanged = "auth.password_changed"
+        case profileUpdated = "auth.profile_updated"
+        case logout = "auth.logout"
+        case emergencyAccepted = "emergency.accepted"
+        case emergencyArriving = "emergency.arriving"
+        case emergencyCompleted = "emergency.completed"
+        case emergencyCancelled = "emergency.cancelled"
+    }
+
+    /// The members of `data` that mean something, all of them optional texts.
+    public enum Detail: String, CaseIterable, Sendable, Hashable {
+        case visitId, visitType, hospital, status, previousStatus, emergencyId
+    }
+
+    public let id: String
+    public let kind: Kind
+    public let userId: ID<User>
+    public let details: [Detail: String]
+    /// The names of what changed, if the sender tells: nothing changed if it is empty (decision 18).
+    public let changes: Set<String>?
+
+    public init(
+        id: String, kind: Kind, userId: ID<User>, details: [Detail: String] = [:], changes: Set<String>? = nil
+    ) {
+        self.id = id
+        self.kind = kind
+        self.userId = userId
+        self.details = details
+        self.changes = changes
+    }
+
+    /// A name or a status; longer ones would not fit a title.
+    static let detailBytesMax = 120
+    /// A visit has a few dozen members; more is a mistake of the sender.
+    static let changesMax = 100
+
+    public init(reading fields: inout Fields) {
+        let id = fields.id("id", NotificationEvent.self).text
+        let kind: Kind = fields.word("type")
+        let userId: ID<User> = fields.id("userId")
+        let members = fields.openObject("data") ?? [:]
+        var details: [Detail: String] = [:]
+        for detail in Detail.allCases {
+            details[detail] = NotificationEvent.text(members[detail.rawValue], detail, &fields)
+        }
+        let changes = NotificationEvent.changes(members["changes"], &fields)
+        self.init(id: id, kind: kind, userId: userId, details: details, changes: changes)
+    }
+
+    private static func text(_ value: JSONValue?, _ detail: Detail, _ fields: inout Fields) -> String? {
+        guard let value, value != .null else { return nil }
+        let place = "data/\(detail.rawValue)"
+        guard case .string(let text) = value else {
+            fields.reject(place, "must be a string, not \(value.typeName)")
+            return nil
+        }
+        guard text.utf8.count <= detailBytesMax else {
+            fields.reject(place, "must have at most \(detailBytesMax) bytes, and has \(text.utf8.count)")
+            return nil
+        }
+        guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+            fields.reject(place, "must not contain control characters")
+            return nil
+        }
+        let trimmed = text.trimmingSpaces
+        return trimmed.isEmpty ? nil : trimmed
+    }
+
+    /// A list of names, or an object by name, whose values are of no interest.
+    private static func changes(_ value: JSONValue?, _ fields: inout Fields) -> Set<String>? {
+        let names: [String]?
+        switch value {
+        case nil, .null: return nil
+        case .object(let members): names = Array(members.keys)
+        case .array(let values):
+            let texts = values.compactMap { if case .string(let name) = $0 { name } else { nil } }
+            names = texts.count == values.count ? texts : nil
+        default: names = nil
+        }
+        guard let names, names.count <= changesMax else {
+            fields.reject("data/changes", "must be a list of at most \(changesMax) names, or an object by name")
+            return nil
+        }
+        return Set(names)
+    }
+}
+
+extension String {
+    fileprivate var trimmingSpaces: String {
+        let kept = drop { $0 == " " }
+        guard let last = kept.lastIndex(where: { $0 != " " }) else { return "" }
+        return String(kept[...last])
+    }
+}

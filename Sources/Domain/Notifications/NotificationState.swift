@@ -1,0 +1,82 @@
+/// What the user has done with a notification, each with its moment.
+///
+/// Two rules hold always: what was read was seen, and what is archived was seen. So "unseen" alone decides the
+/// badges, and a client may say only the strongest thing it knows.
+public struct NotificationState: Sendable, Hashable {
+    public private(set) var seenAt: Timestamp?
+    public private(set) var readAt: Timestamp?
+    public private(set) var archivedAt: Timestamp?
+
+    public init(seenAt: Timestamp? = nil, readAt: Timestamp? = nil, archivedAt: Timestamp? = nil) {
+        self.seenAt = seenAt
+        self.readAt = readAt
+        self.archivedAt = archivedAt
+    }
+
+    public var isSeen: Bool { seenAt != nil }
+    public var isRead: Bool { readAt != nil }
+    public var isArchived: Bool { archivedAt != nil }
+
+    /// Applies a change; what is so already keeps its first moment, which makes repeating it harmless.
+    public func applying(_ change: NotificationStateChange, at now: Timestamp) -> NotificationState {
+        func next(_ current: Timestamp?, _ wanted: Bool?) -> Timestamp? {
+            guard let wanted else { return current }
+            return wanted ? current ?? now : nil
+        }
+        return NotificationState(
+            seenAt: next(seenAt, change.seen), readAt: next(readAt, change.read),
+            archivedAt: next(archivedAt, change.archived))
+    }
+}
+
+/// What a client asks to be so: `{"seen": true}`, `{"read": true}`, `{"archived": true}`, or their undoing.
+///
+/// Normal form: asking for read or archived asks for seen too; undoing seen undoes the other two, and lights the badge
+/// again. Undoing read leaves the notification seen ("mark as unread" marks it in the list without a badge), and
+/// undoing archived brings it back to the list.
+public struct NotificationStateChange: Sendable, Hashable {
+    public let seen: Bool?
+    public let read: Bool?
+    public let archived: Bool?
+
+    /// Nil for nothing at all, and for a contradiction: unseen and yet read or archived.
+    public init?(seen: Bool? = nil, read: Bool? = nil, archived: Bool? = nil) {
+        switch seen {
+        case false:
+            guard read != true, archived != true else { return nil }
+            (self.seen, self.read, self.archived) = (false, false, false)
+        default:
+            guard seen != nil || read != nil || archived != nil else { return nil }
+            self.seen = seen == true || read == true || archived == true ? true : nil
+            self.read = read
+            self.archived = archived
+        }
+    }
+
+    /// Reads the three members; nil after a mistake, which the reader has noted.
+    public init?(reading fields: inout Fields) {
+        let seen = fields.optionalBool("seen")
+        let read = fields.optionalBool("read")
+        let archived = fields.optionalBool("archived")
+        if let change = NotificationStateChange(seen: seen, read: read, archived: archived) {
+            self = change
+            return
+        }
+        if seen == false {
+            fields.reject("seen", "cannot be false for a notification that is to be read or archived")
+        } else if ["seen", "read", "archived"].allSatisfy({ fields.value($0) == nil }) {
+            fields.reject("seen", "is missing: one of seen, read and archived must be true or false")
+        }
+        return nil
+    }
+}
+
+extension NotificationStateChange: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            if let seen { writer.member("seen", seen) }
+            if let read { writer.member("read", read) }
+            if let archived { writer.member("archived", archived) }
+        }
+    }
+}

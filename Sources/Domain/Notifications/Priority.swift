@@ -1,0 +1,60 @@
+/// How much a notification presses, which decides what the device does (VIS FR-4.1, FR-5.1).
+public enum Priority: String, CaseIterable, Sendable, Hashable {
+    case low = "LOW"
+    case normal = "NORMAL"
+    case high = "HIGH"
+    case urgent = "URGENT"
+
+    /// The order of urgency, as rows store it.
+    public var rank: Int {
+        switch self {
+        case .low: 0
+        case .normal: 1
+        case .high: 2
+        case .urgent: 3
+        }
+    }
+
+    public init?(rank: Int) {
+        guard let priority = Priority.allCases.first(where: { $0.rank == rank }) else { return nil }
+        self = priority
+    }
+
+    /// The pattern to play; none for LOW.
+    public var haptic: HapticPattern? {
+        switch self {
+        case .low: nil
+        case .normal: HapticPattern(notification: "success", impacts: [], pulses: 1)
+        case .high: HapticPattern(notification: "warning", impacts: [], pulses: 2)
+        case .urgent: HapticPattern(notification: "error", impacts: ["heavy", "heavy"], pulses: 3)
+        }
+    }
+
+    public var makesSound: Bool { self >= .high }
+}
+
+extension Priority: Comparable {
+    public static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
+}
+
+extension Priority: JSONWritable {
+    public func write(to writer: inout JSONWriter) { writer.value(rawValue) }
+}
+
+/// One haptic pattern, both as the platform's named calls and as a number of pulses (decision 21): the document gives
+/// both, and a client plays the one its platform has.
+public struct HapticPattern: Sendable, Hashable {
+    public let notification: String
+    public let impacts: [String]
+    public let pulses: Int
+}
+
+extension HapticPattern: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("notification", notification)
+            writer.member("impacts", impacts)
+            writer.member("pulses", pulses)
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/// What is known of how often customers arrive in one lane.
+public struct ArrivalHistory: Sendable, Hashable {
+    /// Arrivals in the time looked at.
+    public var count: Int
+    /// Minutes looked at **during which the shop was open**; hours when nobody can arrive would make the rate too low.
+    public var openMinutes: Double
+
+    public init(count: Int = 0, openMinutes: Double = 0) {
+        self.count = count
+        self.openMinutes = openMinutes
+    }
+}
+
+/// Recent arrivals by lane.
+///
+/// Only the black card's matter to the waits: who arrives later in the standard lane stands behind. A window of one to
+/// four weeks is a good choice: with fewer than some twenty arrivals the rate is mostly the prior's.
+public struct ArrivalModel: Sendable, Hashable {
+    public var standard: ArrivalHistory
+    public var blackCard: ArrivalHistory
+
+    public init(standard: ArrivalHistory = ArrivalHistory(), blackCard: ArrivalHistory = ArrivalHistory()) {
+        self.standard = standard
+        self.blackCard = blackCard
+    }
+
+    /// Arrivals of black-card customers per minute, and the relative uncertainty of that (standard deviation of its
+    /// logarithm).
+    ///
+    /// A gamma prior worth one arrival: a tenth of what the barbers can serve. With no history at all the estimate so
+    /// still reckons with somebody overtaking.
+    func blackCardRate(barbers: Int, serviceMinutes: Double) -> (perMinute: Double, logDeviation: Double) {
+        let priorPerMinute = 0.1 * Double(max(barbers, 1)) / max(serviceMinutes, 1)
+        let priorCount = 1.0
+        let minutes = blackCard.openMinutes.isFinite ? max(blackCard.openMinutes, 0) : 0
+        let count = minutes > 0 ? Double(max(blackCard.count, 0)) : 0
+        let posteriorCount = priorCount + count
+        let rate = posteriorCount / (priorCount / priorPerMinute + minutes)
+        return (rate, (1 / posteriorCount).squareRoot())
+    }
+}

@@ -1,0 +1,125 @@
+/// One estimate made when a customer joined, and the wait that came of it; all in minutes.
+public struct EstimateOutcome: Sendable, Hashable {
+    public var lane: QueueLane
+    public var p50: Double
+    public var p90: Double
+    /// What the plain formula said at the same moment for the same lane.
+    public var formula: Double
+    /// From joining to the beginning of the service.
+    public var waited: Double
+
+    public init(lane: QueueLane, p50: Double, p90: Double, formula: Double, waited: Double) {
+        self.lane = lane
+        self.p50 = p50
+        self.p90 = p90
+        self.formula = formula
+        self.waited = waited
+    }
+}
+
+/// How far predictions were off, as sums that can be added up by SQL or one outcome at a time.
+public struct ErrorSummary: Sendable, Hashable {
+    public var n: Int
+    /// Sum of `|predicted − waited|`.
+    public var absoluteErrorSum: Double
+    /// Sum of `predicted − waited`.
+    public var errorSum: Double
+    /// Waits that were not longer than the bound: the p90 of an estimate, the formula's own number for the formula.
+    public var underBoundCount: Int
+
+    public init(n: Int = 0, absoluteErrorSum: Double = 0, errorSum: Double = 0, underBoundCount: Int = 0) {
+        self.n = n
+        self.absoluteErrorSum = absoluteErrorSum
+        self.errorSum = errorSum
+        self.underBoundCount = underBoundCount
+    }
+
+    /// Minutes; nil without outcomes.
+    public var meanAbsoluteError: Double? { n > 0 ? absoluteErrorSum / Double(n) : nil }
+    /// Minutes, positive where predictions were too long; nil without outcomes.
+    public var bias: Double? { n > 0 ? errorSum / Double(n) : nil }
+    /// 0…1; nil without outcomes.
+    public var shareUnderBound: Double? { n > 0 ? Double(underBoundCount) / Double(n) : nil }
+
+    public mutating func add(predicted: Double, bound: Double, waited: Double) {
+        guard predicted.isFinite, bound.isFinite, waited.isFinite else { return }
+        n += 1
+        absoluteErrorSum += abs(predicted - waited)
+        errorSum += predicted - waited
+        if waited <= bound { underBoundCount += 1 }
+    }
+
+    public static func + (left: Self, right: Self) -> Self {
+        ErrorSummary(
+            n: left.n + right.n, absoluteErrorSum: left.absoluteErrorSum + right.absoluteErrorSum,
+            errorSum: left.errorSum + right.errorSum, underBoundCount: left.underBoundCount + right.underBoundCount)
+    }
+}
+
+/// How good past estimates were, and the plain formula's beside them, by lane.
+public struct EstimateAccuracy: Sendable, Hashable {
+    public struct Lane: Sendable, Hashable {
+        public var estimate: ErrorSummary
+        public var formula: ErrorSummary
+
+        public init(estimate: ErrorSummary = ErrorSummary(), formula: ErrorSummary = ErrorSummary()) {
+            self.estimate = estimate
+            self.formula = formula
+        }
+
+        /// The share of the formula's mean absolute error that the estimate avoids; nil without outcomes or errors.
+        public var improvement: Double? {
+            guard let ours = estimate.meanAbsoluteError, let plain = formula.meanAbsoluteError, plain > 0 else {
+                return nil
+            }
+            return 1 - ours / plain
+        }
+    }
+
+    public var standard: Lane
+    public var blackCard: Lane
+
+    public init(standard: Lane = Lane(), blackCard: Lane = Lane()) {
+        self.standard = standard
+        self.blackCard = blackCard
+    }
+
+    public init(_ outcomes: some Sequence<EstimateOutcome>) {
+        self.init()
+        for outcome in outcomes { add(outcome) }
+    }
+
+    public subscript(lane: QueueLane) -> Lane {
+        get {
+            switch lane {
+            case .standard: standard
+            case .blackCard: blackCard
+            }
+        }
+        set {
+            switch lane {
+            case .standard: standard = newValue
+            case .blackCard: blackCard = newValue
+            }
+        }
+    }
+
+    public static func + (left: Self, right: Self) -> Self {
+        var sum = left
+        for lane in QueueLane.allCases {
+            sum[lane].estimate = left[lane].estimate + right[lane].estimate
+            sum[lane].formula = left[lane].formula + right[lane].formula
+        }
+        return sum
+    }
+
+    /// Both lanes together.
+    public var overall: Lane {
+        Lane(estimate: standard.estimate + blackCard.estimate, formula: standard.formula + blackCard.formula)
+    }
+
+    public mutating func add(_ outcome: EstimateOutcome) {
+        self[outcome.lane].estimate.add(predicted: outcome.p50, bound: outcome.p90, waited: outcome.waited)
+        self[outcome.lane].formula.add(predicted: outcome.formula, bound: outcome.formula, waited: outcome.waited)
+    }
+}

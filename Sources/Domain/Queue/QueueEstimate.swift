@@ -1,0 +1,63 @@
+/// A wait as a distribution's median and 90th percentile, in minutes.
+public struct WaitEstimate: Sendable, Hashable {
+    /// As likely to be longer as to be shorter: the estimate with the least mean absolute error.
+    public var p50: Double
+    /// Nine waits of ten are shorter.
+    public var p90: Double
+
+    public init(p50: Double, p90: Double) {
+        self.p50 = p50
+        self.p90 = p90
+    }
+
+    /// The median as it is shown: whole minutes, rounded up.
+    public var p50Minutes: Int { wholeMinutes(p50) }
+    /// The 90th percentile as it is shown: whole minutes, rounded up.
+    public var p90Minutes: Int { wholeMinutes(p90) }
+}
+
+/// Where one waiting customer stands.
+public struct CustomerEstimate: Sendable, Hashable {
+    public var id: String
+    public var lane: QueueLane
+    /// 1 for who is called next; the black-card lane stands before the standard lane.
+    public var position: Int
+    /// The wait from now on; nil when the barber asked for serves nobody.
+    public var wait: WaitEstimate?
+
+    public init(id: String, lane: QueueLane, position: Int, wait: WaitEstimate?) {
+        self.id = id
+        self.lane = lane
+        self.position = position
+        self.wait = wait
+    }
+}
+
+/// The waits of a shop: for who would join each lane now, and for each who waits.
+public struct QueueEstimate: Sendable, Hashable {
+    public var standard: WaitEstimate
+    public var blackCard: WaitEstimate
+    /// In the order of their positions.
+    public var customers: [CustomerEstimate]
+    /// One sentence on how the numbers come about.
+    public var method: String
+    /// How many completed services the service times were learned from.
+    public var sampleSize: Int
+
+    public init(
+        standard: WaitEstimate, blackCard: WaitEstimate, customers: [CustomerEstimate], method: String, sampleSize: Int
+    ) {
+        self.standard = standard
+        self.blackCard = blackCard
+        self.customers = customers
+        self.method = method
+        self.sampleSize = sampleSize
+    }
+
+    public subscript(lane: QueueLane) -> WaitEstimate {
+        switch lane {
+        case .standard: standard
+        case .blackCard: blackCard
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/// Writes Server-Sent Events as the WHATWG standard reads them.
+public enum SSE {
+    /// One event of the log: id, name, data.
+    public static func encode(_ event: StreamEvent, epoch: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(event.data.count + event.name.utf8.count + epoch.utf8.count + 48)
+        append(event, epoch: epoch, to: &bytes)
+        return bytes
+    }
+
+    public static func append(_ event: StreamEvent, epoch: String, to bytes: inout [UInt8]) {
+        appendID(epoch: epoch, sequence: event.sequence, to: &bytes)
+        appendBody(event.name, event.data, to: &bytes)
+    }
+
+    /// An event about the stream itself (`stream:ready`), which carries the cursor only if it moves it.
+    public static func append(
+        _ name: String, data: [UInt8], id cursor: Cursor? = nil, to bytes: inout [UInt8]
+    ) {
+        if let cursor { appendID(epoch: cursor.epoch, sequence: cursor.sequence, to: &bytes) }
+        appendBody(name, data, to: &bytes)
+    }
+
+    /// How long a client waits before it connects again. Digits only: anything else is ignored by clients.
+    public static func appendRetry(milliseconds: Int, to bytes: inout [UInt8]) {
+        precondition(milliseconds >= 0, "a retry is digits only")
+        bytes.append(contentsOf: "retry: ".utf8)
+        bytes.append(contentsOf: String(milliseconds).utf8)
+        bytes.append(contentsOf: "\n\n".utf8)
+    }
+
+    /// A comment, which keeps proxies and clients from taking the silence for a dead connection.
+    public static func comment(_ text: String = "") -> [UInt8] {
+        var bytes: [UInt8] = [UInt8(ascii: ":")]
+        if !text.isEmpty { bytes.append(UInt8(ascii: " ")) }
+        bytes.append(contentsOf: text.utf8.filter { $0 != lineFeed && $0 != carriageReturn })
+        bytes.append(contentsOf: [lineFeed, lineFeed])
+        return bytes
+    }
+
+    private static let lineFeed = UInt8(ascii: "\n")
+    private static let carriageReturn = UInt8(ascii: "\r")
+
+    private static func appendID(epoch: String, sequence: Int64, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: "id: ".utf8)
+        bytes.append(contentsOf: epoch.utf8)
+        bytes.append(UInt8(ascii: "-"))
+        bytes.append(contentsOf: String(sequence).utf8)
+        bytes.append(lineFeed)
+    }
+
+    private static func appendBody(_ name: String, _ data: [UInt8], to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: "event: ".utf8)
+        // A line end inside a name would start a field of somebody else's choosing.
+        bytes.append(contentsOf: name.utf8.lazy.filter { $0 != lineFeed && $0 != carriageReturn })
+        bytes.append(contentsOf: "\ndata: ".utf8)
+        appendLines(data, to: &bytes)
+        bytes.append(contentsOf: [lineFeed, lineFeed])
+    }
+
+    /// Data is split at LF, CR and CRLF alike: clients end a line at each of them, so a bare CR in the data would turn
+    /// what follows it into a field.
+    private static func appendLines(_ data: [UInt8], to bytes: inout [UInt8]) {
+        var start = 0
+        var index = 0
+        while index < data.count {
+            let byte = data[index]
+            guard byte == lineFeed || byte == carriageReturn else {
+                index += 1
+                continue
+            }
+            bytes.append(contentsOf: data[start..<index])
+            bytes.append(contentsOf: "\ndata: ".utf8)
+            index += byte == carriageReturn && index + 1 < data.count && data[index + 1] == lineFeed ? 2 : 1
+            start = index
+        }
+        bytes.append(contentsOf: data[start...])
+    }
+}

@@ -1,0 +1,200 @@
+import Database
+import Domain
+import struct Foundation.Date
+import struct Foundation.TimeZone
+
+extension NotificationsFeature {
+    /// What became of a draft.
+    enum Outcome {
+        case created(Notification)
+        /// The user had this event already: the notification as it was first made.
+        case repeated(Notification)
+
+        var isCreated: Bool {
+            if case .created = self { true } else { false }
+        }
+
+        var notification: Notification {
+            switch self {
+            case .created(let notification), .repeated(let notification): notification
+            }
+        }
+    }
+
+    /// Makes a notification of a draft: row, count and events in the caller's transaction.
+    ///
+    /// Two statements, a third for a user who has 50 already; the badge and the event log are the core's. The user's row
+    /// comes first because it carries the preferences; a repeated event takes its count back.
+    static func create(_ draft: NotificationDraft, _ tx: Transaction) throws -> Outcome {
+        let inbox = try addToInbox(of: draft.userId, tx)
+        let delivery = inbox.preferences.delivery(
+            of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))
+        let notification = Notification(
+            draft, id: tx.makeID(Notification.self), delivery: delivery, createdAt: tx.now)
+        guard try insert(notification, tx) else {
+            if !inbox.wasFull { try removeFromInbox(of: draft.userId, tx) }
+            return .repeated(try first(of: draft, tx))
+        }
+        emit("notification:created", of: draft.userId, data: JSONWriter.bytes(notification), tx)
+        try adjust(notification.badgeShare, of: draft.userId, tx)
+        if inbox.wasFull { try evictOne(of: draft.userId, tx) }
+        return .created(notification)
+    }
+
+    /// False if the user had this event before, even if its notification is gone by now.
+    private static func insert(_ notification: Notification, _ tx: Transaction) throws -> Bool {
+        try tx.db.run(
+            """
+            INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
+                (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
+                vibrates, created_at, seen_at)
+            VALUES (\(tx.tenant), \(notification.userId.text), \(notification.id.text), \(notification.eventId),
+                \(notification.type.rawValue), \(notification.category.rawValue), \(notification.priority.rank),
+                \(notification.title), \(notification.message), \(notification.lockScreen),
+                \(String(decoding: notification.data, as: UTF8.self)), \(notification.delivery.sounds),
+                \(notification.delivery.vibrates), \(notification.createdAt.microseconds),
+                \(notification.state.seenAt?.microseconds))
+            ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
+            """) == 1
+    }
+
+    /// The notification that a repeated event made, as the sender was first told of it: what its user did with it
+    /// since is not the sender's to know.
+    private static func first(of draft: NotificationDraft, _ tx: Transaction) throws -> Notification {
+        let found = try tx.db.row(
+            """
+            SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event is answered like the first"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(draft.userId.text) AND event_id = \(draft.eventId)
+            """, notification)
+        guard var first = found else { throw DatabaseError(.corrupt, "an event id is taken by no notification") }
+        let wasBornSeen = first.state.seenAt == first.createdAt
+        first.state = NotificationState(seenAt: wasBornSeen ? first.createdAt : nil)
+        return first
+    }
+
+    // MARK: The 50 that are kept
+
+    private struct Inbox {
+        let wasFull: Bool
+        let preferences: Preferences
+    }
+
+    /// Counts one more, up to the most that are kept, and tells whether that many were kept before.
+    private static func addToInbox(of userId: ID<User>, _ tx: Transaction) throws -> Inbox {
+        let inbox = try tx.db.row(
+            """
+            INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it keeps"))
+                (tenant, user_id, kept, was_full, sound, haptics, time_zone)
+            VALUES (\(tx.tenant), \(userId.text), 1, 0, 1, 1, \(Preferences.timeZoneDefault))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET
+                was_full = CASE WHEN inboxes.kept >= \(EvictionRule.keptMax) THEN 1 ELSE 0 END,
+                kept = CASE WHEN inboxes.kept >= \(EvictionRule.keptMax) THEN inboxes.kept ELSE inboxes.kept + 1 END
+            RETURNING was_full, sound, haptics, quiet_start, quiet_end, time_zone
+            """
+        ) { row in
+            Inbox(
+                wasFull: try row.bool(0),
+                preferences: Preferences(
+                    sound: try row.bool(1), haptics: try row.bool(2),
+                    quietHours: try QuietHours(
+                        optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
+                    timeZone: try row.text(5)))
+        }
+        guard let inbox else { throw DatabaseError(.corrupt, "an inbox was written and did not come back") }
+        return inbox
+    }
+
+    static func removeFromInbox(of userId: ID<User>, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(inboxes, unscoped: .bookkeeping("the service's own count of what it keeps"))
+            SET kept = kept - 1 WHERE tenant = \(tx.tenant) AND user_id = \(userId.text)
+            """)
+    }
+
+    /// What the notifications feature keeps of the preferences, beside its count.
+    static func storePreferences(_ change: PreferencesChanged, _ tx: Transaction) throws {
+        let wanted = change.preferences
+        try tx.db.run(
+            """
+            INSERT INTO \(inboxes, unscoped: .bookkeeping("a copy of what the user has just set"))
+                (tenant, user_id, kept, was_full, sound, haptics, quiet_start, quiet_end, time_zone)
+            VALUES (\(tx.tenant), \(change.userId.text), 0, 0, \(wanted.sound), \(wanted.haptics),
+                \(wanted.quietHours?.startMinute), \(wanted.quietHours?.endMinute), \(wanted.timeZone))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET
+                sound = excluded.sound, haptics = excluded.haptics, quiet_start = excluded.quiet_start,
+                quiet_end = excluded.quiet_end, time_zone = excluded.time_zone
+            """)
+    }
+
+    /// The order of ``EvictionRule``, which a test holds against it.
+    static let evictionOrder = SQL(
+        unchecked: """
+            CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0
+                WHEN priority = \(Priority.urgent.rank) THEN 3
+                WHEN seen_at IS NOT NULL THEN 1 ELSE 2 END,
+            CASE WHEN priority = \(Priority.low.rank) THEN 0 ELSE 1 END, id
+            """)
+
+    static func eviction(of userId: ID<User>, tenant: String, at now: Timestamp) -> SQL {
+        """
+        UPDATE \(notifications, unscoped: .reaction("the cap holds whoever notifies"))
+        SET removed_at = \(now.microseconds)
+        WHERE tenant = \(tenant) AND user_id = \(userId.text) AND removed_at IS NULL AND id = (
+            SELECT id FROM notifications
+            WHERE tenant = \(tenant) AND user_id = \(userId.text) AND removed_at IS NULL
+            ORDER BY \(evictionOrder) LIMIT 1)
+        RETURNING \(columns)
+        """
+    }
+
+    /// Takes away the one of a full inbox that matters least; its place is the newcomer's, so the count stays.
+    private static func evictOne(of userId: ID<User>, _ tx: Transaction) throws {
+        let evicted = try tx.db.row(eviction(of: userId, tenant: tx.tenant, at: tx.now), notification)
+        guard let evicted else { throw DatabaseError(.corrupt, "a full inbox holds nothing") }
+        try forgetUnlessRepeatable(evicted, tx)
+        try announceRemoval(of: evicted, tx)
+    }
+
+    /// A removed row stays only to recognize its event when it is sent again; without an event id there is nothing to
+    /// recognize.
+    static func forgetUnlessRepeatable(_ removed: Notification, _ tx: Transaction) throws {
+        guard removed.eventId == nil else { return }
+        try tx.db.run(
+            """
+            DELETE FROM \(notifications, unscoped: .reaction("the cap holds whoever notifies"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId.text) AND id = \(removed.id.text)
+                AND removed_at = \(tx.now.microseconds)
+            """)
+    }
+
+    static func announceRemoval(of removed: Notification, _ tx: Transaction) throws {
+        let ids = JSONWriter.object { $0.member("ids", [removed.id]) }
+        emit("notification:removed", of: removed.userId, data: ids, tx)
+        try adjust(-removed.badgeShare, of: removed.userId, tx)
+    }
+
+    // MARK: Telling
+
+    /// Log events: what a client holds of the list is made of them, so none may be left out for a newer one.
+    static func emit(_ name: StaticString, of userId: ID<User>, data: [UInt8], _ tx: Transaction) {
+        let audience = notifications.read.audience { $0 == "user_id" ? userId.text : nil }
+        tx.emit(name, audience: audience, data: data)
+    }
+
+    static func adjust(_ change: BadgeChange, of userId: ID<User>, _ tx: Transaction) throws {
+        guard !change.isNone else { return }
+        try tx.adjustBadges(of: userId, messages: change.messages, requests: change.requests, bell: change.bell)
+    }
+
+    /// The minute of the user's day; without quiet hours nobody asks, and the calendar is left alone.
+    private static func minuteOfDay(_ now: Timestamp, _ preferences: Preferences) -> Int {
+        guard preferences.quietHours != nil else { return 0 }
+        // A zone that the system has forgotten since it was set is taken as UTC: silence at the wrong hour is better
+        // than no notification.
+        let zone = TimeZone(identifier: preferences.timeZone)
+        let offset = zone?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(now.seconds))) ?? 0
+        let secondOfDay = (Int(now.seconds) + offset) % 86400
+        return (secondOfDay < 0 ? secondOfDay + 86400 : secondOfDay) / 60
+    }
+}

@@ -1,0 +1,51 @@
+import Database
+import Domain
+
+extension NotificationsFeature {
+    static let reactions = [
+        Reaction.on(NotificationRequested.self) { tx, request in _ = try create(request.draft, tx) },
+        Reaction.on(PreferencesChanged.self) { tx, change in try storePreferences(change, tx) },
+    ]
+
+    /// A removed notification's texts go when the event log has forgotten them too; the id of its event stays long
+    /// enough for any sender's retries (VIS NFR-3.2, NFR-4.3).
+    static let forgetting = Tick(name: "notifications.forgetting", everySeconds: 5) { tx in
+        try eraseTexts(tx)
+        try forgetEvents(tx)
+    }
+
+    private static let textsKeptSeconds: Int64 = 24 * 3600
+    private static let eventsKeptSeconds: Int64 = 30 * 24 * 3600
+    /// Everybody who writes waits for one step of this; 2,000 rows take some milliseconds.
+    private static let forgottenAtOnceMax = 2000
+
+    private static func eraseTexts(_ tx: Transaction) throws {
+        try tx.db.run(erasure(tenant: tx.tenant, before: tx.now.adding(seconds: -textsKeptSeconds)))
+    }
+
+    private static func forgetEvents(_ tx: Transaction) throws {
+        try tx.db.run(forgetting(tenant: tx.tenant, before: tx.now.adding(seconds: -eventsKeptSeconds)))
+    }
+
+    static func erasure(tenant: String, before: Timestamp) -> SQL {
+        """
+        UPDATE \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        SET title = '', message = '', lock_screen = '', data = '{}'
+        WHERE tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (
+            SELECT user_id, event_id FROM notifications
+            WHERE tenant = \(tenant) AND removed_at IS NOT NULL AND title <> ''
+                AND removed_at < \(before.microseconds)
+            ORDER BY removed_at LIMIT \(forgottenAtOnceMax))
+        """
+    }
+
+    static func forgetting(tenant: String, before: Timestamp) -> SQL {
+        """
+        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        WHERE tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (
+            SELECT user_id, event_id FROM notifications
+            WHERE tenant = \(tenant) AND removed_at IS NOT NULL AND removed_at < \(before.microseconds)
+            ORDER BY removed_at LIMIT \(forgottenAtOnceMax))
+        """
+    }
+}

@@ -1,0 +1,33 @@
+import Domain
+import Foundation
+import MicroHTTP
+
+extension PreferencesFeature {
+    static let endpoints = [
+        Endpoint(.get, "/v1/preferences", access: .bearer, show),
+        Endpoint(.put, "/v1/preferences", access: .bearer, replace),
+    ]
+
+    private static func show(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        return .read { tx in Response.json(200, JSONWriter.bytes(try find(tx))) }
+    }
+
+    /// `PUT /v1/preferences`: replaces all of them; what is left out takes its default.
+    private static func replace(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        var fields = try call.fields()
+        let wanted = Preferences(reading: &fields, isTimeZone: isTimeZone)
+        try fields.finish()
+        return .write { tx in
+            try store(wanted, tx)
+            tx.record(PreferencesChanged(userId: tx.caller.userId, preferences: wanted))
+            return Response.json(200, JSONWriter.bytes(wanted))
+        }
+    }
+
+    /// Whether the system has rules for a zone. Abbreviations are refused: `EST` names an offset without its summer time.
+    private static func isTimeZone(_ name: String) -> Bool {
+        name == Preferences.timeZoneDefault || (name.contains("/") && TimeZone(identifier: name) != nil)
+    }
+}

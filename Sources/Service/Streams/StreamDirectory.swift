@@ -1,0 +1,96 @@
+import Domain
+import Foundation
+import MicroHTTP
+import Realtime
+
+/// All shards of this process: events go in here, and questions about single streams.
+///
+/// `@unchecked Sendable`: `shards` is only touched while `lock` is held.
+final class StreamDirectory: @unchecked Sendable {
+    let surroundings: StreamSurroundings
+    let metrics = StreamMetrics()
+    let admission = StreamAdmission()
+    let revocations: RevocationList
+    /// Tells this process's stream names from those of the one before it.
+    let nonce = String(UInt32.random(in: .min ... .max), radix: 36)
+    /// Guards `shards`, and the order in which events are posted to them: with it released between two shards, two
+    /// publishers could post in different orders.
+    private let lock = NSLock()
+    private var shards: [StreamShard<StreamHub>] = []
+
+    init(surroundings: StreamSurroundings, revocations: RevocationList) {
+        self.surroundings = surroundings
+        self.revocations = revocations
+    }
+
+    /// For `Server`: makes the program of one shard.
+    ///
+    /// - Parameter head: the newest event of the log when the service starts; what is published first must follow it.
+    func makeProgram(on shard: StreamShard<StreamHub>, head: Int64) -> StreamHub {
+        lock.withLock { shards.append(shard) }
+        return StreamHub(shard: shard, directory: self, head: head)
+    }
+
+    /// Brings committed events to every shard. Call in commit order, from any thread; each event is encoded once.
+    func publish(_ events: [StreamEvent]) {
+        guard !events.isEmpty else { return }
+        let encoded = events.map { EncodedEvent($0, epoch: surroundings.epoch) }
+        lock.withLock {
+            for shard in shards { shard.post(.events(encoded)) }
+        }
+    }
+
+    /// Closes the streams of a revoked token, session or user. The list must hold the revocation already.
+    func close(_ revocation: Revocation) {
+        for shard in lock.withLock({ shards }) { shard.post(.revoked(revocation)) }
+    }
+
+    /// Asks the shard of a stream, and waits for its answer. On workers only: the calling thread blocks.
+    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind) throws -> [String] {
+        let (shard, name) = try find(id)
+        let answer = ShardAnswer()
+        shard.post(.request(StreamRequest(stream: name, asker: asker, kind: kind) { answer.set($0) }))
+        guard let result = answer.wait(seconds: StreamLimits.shardAnswerSeconds) else {
+            throw Failure(
+                .unavailable, "stream.unanswered", "The stream's shard did not answer.", retryAfterSeconds: 1)
+        }
+        return try result.get()
+    }
+
+    /// Sends bytes to a stream that may be gone by now.
+    func send(_ bytes: SharedBytes, to id: String) throws {
+        let (shard, name) = try find(id)
+        shard.post(.send(bytes, to: name))
+    }
+
+    private func find(_ id: String) throws(Failure) -> (StreamShard<StreamHub>, StreamName) {
+        guard let name = StreamName(id), name.nonce == nonce else { throw .notFound("stream") }
+        let shard = lock.withLock { name.shard < shards.count ? shards[name.shard] : nil }
+        guard let shard else { throw .notFound("stream") }
+        return (shard, name)
+    }
+}
+
+/// One answer that a shard gives and a worker waits for.
+///
+/// `@unchecked Sendable`: `result` is only touched while `condition` is locked.
+private final class ShardAnswer: @unchecked Sendable {
+    /// Guards `result`.
+    private let condition = NSCondition()
+    private var result: Result<[String], Failure>?
+
+    func set(_ result: Result<[String], Failure>) {
+        condition.withLock {
+            self.result = result
+            condition.signal()
+        }
+    }
+
+    func wait(seconds: Double) -> Result<[String], Failure>? {
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        return condition.withLock {
+            while result == nil, condition.wait(until: deadline) {}
+            return result
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Database
+import Domain
+import MicroHTTP
+import Realtime
+
+extension StreamHub {
+    func received(_ message: StreamMessage) {
+        switch message {
+        case .events(let events): deliver(events)
+        case .opened(let stream, let start): opened(stream, start)
+        case .loaded(let stream, let chunks):
+            guard isPresent(stream) else { return }
+            perform(subscriptions[Int(stream.index)].loaded(chunks), on: Int32(stream.index))
+        case .flushed(let stream):
+            guard isPresent(stream) else { return }
+            advanceReplay(Int32(stream.index))
+        case .revoked(let revocation): revoke(revocation)
+        case .request(let request): request.answer(answer(request))
+        case .send(let bytes, let name):
+            guard let slot = slot(of: name) else { return }
+            shard.send(bytes, to: handles[Int(slot)], collapse: 0)
+        }
+    }
+
+    // MARK: Events
+
+    private func deliver(_ events: [EncodedEvent]) {
+        var (deliveries, bytes) = (0, 0)
+        let shard = shard
+        subscriptions.withUnsafeMutableBufferPointer { subscriptions in
+            for encoded in events {
+                let event = encoded.event
+                // The log's order is the stream's order; a repeated batch after a retry must not be told twice.
+                guard event.sequence > head else { continue }
+                head = event.sequence
+                let size = encoded.bytes.count
+                hub.forEachMatch(event) { slot in
+                    let isLive = subscriptions[Int(slot)].receive(sequence: event.sequence) {
+                        .init(
+                            sequence: event.sequence, collapse: event.collapse, byteCount: size, payload: encoded.bytes)
+                    }
+                    guard isLive else { return }
+                    shard.send(encoded.bytes, to: handles[Int(slot)], collapse: event.collapse)
+                    deliveries += 1
+                    bytes += size
+                }
+            }
+        }
+        StreamMetrics.add(deliveries, to: directory.metrics.deliveries)
+        StreamMetrics.add(bytes, to: directory.metrics.deliveredBytes)
+    }
+
+    // MARK: Opening and replay
+
+    private func opened(_ stream: StreamHandle, _ start: StreamStart?) {
+        let slot = Int32(stream.index)
+        guard isPresent(stream), sessions[Int(slot)]?.isEnding == false else { return }
+        guard let start else { return end(slot, .unavailable) }
+        if start.isResumed { StreamMetrics.add(1, to: directory.metrics.replays) }
+        StreamMetrics.add(start.replayed, to: directory.metrics.replayedEvents)
+        if start.resync != nil { StreamMetrics.add(1, to: directory.metrics.resyncs) }
+        perform(subscriptions[Int(slot)].opened(position: start.position, chunks: start.chunks), on: slot)
+    }
+
+    /// Sends the next piece of a replay, if the one before it has left the process.
+    func advanceReplay(_ slot: Int32) {
+        guard replaying.contains(slot), shard.waitingBytes(of: handles[Int(slot)]) == 0 else { return }
+        replaying.remove(slot)
+        perform(subscriptions[Int(slot)].drained(), on: slot)
+    }
+
+    private func perform(_ actions: [Subscription<SharedBytes>.Action], on slot: Int32) {
+        let handle = handles[Int(slot)]
+        var isReading = false
+        for action in actions {
+            switch action {
+            case .send(let bytes, let collapse): shard.send(bytes, to: handle, collapse: collapse)
+            case .resync(let reason, let position):
+                StreamMetrics.add(1, to: directory.metrics.resyncs)
+                shard.send(StreamNotice.resync(reason, at: cursor(position)), to: handle, collapse: 0)
+            case .load(let after, let through):
+                isReading = true
+                load(slot, after: after, through: through)
+            }
+        }
+        guard !isReading, subscriptions[Int(slot)].phase == .replaying else { return }
+        // Asked again once this batch has been flushed; if the socket is full by then, at each tick.
+        replaying.insert(slot)
+        shard.post(.flushed(handle))
+    }
+
+    private func load(_ slot: Int32, after: Int64, through: Int64) {
+        guard let session = sessions[Int(slot)] else { return }
+        let reader = StreamReader(surroundings: surroundings, caller: session.caller, topics: hub.topics(of: slot))
+        let (shard, handle) = (shard, handles[Int(slot)])
+        let isAdmitted = surroundings.workers.submit {
+            let chunks = try? reader.chunks(after: after, through: through)
+            shard.post(.loaded(handle, chunks))
+        }
+        if !isAdmitted { shard.post(.loaded(handle, nil)) }
+    }
+
+    // MARK: Requests about a stream
+
+    private func slot(of name: StreamName) -> Int32? {
+        guard name.nonce == directory.nonce, name.index < sessions.count, name.names(handles[name.index]),
+            sessions[name.index]?.isEnding == false
+        else { return nil }
+        return Int32(name.index)
+    }
+
+    private func answer(_ request: StreamRequest) -> Result<[String], Failure> {
+        guard let slot = slot(of: request.stream), let session = sessions[Int(slot)],
+            session.caller.tenant == request.asker.tenant, session.caller.userId == request.asker.userId
+        else { return .failure(.notFound("stream")) }
+        switch request.kind {
+        case .describe: return .success(hub.topics(of: slot))
+        case .replaceTopics(let topics):
+            let before = hub.topics(of: slot)
+            hub.replaceTopics(of: slot, with: topics)
+            return .success(topics.filter { !before.contains($0) })
+        case .renew(let caller):
+            renew(slot, caller)
+            return .success([])
+        }
+    }
+
+    private func renew(_ slot: Int32, _ caller: Caller) {
+        let isScopeNew = sessions[Int(slot)]?.caller.scope.keys != caller.scope.keys
+        sessions[Int(slot)]?.caller = caller
+        sessions[Int(slot)]?.lifetime.renew(expiresAt: caller.expiresAt.microseconds)
+        deadlines[Int(slot)] = sessions[Int(slot)]?.lifetime.nextStepAt ?? .max
+        guard isScopeNew else { return }
+        hub.replaceScope(of: slot, with: caller.scope.keys)
+        shard.send(StreamNotice.scope(caller.scope.keys.sorted()), to: handles[Int(slot)], collapse: 0)
+    }
+
+    // MARK: Revocations
+
+    /// Looks at every stream of the shard: revocations are rare, and an index by token and session would cost each
+    /// idle stream memory for their sake.
+    private func revoke(_ revocation: Revocation) {
+        for slot in sessions.indices {
+            guard let session = sessions[slot], !session.isEnding, revocation.covers(session.caller) else { continue }
+            end(Int32(slot), .revoked)
+        }
+    }
+}

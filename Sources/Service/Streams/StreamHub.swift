@@ -1,0 +1,171 @@
+import Database
+import Domain
+import MicroHTTP
+import Realtime
+
+/// The streams of one shard: who gets which event, and where each stream stands.
+///
+/// Every method runs on the shard's thread, so nothing here needs a lock. A stream's slot is its handle's index.
+final class StreamHub: StreamProgram {
+    typealias Message = StreamMessage
+
+    /// What is kept of a stream beside its place in the hub and its subscription.
+    struct Session {
+        var caller: Caller
+        var lifetime: TokenLifetime
+        /// Given back when the session goes.
+        let lease: StreamLease?
+        /// Monotonic nanoseconds; 0: never.
+        var lastOverflowAt: UInt64 = 0
+        /// The last event is on its way: nothing may follow it.
+        var isEnding = false
+    }
+
+    let shard: StreamShard<StreamHub>
+    let directory: StreamDirectory
+    let surroundings: StreamSurroundings
+    var hub = Hub()
+    var sessions: [Session?] = []
+    var handles: [StreamHandle] = []
+    var subscriptions: [Subscription<SharedBytes>] = []
+    /// When each slot's token wants attention, in microseconds since 1970. Apart from the sessions, so that looking
+    /// through all of them four times a second is reading one array.
+    var deadlines: [Int64] = []
+    /// Slots whose replay waits for the socket.
+    var replaying: Set<Int32> = []
+    /// The last event that this shard has handled.
+    var head: Int64
+    /// The shard's clock, as last told.
+    var monotonicNow: UInt64 = 0
+
+    /// - Parameter head: the newest event of the log; the first one published must be the next.
+    init(shard: StreamShard<StreamHub>, directory: StreamDirectory, head: Int64) {
+        self.shard = shard
+        self.directory = directory
+        self.surroundings = directory.surroundings
+        self.head = head
+    }
+
+    // MARK: Opening and closing
+
+    func streamOpened(_ stream: StreamHandle, context: any Sendable) {
+        guard let opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
+        let slot = Int32(stream.index)
+        let session = Session(
+            caller: opener.caller, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds),
+            lease: opener.lease)
+        occupy(slot, stream, session)
+        // The hub first, then the head, then the log: an event that commits in between is either read or received.
+        hub.join(slot, tenant: opener.caller.tenant, scope: opener.caller.scope.keys, topics: opener.topics)
+        StreamMetrics.add(1, to: directory.metrics.open)
+        StreamMetrics.add(1, to: directory.metrics.opened)
+        // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
+        guard !directory.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
+        let reader = StreamReader(surroundings: surroundings, caller: opener.caller, topics: opener.topics)
+        let streamId = StreamName(nonce: directory.nonce, handle: stream).text
+        let (head, shard, lastEventID) = (head, shard, opener.lastEventID)
+        let isAdmitted = surroundings.workers.submit {
+            let start = try? reader.start(streamId: streamId, lastEventID: lastEventID, head: head)
+            shard.post(.opened(stream, start))
+        }
+        if !isAdmitted { end(slot, .unavailable) }
+    }
+
+    func streamClosed(_ stream: StreamHandle, reason: StreamCloseReason) {
+        let slot = Int32(stream.index)
+        guard isPresent(stream) else { return }
+        if hub.contains(slot) { hub.leave(slot) }
+        subscriptions[Int(slot)].close()
+        replaying.remove(slot)
+        sessions[Int(slot)] = nil
+        deadlines[Int(slot)] = .max
+        StreamMetrics.add(-1, to: directory.metrics.open)
+    }
+
+    func shardWillStop() {
+        // A few texts for all: each stream gets one, and clients come back spread over the time they name.
+        let steps = 16
+        let notices = (1...steps).map { step in
+            StreamNotice.closing(
+                .shutdown, retryAfterMilliseconds: StreamLimits.shutdownSpreadMilliseconds * step / steps)
+        }
+        for slot in sessions.indices where sessions[slot]?.isEnding == false {
+            finish(Int32(slot), with: notices[slot % steps])
+        }
+    }
+
+    func isPresent(_ stream: StreamHandle) -> Bool {
+        let slot = Int(stream.index)
+        return slot < sessions.count && sessions[slot] != nil && handles[slot] == stream
+    }
+
+    private func occupy(_ slot: Int32, _ stream: StreamHandle, _ session: Session) {
+        while sessions.count <= Int(slot) {
+            sessions.append(nil)
+            handles.append(stream)
+            subscriptions.append(Subscription(head: head))
+            deadlines.append(.max)
+        }
+        precondition(sessions[Int(slot)] == nil, "a slot belongs to one stream at a time")
+        sessions[Int(slot)] = session
+        handles[Int(slot)] = stream
+        subscriptions[Int(slot)] = Subscription(head: head)
+        deadlines[Int(slot)] = session.lifetime.nextStepAt
+    }
+
+    /// Says why, and closes. From here on the stream gets nothing more; its slot is free when the socket is closed.
+    func end(_ slot: Int32, _ reason: StreamNotice.ClosingReason) {
+        // Spread, because what ends one stream (a full worker queue, a revoked user) often ends many at once.
+        let retry = StreamLimits.retryMilliseconds + Int.random(in: 0...StreamLimits.retryMilliseconds)
+        finish(slot, with: StreamNotice.closing(reason, retryAfterMilliseconds: retry))
+    }
+
+    private func finish(_ slot: Int32, with notice: SharedBytes) {
+        guard sessions[Int(slot)]?.isEnding == false else { return }
+        sessions[Int(slot)]?.isEnding = true
+        hub.leave(slot)
+        subscriptions[Int(slot)].close()
+        replaying.remove(slot)
+        deadlines[Int(slot)] = .max
+        shard.send(notice, to: handles[Int(slot)], collapse: 0)
+        shard.close(handles[Int(slot)])
+    }
+
+    // MARK: Time and slow clients
+
+    func ticked(_ now: UInt64) {
+        monotonicNow = now
+        for slot in Array(replaying) { advanceReplay(slot) }
+        let wallNow = surroundings.now().microseconds
+        for slot in deadlines.indices where deadlines[slot] <= wallNow { stepLifetime(Int32(slot), at: wallNow) }
+    }
+
+    private func stepLifetime(_ slot: Int32, at now: Int64) {
+        guard let step = sessions[Int(slot)]?.lifetime.step(at: now), let session = sessions[Int(slot)] else { return }
+        switch step {
+        case .warn:
+            deadlines[Int(slot)] = session.lifetime.nextStepAt
+            shard.send(StreamNotice.expiring(at: session.caller.expiresAt), to: handles[Int(slot)], collapse: 0)
+        case .end: end(slot, .expired)
+        }
+    }
+
+    /// The client reads too slowly: what waits is thrown away, and the client told to fetch everything again. Once; a
+    /// client that overflows again right away is disconnected, and resumes from its cursor when it can.
+    func streamOverflowed(_ stream: StreamHandle) -> OverflowAction {
+        let slot = Int32(stream.index)
+        guard isPresent(stream), var session = sessions[Int(slot)], !session.isEnding else { return .close }
+        StreamMetrics.add(1, to: directory.metrics.overflows)
+        let pause = StreamLimits.overflowPauseSeconds * 1_000_000_000
+        let isRepeated = session.lastOverflowAt != 0 && monotonicNow &- session.lastOverflowAt < pause
+        session.lastOverflowAt = max(1, monotonicNow)
+        sessions[Int(slot)] = session
+        if isRepeated { return .close }
+        subscriptions[Int(slot)].overflowed(at: head)
+        replaying.remove(slot)
+        StreamMetrics.add(1, to: directory.metrics.resyncs)
+        return .discard(thenSend: StreamNotice.resync(.overflow, at: cursor(head)))
+    }
+
+    func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: surroundings.epoch, sequence: sequence) }
+}

@@ -1,0 +1,28 @@
+/// The bounds of streams, each with what breaks without it.
+enum StreamLimits {
+    /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
+    static let topicsMax = 100
+    /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
+    static let topicBytesMax = 160
+    /// Events replayed to one resuming stream. Beyond it, fetching everything again is cheaper for both sides, and a
+    /// few thousand such clients at once (after a restart) would hold the log's readers for minutes.
+    static let replayEventsMax = 1000
+    /// Bytes of one replay, which wait in memory until the client has read them.
+    static let replayBytesMax = 1024 * 1024
+    /// Bytes of one piece of a replay; the next follows when it has left the process. With the queue of live events
+    /// behind the last piece it must fit the socket's buffer of 64 KiB, or a replay would look like a slow client.
+    static let chunkBytesMax = 16 * 1024
+    /// A second overflow within this time ends the stream: its client cannot keep up, and telling it to fetch
+    /// everything each time would make it slower still.
+    static let overflowPauseSeconds: UInt64 = 30
+    /// A ticket's life: long enough to open a stream over a bad network, short enough that one found in a log is dead.
+    static let ticketSeconds: Int64 = 30
+    /// How long a revocation is kept. It must outlive every token it could concern.
+    static let revocationDays: Int64 = 90
+    /// How long a worker waits for a shard's answer. Shards answer within milliseconds; without the bound a stopped one
+    /// would hold every worker.
+    static let shardAnswerSeconds = 5.0
+    /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
+    static let shutdownSpreadMilliseconds = 5000
+    static let retryMilliseconds = 1000
+}

@@ -1,0 +1,44 @@
+import Domain
+
+/// The topics a client names: `queue:s1`, or `personal`, which every stream carries anyway.
+enum StreamTopics {
+    static let personal = "personal"
+
+    /// Reads a list, without doubles and without `personal`; every mistake is told with its place.
+    static func parse(
+        _ texts: [String], kinds: [TopicKind], at pointer: (_ index: Int) -> String
+    ) throws(Failure) -> [String] {
+        var topics: [String] = []
+        var mistakes: [Failure.Field] = []
+        for (index, text) in texts.enumerated() where text != personal && !topics.contains(text) {
+            if let mistake = mistake(in: text, kinds: kinds) {
+                mistakes.append(Failure.Field(pointer(index), mistake))
+            } else if topics.count < StreamLimits.topicsMax {
+                topics.append(text)
+            } else {
+                mistakes.append(Failure.Field(pointer(index), "is one more than the \(StreamLimits.topicsMax) allowed"))
+                break
+            }
+        }
+        guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
+        return topics
+    }
+
+    /// The kind and the id that a topic names.
+    static func split(_ topic: String, kinds: [TopicKind]) -> (kind: TopicKind, id: String)? {
+        guard let colon = topic.firstIndex(of: ":") else { return nil }
+        guard let kind = kinds.first(where: { $0.prefix == topic[..<colon] }) else { return nil }
+        return (kind, String(topic[topic.index(after: colon)...]))
+    }
+
+    private static func mistake(in text: String, kinds: [TopicKind]) -> String? {
+        guard text.utf8.count <= StreamLimits.topicBytesMax else {
+            return "must have at most \(StreamLimits.topicBytesMax) bytes"
+        }
+        guard let (_, id) = split(text, kinds: kinds), Fields.isIdentifier(id) else {
+            let known = kinds.map { "\($0.prefix):{id}" }.sorted().joined(separator: ", ")
+            return "is no topic; there are: \(personal)\(known.isEmpty ? "" : ", ")\(known)"
+        }
+        return nil
+    }
+}

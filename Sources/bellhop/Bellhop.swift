@@ -1,0 +1,37 @@
+import ArgumentParser
+
+/// The command `bellhop`.
+@main
+struct Bellhop: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bellhop",
+        abstract: "Badge counts, notifications, bookings and queue waits, brought to each user's door.",
+        discussion: """
+            One service keeps the numbers people's apps live from and streams every change to exactly those who may \
+            see it.
+
+              Start it, with a secret for tokens and a database file:
+                export BELLHOP_JWT_SECRET=$(head -c 32 /dev/urandom | base64)
+                bellhop serve --database sqlite:bellhop.sqlite
+
+              Be somebody, and look at their counts:
+                TOKEN=$(bellhop token --subject ada)
+                curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/badges
+
+              Watch their door while things happen:
+                bellhop listen --token "$TOKEN"
+                bellhop demo
+
+              All settings, as flags, variables or a file: `bellhop serve --help`.
+            """,
+        version: Version.text,
+        groupedSubcommands: [
+            CommandGroup(name: "Run", subcommands: [Serve.self, Migrate.self, Check.self]),
+            CommandGroup(name: "Try", subcommands: [Token.self, Listen.self, Demo.self]),
+            CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),
+        ])
+}
+
+enum Version {
+    static let text = "0.1.0"
+}

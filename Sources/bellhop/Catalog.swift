@@ -1,0 +1,57 @@
+import ArgumentParser
+import BellhopClient
+import Service
+
+struct Policies: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print who may see and change what: every table, one page.",
+        discussion: """
+            A row may be seen by whoever's scope holds one of its keys, within the row's tenant: user:{user_id} is \
+            the user of the row, tenant:service a trusted backend, tenant:admin an administrator.
+            """)
+
+    @Flag(help: "As JSON.")
+    var json = false
+
+    func run() throws {
+        let rows = Operations.policies
+        if json {
+            let list = rows.map { row -> JSON in
+                [
+                    "table": .string(row.table), "read": .array(row.read.map(JSON.string)),
+                    "write": .array(row.write.map(JSON.string)),
+                ]
+            }
+            return Terminal.line(JSON.array(list).text)
+        }
+        let cells = rows.map { [$0.table, text($0.read), text($0.write)] }
+        Terminal.line(Terminal.table(["TABLE", "READ", "WRITE"], cells))
+    }
+
+    private func text(_ keys: [String]) -> String {
+        keys.isEmpty ? "nobody" : keys.joined(separator: ", ")
+    }
+}
+
+struct Routes: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print every route: method, path, who may call it, which feature answers.")
+
+    @Flag(help: "As JSON.")
+    var json = false
+
+    func run() throws {
+        let routes = Operations.routes
+        if json {
+            let list = routes.map { route -> JSON in
+                [
+                    "method": .string(route.method), "path": .string(route.pattern),
+                    "access": .string(route.access), "feature": .string(route.feature),
+                ]
+            }
+            return Terminal.line(JSON.array(list).text)
+        }
+        let cells = routes.map { [$0.method, $0.pattern, $0.access, $0.feature] }
+        Terminal.line(Terminal.table(["METHOD", "PATH", "ACCESS", "FEATURE"], cells))
+    }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import BellhopClient
+import Foundation
+import Service
+
+struct Migrate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Bring the database to this version's tables.",
+        discussion: "Safe to run again: what has been done is not done twice. `serve` does it by itself.")
+
+    @OptionGroup var settings: SettingsFlags
+
+    func run() async throws {
+        let settings = try await settings.load()
+        let applied = try Upkeep.report { try Operations.migrate(settings) }
+        for id in applied { Terminal.line("\(Terminal.paint("✓", .green)) \(id)") }
+        Terminal.line(applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) done.")
+    }
+}
+
+struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Recount every badge and look for damage; or ask a running service for its health.",
+        discussion: """
+            Without --url: opens the database, recounts all badges from their notifications, looks for bookings that \
+            overlap and for damage of the file. Exit code 1 if anything differs.
+            With --url: a health check for containers; exit code 0 if the address answers 200 within three seconds.
+
+              bellhop check --database sqlite:bellhop.sqlite
+              bellhop check --url http://127.0.0.1:8080/healthz
+            """)
+
+    @Option(help: "Ask this address instead of opening the database.")
+    var url: String?
+
+    @OptionGroup var settings: SettingsFlags
+
+    func run() async throws {
+        if let url { return try await askHealth(url) }
+        let settings = try await settings.load()
+        let differences = try Upkeep.report { try Operations.check(settings) }
+        for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
+        guard differences.isEmpty else {
+            throw Terminal.failure("\(differences.count) differences")
+        }
+        Terminal.line("\(Terminal.paint("✓", .green)) Every count is exact, no booking overlaps, the file is sound.")
+    }
+
+    private func askHealth(_ url: String) async throws {
+        do {
+            let answer = try await BellhopClient(baseURL: url, timeoutSeconds: 3).get("")
+            guard answer.status == 200 else {
+                throw Terminal.failure("\(url) answered \(answer.status)")
+            }
+        } catch let failure as BellhopClient.TransportFailure {
+            throw Terminal.failure("\(failure)")
+        }
+    }
+}
+
+enum Upkeep {
+    /// Runs work on a database and turns its failure into one line and exit code 1.
+    static func report<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            throw Terminal.failure("\(SettingsLoading.explain(error))")
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import Testing
+
+@testable import Database
+
+/// A process that is killed in the middle of its commits, by running this very test binary a second time.
+@Suite struct CrashTests {
+    private static let placeVariable = "DATABASE_CRASH_TEST_PLACE"
+    private static let tables = Migration(
+        "0001", sql: ["CREATE TABLE a (id TEXT PRIMARY KEY) STRICT", "CREATE TABLE b (id TEXT PRIMARY KEY) STRICT"])
+
+    /// Does nothing in an ordinary run. In the child it writes until it is killed, noting each acknowledged job in
+    /// a file (`write(2)`, which a kill cannot take back).
+    @Test func child_writesUntilItIsKilled() throws {
+        guard let place = ProcessInfo.processInfo.environment[Self.placeVariable] else { return }
+        let store = try Store.open(.file(place + "/a.sqlite"))
+        try store.migrate([Self.tables])
+        let acknowledged = open(place + "/acknowledged", O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        while true {
+            let id = UUID().uuidString
+            do {
+                try store.write(
+                    { db in
+                        try db.run("INSERT INTO a VALUES (\(id))")
+                        try db.run("INSERT INTO b VALUES (\(id))")
+                    },
+                    completion: { result in
+                        guard case .success = result else { return }
+                        let line = Array((id + "\n").utf8)
+                        _ = write(acknowledged, line, line.count)
+                    })
+            } catch {
+                // The queue is full; the disk is what this test is about, so go on as fast as it does.
+                sched_yield()
+            }
+        }
+    }
+
+    @Test func killedProcess_keepsEverythingAcknowledged_andNothingByHalves() throws {
+        let directory = try TemporaryDirectory()
+        let log = directory.file("acknowledged")
+        for _ in 1...3 {
+            let before = lines(of: log).count
+            let child = try start(in: directory)
+            let deadline = Date().addingTimeInterval(60)
+            while lines(of: log).count < before + 500 {
+                guard child.isRunning, Date() < deadline else {
+                    child.terminate()
+                    Issue.record("the child acknowledged \(lines(of: log).count - before) jobs only")
+                    return
+                }
+                sched_yield()
+            }
+            // The lock of the living child holds, that of the killed one is gone.
+            #expect(throws: DatabaseError.self) { try Store.open(.file(directory.file("a.sqlite"))) }
+            kill(child.processIdentifier, SIGKILL)
+            child.waitUntilExit()
+            let store = try Store.open(.file(directory.file("a.sqlite")))
+            let inA = try store.read { Set(try $0.rows("SELECT id FROM a") { try $0.text(0) }) }
+            let inB = try store.read { Set(try $0.rows("SELECT id FROM b") { try $0.text(0) }) }
+            #expect(inA == inB)
+            #expect(Set(lines(of: log)).subtracting(inA).isEmpty)
+            #expect(try store.integrityCheck() == [])
+            store.close()
+        }
+    }
+
+    private func start(in directory: TemporaryDirectory) throws -> Process {
+        let child = Process()
+        child.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        child.arguments = ["--testing-library", "swift-testing", "--filter", "child_writesUntilItIsKilled"]
+        child.environment = ProcessInfo.processInfo.environment.merging([Self.placeVariable: directory.path]) { $1 }
+        child.standardOutput = FileHandle.nullDevice
+        child.standardError = FileHandle.nullDevice
+        try child.run()
+        return child
+    }
+
+    private func lines(of path: String) -> [String] {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
+        // The last line may be half written.
+        return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+    }
+}

@@ -1,0 +1,189 @@
+import Foundation
+import Testing
+
+@testable import Database
+
+/// Real files in real trouble: a clear error, nothing half done, and everything acknowledged is still there.
+@Suite struct FailureTests {
+    private static let items = Migration(
+        "0001_items", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY, body BLOB) STRICT"])
+
+    private func code(_ body: () throws -> Void) -> DatabaseError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? DatabaseError)?.code
+        }
+    }
+
+    @Test func secondService_isRefused_andTheFirstIsNamed() throws {
+        let directory = try TemporaryDirectory()
+        let url = DatabaseURL.file(directory.file("a.sqlite"))
+        let store = try Store.open(url)
+        do {
+            _ = try Store.open(url)
+            Issue.record("two services own one database")
+        } catch {
+            #expect(error.code == .locked && error.detail.contains("\(getpid())"))
+        }
+        // Another way to write the same path is no way around the lock.
+        let detour = "\(directory.path)/../\(directory.path.split(separator: "/").last!)/a.sqlite"
+        #expect(code { _ = try Store.open(.file(detour)) } == .locked)
+        store.close()
+        try Store.open(url).close()
+    }
+
+    @Test func readOnlyStore_readsBesideTheService_andSeesItsCommits() throws {
+        let directory = try TemporaryDirectory()
+        let url = DatabaseURL.file(directory.file("a.sqlite"))
+        let service = try Store.open(url)
+        defer { service.close() }
+        try service.migrate([Self.items])
+        var options = StoreOptions()
+        options.access = .readOnly
+        let check = try Store.open(url, options: options)
+        defer { check.close() }
+        for count in 1...3 {
+            try service.writeAndWait { try $0.run("INSERT INTO items (body) VALUES (NULL)") }
+            #expect(try check.read { try $0.integer("SELECT count(*) FROM items") } == count)
+        }
+        #expect(code { _ = try check.writeAndWait { try $0.run("DELETE FROM items") } } == .readOnly)
+        #expect(code { _ = try Store.open(.file(directory.file("absent")), options: options) } == .cannotOpen)
+    }
+
+    @Test func fullDatabase_losesTheWholeGroup_sayingWhy_andGoesOnAfterwards() throws {
+        let directory = try TemporaryDirectory()
+        var options = StoreOptions()
+        options.pagesMax = 40
+        let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
+        defer { store.close() }
+        try store.migrate([Self.items])
+        try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
+        let body = [UInt8](repeating: 7, count: 400_000)
+        let gate = Gate()
+        let results = Collected<Result<Int, any Error>>()
+        try store.write({ _ in gate.wait() }, completion: { _ in })
+        try store.write({ try $0.run("INSERT INTO items (id) VALUES (2)") }, completion: { results.append($0) })
+        try store.write(
+            { try $0.run("INSERT INTO items (id, body) VALUES (3, \(body))") }, completion: { results.append($0) })
+        gate.open()
+        let codes = results.wait(for: 2).map { result -> DatabaseError.Code? in
+            if case .failure(let error as DatabaseError) = result { return error.code }
+            return nil
+        }
+        // The large one hears its own reason; whether the small one survives is SQLite's choice, but it is told.
+        #expect(codes.contains(.full))
+        let kept = try store.read { try $0.rows("SELECT id FROM items ORDER BY id") { try $0.integer(0) } }
+        #expect(kept == (codes.contains(nil) ? [1, 2] : [1]))
+        try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (4)") }
+        #expect(try store.integrityCheck() == [])
+    }
+
+    @Test func databaseLockedByAnotherProgram_failsTheGroup_andRecovers() throws {
+        let directory = try TemporaryDirectory()
+        var options = StoreOptions()
+        options.busyTimeout = .milliseconds(20)
+        let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
+        defer { store.close() }
+        try store.migrate([Self.items])
+        // As the sqlite3 tool would: a connection that knows nothing of the store.
+        let visitor = try Connection(path: store.path, role: .checkpointer, options: options)
+        try visitor.runScript("BEGIN IMMEDIATE")
+        do {
+            try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
+            Issue.record("a write went through somebody else's lock")
+        } catch let error as DatabaseError {
+            #expect(error.code == .unavailable && error.cause == .busy && error.isTransient)
+        }
+        // Reads do not care.
+        #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 0)
+        try visitor.runScript("ROLLBACK")
+        try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
+        #expect(store.metrics().batchesFailed == 1)
+    }
+
+    @Test func foreignOrDamagedFile_isCalledCorrupt_andLeftAlone() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("a.sqlite")
+        let text = Data(String(repeating: "this is no database ", count: 500).utf8)
+        try text.write(to: URL(fileURLWithPath: path))
+        do {
+            _ = try Store.open(.file(path))
+            Issue.record("a text file was opened as a database")
+        } catch {
+            #expect(error.code == .corrupt && error.detail.contains(path))
+        }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
+    }
+
+    @Test func damagedPages_areFoundByTheCheck_andReadsSayCorrupt() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("a.sqlite")
+        let store = try Store.open(.file(path))
+        try store.migrate([Self.items])
+        try store.writeAndWait { db in
+            let body = [UInt8](repeating: 1, count: 500)
+            for _ in 0..<200 { try db.run("INSERT INTO items (body) VALUES (\(body))") }
+        }
+        store.close()
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        for page in 3..<12 {
+            try file.seek(toOffset: UInt64(page * 4096))
+            try file.write(contentsOf: Data(repeating: 0xAB, count: 4096))
+        }
+        try file.close()
+        let damaged = try Store.open(.file(path))
+        defer { damaged.close() }
+        let found = code {
+            _ = try damaged.read { db in try db.rows("SELECT * FROM items") { try $0.integer("id") } }
+        }
+        #expect(found == .corrupt)
+        let findings = (try? damaged.integrityCheck()) ?? ["the check itself failed"]
+        #expect(!findings.isEmpty)
+    }
+
+    @Test func directoryThatTakesNoFiles_isAClearError() {
+        // Not even root may make files there.
+        let found = code { _ = try Store.open(.file("/proc/bellhop.sqlite")) }
+        #expect(found == .cannotOpen || found == .readOnly)
+        #expect(code { _ = try Store.open(.file("/no/such/directory/a.sqlite")) } == .cannotOpen)
+    }
+
+    @Test func constraints_haveTheirOwnCodes() throws {
+        let store = try Store.open(.memory)
+        defer { store.close() }
+        try store.migrate([
+            Migration(
+                "0001",
+                sql: [
+                    "CREATE TABLE p (id INTEGER PRIMARY KEY, u TEXT UNIQUE, n INTEGER NOT NULL CHECK (n > 0)) STRICT",
+                    "CREATE TABLE c (p INTEGER REFERENCES p (id)) STRICT",
+                    "INSERT INTO p VALUES (1, 'a', 1)",
+                ])
+        ])
+        func failure(_ sql: SQL) -> DatabaseError.Code? {
+            code { _ = try store.writeAndWait { try $0.run(sql) } }
+        }
+        #expect(failure("INSERT INTO p VALUES (1, 'b', 1)") == .constraintUnique)
+        #expect(failure("INSERT INTO p VALUES (2, 'a', 1)") == .constraintUnique)
+        #expect(failure("INSERT INTO p VALUES (2, 'b', 0)") == .constraintCheck)
+        #expect(failure("INSERT INTO p VALUES (2, 'b', NULL)") == .constraintNotNull)
+        #expect(failure("INSERT INTO c VALUES (9)") == .constraintForeignKey)
+        #expect(failure("INSERT INTO nowhere VALUES (9)") == .statement)
+    }
+
+    @Test func urls_areUnderstood_orRefusedWithoutShowingSecrets() throws {
+        #expect(try DatabaseURL("sqlite::memory:").location == .memory)
+        #expect(try DatabaseURL("sqlite:a/b.sqlite").location == .file(path: "a/b.sqlite"))
+        #expect(try DatabaseURL("sqlite:///var/b.sqlite").location == .file(path: "/var/b.sqlite"))
+        for text in ["", "sqlite:", "sqlite:/", "sqlite://host/x", "postgres://me:secret@host/db", "x.sqlite"] {
+            do {
+                _ = try DatabaseURL(text)
+                Issue.record("accepted \(text)")
+            } catch {
+                #expect(error.code == .url && !error.detail.contains("secret"))
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import Testing
+
+@testable import Database
+
+/// The rule of visibility in Swift and in SQL, held against each other.
+@Suite struct PolicyTests {
+    @Test func keys_cannotBeConfused_byValuesThatHoldSeparators() {
+        let user: AudienceTemplate = "user:{id}"
+        let staff: AudienceTemplate = "user:{id}:staff"
+        #expect(user.key { _ in "a:staff" } == "user:a%3Astaff")
+        #expect(staff.key { _ in "a" } == "user:a:staff")
+        #expect(user.columnValues(of: "user:a%3Astaff") == ["a:staff"])
+        #expect(user.columnValues(of: "user:a:staff") == nil)
+        // Encoded otherwise than `AudienceKey` encodes: no row has such a key.
+        #expect(user.columnValues(of: "user:%61") == nil)
+        #expect(user.columnValues(of: "user:%c3%a9") == nil)
+        #expect(user.columnValues(of: "user:é") == nil)
+        #expect(AudienceKey.make("user", "é{%}") == "user:%C3%A9{%25}")
+    }
+
+    @Test func nullColumn_makesNoKey() {
+        let policy: Policy = ["user:{user_id}", "everyone", "a:{x}:{y}"]
+        #expect(policy.audience { $0 == "x" ? "1" : nil } == ["everyone"])
+    }
+
+    @Test func constantKey_leavesOnlyTheTenantTest_andNoKeyLeavesNothing() {
+        let policy: Policy = ["user:{user_id}", "tenant:admin"]
+        let admin = Scope(tenant: "t", keys: ["tenant:admin", "user:u"])
+        #expect(policy.predicate(for: admin).text == "tenant = ?")
+        #expect(policy.predicate(for: Scope(tenant: "t", keys: ["shop:s"])).text == "FALSE")
+    }
+
+    @Test func manyKeys_areListed_inFewDifferentTexts() {
+        let policy: Policy = ["shop:{shop_id}"]
+        let texts = (5...8).map { count in
+            let keys = Set((0..<count).map { "shop:s\($0)" })
+            return policy.predicate(for: Scope(tenant: "t", keys: keys)).text
+        }
+        #expect(Set(texts).count == 1)
+    }
+
+    @Test func overlappingTemplates_areNoticed() {
+        let any: AudienceTemplate = "tenant:{id}"
+        #expect(any.mayEqual("tenant:admin"))
+        #expect(!any.mayEqual("tenant:{id}:admin"))
+    }
+
+    @Test func malformedTemplates_areRefused() {
+        for text in ["", "user:", "user:{", "user:{A}", "x{id}", "a b", "user:{id}x", "{}", "é", "a%b"] {
+            #expect(throws: AudienceTemplate.Malformed.self) { try AudienceTemplate(text) }
+        }
+    }
+
+    /// Swift's `sees`, the SQLite predicate on a query, and the predicate that guards a write agree on every row.
+    @Test func theRule_isTheSame_inSwiftAndInSQLite() throws {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("theRule_isTheSame_inSwiftAndInSQLite: seed \(seed)")
+        var random = SeededGenerator(seed)
+        var cases = 0
+        var visible = 0
+        let store = try Store.open(.memory)
+        defer { store.close() }
+        for round in 0..<40 {
+            let table = Table("t\(round)", read: .random(&random), write: .random(&random))
+            let rows = (0..<40).map { _ in RandomRow(&random) }
+            try store.writeAndWait { db in
+                try db.run(
+                    SQL(
+                        unchecked: """
+                            CREATE TABLE \(table.name) (
+                              id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, a TEXT, b TEXT, c TEXT) STRICT
+                            """))
+                for (id, row) in rows.enumerated() {
+                    try db.run(
+                        """
+                        INSERT INTO \(table, unscoped: .bookkeeping("test")) VALUES
+                        (\(id), \(row.tenant), \(row.a), \(row.b), \(row.c))
+                        """)
+                }
+            }
+            for _ in 0..<16 {
+                let scope = Scope.random(&random, rows: rows, table: table)
+                let readable = try store.read { db in
+                    Set(try db.rows("SELECT id FROM \(table, visibleTo: scope)") { try $0.integer("id") })
+                }
+                let writable = try store.writeAndWait { db in
+                    Set(
+                        try db.rows("UPDATE \(table, writableBy: scope) SET id = id RETURNING id") {
+                            try $0.integer("id")
+                        })
+                }
+                for (id, row) in rows.enumerated() {
+                    let sees = scope.sees(tenant: row.tenant, audience: table.read.audience(of: row.column))
+                    let writes = scope.sees(tenant: row.tenant, audience: table.write.audience(of: row.column))
+                    #expect(readable.contains(id) == sees, "seed \(seed) \(table) \(scope.keys) \(row)")
+                    #expect(writable.contains(id) == writes, "seed \(seed) \(table) \(scope.keys) \(row)")
+                    cases += 2
+                    visible += (sees ? 1 : 0) + (writes ? 1 : 0)
+                }
+            }
+        }
+        #expect(cases >= 20_000)
+        // A generator that never meets a visible row would prove nothing.
+        #expect(visible > cases / 20 && visible < cases * 19 / 20)
+    }
+}
+
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64) {
+        state = seed
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014).
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+private struct RandomRow: Sendable {
+    /// Values that try to be taken for something else: separators, braces, escapes, canonically equivalent texts.
+    static let values = [
+        "u1", "u2", "", "a:b", ":", "%", "%3A", "{a}", "{", "}", "staff", "é", "e\u{301}", "x\u{0}y", "'", "?", " ",
+        "1", "01", "1.0", "🦊", "everyone", "admin",
+    ]
+
+    let tenant: String
+    let a: String?
+    let b: String?
+    let c: String?
+
+    init(_ random: inout SeededGenerator) {
+        tenant = ["t1", "t1", "t1", "t2", "é", "e\u{301}"].randomElement(using: &random)!
+        func value() -> String? {
+            // A few values come often, so that rows and scopes meet.
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0: nil
+            case 1...4: ["u1", "a:b", "é"].randomElement(using: &random)!
+            default: Self.values.randomElement(using: &random)!
+            }
+        }
+        a = value()
+        b = value()
+        c = value()
+    }
+
+    func column(_ name: String) -> String? {
+        switch name {
+        case "a": a
+        case "b": b
+        case "c": c
+        default: nil
+        }
+    }
+}
+
+extension Policy {
+    fileprivate static func random(_ random: inout SeededGenerator) -> Policy {
+        let all: [AudienceTemplate] = [
+            "user:{a}", "user:{a}:staff", "user:{b}", "{a}:{b}", "{c}", "x:{a}:{b}:{c}", "tenant:admin", "everyone",
+            "{a}:staff", "user:{a}:{b}",
+        ]
+        return Policy((0..<Int.random(in: 1...3, using: &random)).map { _ in all.randomElement(using: &random)! })
+    }
+}
+
+extension Scope {
+    /// Half of the keys are those of some row, the rest are made of random segments or are no proper keys at all.
+    fileprivate static func random(_ random: inout SeededGenerator, rows: [RandomRow], table: Table) -> Scope {
+        var keys: Set<String> = []
+        for _ in 0..<Int.random(in: 0...7, using: &random) {
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0, 1, 2:
+                let row = rows.randomElement(using: &random)!
+                let policy = Bool.random(using: &random) ? table.read : table.write
+                keys.formUnion(policy.audience(of: row.column).prefix(1))
+            case 3:
+                let segments = (0..<Int.random(in: 1...4, using: &random)).map { _ in
+                    RandomRow.values.randomElement(using: &random)!
+                }
+                keys.insert(AudienceKey.make(segments: segments))
+            default:
+                let segments = ["user", RandomRow.values.randomElement(using: &random)!, "staff"]
+                keys.insert(segments.prefix(Int.random(in: 1...3, using: &random)).joined(separator: ":"))
+            }
+        }
+        return Scope(tenant: ["t1", "t1", "t1", "t2", "é"].randomElement(using: &random)!, keys: keys)
+    }
+}

@@ -1,0 +1,436 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Database
+
+@Suite struct StoreTests {
+    private static let items = Migration(
+        "0001_items",
+        sql: [
+            """
+            CREATE TABLE items (
+              id TEXT PRIMARY KEY, tenant TEXT NOT NULL, user_id TEXT NOT NULL, n INTEGER NOT NULL CHECK (n >= 0)
+            ) STRICT
+            """,
+            "CREATE INDEX items_user ON items (tenant, user_id)",
+        ])
+    private let table = Table("items", read: ["user:{user_id}", "tenant:admin"], write: ["user:{user_id}"])
+    private let scope = Scope(tenant: "t", keys: ["user:u1"])
+
+    private func makeStore(_ change: (inout StoreOptions) -> Void = { _ in }) throws -> Store {
+        var options = StoreOptions()
+        change(&options)
+        let store = try Store.open(.memory, options: options)
+        try store.migrate([Self.items])
+        return store
+    }
+
+    private static func insert(_ id: String, user: String = "u1", n: Int = 0, into db: Connection) throws {
+        try db.run("INSERT INTO items (id, tenant, user_id, n) VALUES (\(id), \("t"), \(user), \(n))")
+    }
+
+    // MARK: Values
+
+    @Test func everyValue_comesBackAsItWasBound() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        let large = String(repeating: "é", count: 100_000)
+        let values: [SQLValue] = [
+            .null, .integer(.min), .integer(.max), .real(0.1), .text(""), .text("x\u{0}y"), .text(large), .blob([]),
+            .blob([0, 255]),
+        ]
+        try store.read { db in
+            for value in values + values {
+                let found = try db.row("SELECT \(value) AS v") { try $0.value("v") }
+                #expect(found == value)
+            }
+            let real = try db.row("SELECT \(2.0) AS v") { try $0.real("v") }
+            #expect(real == 2)
+            let bool = try db.row("SELECT \(true) AS v") { try $0.bool("v") }
+            #expect(bool == true)
+            let bytes = try db.row("SELECT '{}' AS v") { try $0.bytes("v") }
+            #expect(bytes == Array("{}".utf8))
+            let null = try db.row("SELECT NULL AS v") { try $0.optionalText("v") }
+            #expect(null == .some(nil))
+        }
+    }
+
+    @Test func columnOfAnotherType_isAnError_andNeverConverted() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        func code(_ body: (Row) throws -> Void) throws -> DatabaseError.Code? {
+            do {
+                try store.read { db in
+                    try db.forEach("SELECT '7' AS s, 7 AS n, NULL AS z") { row in
+                        try body(row)
+                        return true
+                    }
+                }
+                return nil
+            } catch let error as DatabaseError {
+                return error.code
+            }
+        }
+        #expect(try code { _ = try $0.integer("s") } == .column)
+        #expect(try code { _ = try $0.text("n") } == .column)
+        #expect(try code { _ = try $0.text("z") } == .column)
+        #expect(try code { _ = try $0.text("absent") } == .column)
+        #expect(try code { _ = try $0.bool("n") } == .column)
+        #expect(try code { _ = try $0.optionalInteger("z") } == nil)
+    }
+
+    @Test func statementInsideItsOwnCallback_runsBesideIt() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        func numbers(_ db: Connection, _ depth: Int) throws -> Int {
+            try db.rows("SELECT value AS v FROM json_each('[1,2,3]')") { row in
+                let own = try row.integer("v")
+                return try depth == 0 ? own : own * numbers(db, depth - 1)
+            }.reduce(0, +)
+        }
+        #expect(try store.read { try numbers($0, 2) } == 216)
+    }
+
+    @Test func statementCache_isBounded_andSurvivesManyTexts() throws {
+        let store = try makeStore { $0.statementsMax = 4 }
+        defer { store.close() }
+        try store.read { db in
+            for number in 0..<50 {
+                let found = try db.integer(SQL(unchecked: "SELECT \(number % 10)"))
+                #expect(found == number % 10)
+            }
+        }
+    }
+
+    @Test func misspeltColumnInDoubleQuotes_isAnError() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        #expect(throws: DatabaseError.self) { try store.read { try $0.exists("SELECT \"no_such\" FROM items") } }
+    }
+
+    // MARK: Reading
+
+    @Test func read_isOneState_whileOthersCommit() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        let counts = try store.read { db in
+            let before = try db.integer("SELECT count(*) FROM items")
+            try store.writeAndWait { try Self.insert("a", into: $0) }
+            return [before, try db.integer("SELECT count(*) FROM items")]
+        }
+        #expect(counts == [0, 0])
+        #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 1)
+    }
+
+    @Test func answeredWrite_isSeenByTheNextRead_onEveryThread() async throws {
+        let store = try makeStore()
+        defer { store.close() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<4 {
+                group.addTask {
+                    for number in 0..<100 {
+                        let id = "\(task)-\(number)"
+                        try await store.write { try Self.insert(id, into: $0) }
+                        #expect(try store.read { try $0.exists("SELECT 1 FROM items WHERE id = \(id)") })
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func reader_cannotWrite() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        #expect(throws: DatabaseError.self) { try store.read { try Self.insert("a", into: $0) } }
+        #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 0)
+    }
+
+    @Test func visiblePointRead_usesThePrimaryKey_andListsUseTheTenantIndex() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        let point = try store.read {
+            try $0.queryPlan("SELECT * FROM \(table, visibleTo: scope) WHERE id = \("a")")
+        }
+        #expect(point.count == 1 && point[0].contains("sqlite_autoindex_items_1 (id=?)"))
+        let list = try store.read { try $0.queryPlan("SELECT n FROM \(table, visibleTo: scope) AS i") }
+        #expect(list.count == 1 && list[0].contains("items_user (tenant=? AND user_id=?)"))
+    }
+
+    // MARK: Writing
+
+    @Test func failedJob_undoesItsOwnChangesOnly() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        let gate = Gate()
+        let results = Collected<Result<Int, any Error>>()
+        // Holds the writer, so that the three jobs behind it make one group.
+        try store.write({ _ in gate.wait() }, completion: { _ in })
+        for number in 0..<3 {
+            try store.write(
+                { db in
+                    try Self.insert("x\(number)", into: db)
+                    if number == 1 { try Self.insert("bad", n: -1, into: db) }
+                    return number
+                }, completion: { results.append($0) })
+        }
+        gate.open()
+        let all = results.wait(for: 3)
+        #expect(all.filter { (try? $0.get()) != nil }.count == 2)
+        #expect(try store.read { try $0.rows("SELECT id FROM items ORDER BY id") { try $0.text(0) } } == ["x0", "x2"])
+        #expect(store.metrics().jobsFailed == 1)
+    }
+
+    @Test func jobsSeeEachOther_inOrder_andShareOneCommit() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        let gate = Gate()
+        let seen = Collected<Int>()
+        try store.write({ _ in gate.wait() }, completion: { _ in })
+        let before = store.metrics().batches
+        for number in 0..<100 {
+            try store.write(
+                { db in
+                    let count = try db.integer("SELECT count(*) FROM items") ?? -1
+                    try Self.insert("\(number)", into: db)
+                    return count
+                }, completion: { if let count = try? $0.get() { seen.append(count) } })
+        }
+        gate.open()
+        #expect(seen.wait(for: 100) == Array(0..<100))
+        // The held job's own commit, and that of the hundred; a busy machine may cut a group by time.
+        #expect(store.metrics().batches - before < 50)
+        #expect(store.metrics().batchJobsLargest > 1)
+    }
+
+    @Test func fullQueue_refuses_andForgetsNothingItTook() throws {
+        let store = try makeStore { $0.queueDepthMax = 8 }
+        defer { store.close() }
+        let gate = Gate()
+        let done = Collected<Int>()
+        var taken = 0
+        var refused = 0
+        for number in 0..<20 {
+            do {
+                try store.write(
+                    { db in
+                        gate.wait()
+                        try Self.insert("\(number)", into: db)
+                    }, completion: { _ in done.append(number) })
+                taken += 1
+            } catch {
+                #expect(error.queueDepth >= 8)
+                refused += 1
+            }
+        }
+        #expect(taken == 8 && refused == 12)
+        gate.open()
+        #expect(done.wait(for: 8).count == 8)
+        #expect(store.metrics().refused == 12)
+    }
+
+    @Test func commitActions_runBeforeTheAnswer_andNeverForUndoneWork() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        let log = Collected<String>()
+        store.batchCommitted = { log.append("batch") }
+        try store.writeAndWait { db in
+            db.afterCommit { log.append("kept") }
+            _ = try? db.savepoint {
+                db.afterCommit { log.append("undone") }
+                throw CancellationError()
+            }
+        }
+        #expect(throws: CancellationError.self) {
+            try store.writeAndWait { db in
+                db.afterCommit { log.append("failed") }
+                throw CancellationError()
+            }
+        }
+        #expect(log.all == ["kept", "batch", "batch"])
+    }
+
+    @Test func rowOutsideTheScope_isRefused_evenIfTheErrorIsSwallowed() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        func expectRefused(_ body: @escaping @Sendable (Connection) throws -> Void) throws {
+            do {
+                try store.writeAndWait(body)
+                Issue.record("the row was written")
+            } catch let error as DatabaseError {
+                #expect(error.code == .notPermitted)
+            }
+        }
+        let table = table
+        let scope = scope
+        try expectRefused { db in
+            try db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t"), \("u2"), 1)")
+        }
+        try expectRefused { db in
+            _ = try? db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t2"), \("u1"), 1)")
+        }
+        try store.writeAndWait { db in
+            #expect(try db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t"), \("u1"), 1)") == 1)
+            try Self.insert("other", user: "u2", into: db)
+        }
+        // A row may not leave the scope, and a row outside it is not there.
+        try expectRefused { db in
+            try db.run("UPDATE \(table, writableBy: scope) SET user_id = \("u2") WHERE id = \("a")")
+        }
+        try store.writeAndWait { db in
+            #expect(try db.run("UPDATE \(table, writableBy: scope) SET n = 5 WHERE id = \("other") OR 1 = 1") == 1)
+            #expect(try db.run("DELETE FROM \(table, writableBy: scope) WHERE id = \("other")") == 0)
+            let upserted = try db.run(
+                """
+                INSERT INTO \(table, writableBy: scope) (id, tenant, user_id, n) VALUES (\("other"), \("t"), \("u1"), 9)
+                ON CONFLICT (id) DO UPDATE SET n = excluded.n, user_id = excluded.user_id
+                """)
+            #expect(upserted == 0)
+            let returned = try db.rows(
+                "UPDATE \(table, writableBy: scope) SET n = n + 1 WHERE id = \("a") RETURNING id, n"
+            ) { row in
+                #expect(row.count == 2)
+                return try row.integer("n")
+            }
+            #expect(returned == [6])
+        }
+        #expect(try store.read { try $0.integer("SELECT n FROM items WHERE id = 'other'") } == 0)
+    }
+
+    @Test func asyncWrites_fromManyTasks_areAllKept() async throws {
+        let store = try makeStore()
+        defer { store.close() }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<1000 {
+                group.addTask {
+                    try await store.write { db in
+                        try Self.insert("\(number)", into: db)
+                        return number
+                    }
+                }
+            }
+            let sum = try await group.reduce(0, +)
+            #expect(sum == 499_500)
+        }
+        #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 1000)
+        let metrics = store.metrics()
+        #expect(metrics.queueDepth == 0 && metrics.commitSecondsBuckets.reduce(0, +) == metrics.batches)
+    }
+
+    @Test func close_doesWhatIsQueued_thenRefuses() throws {
+        let directory = try TemporaryDirectory()
+        let url = DatabaseURL.file(directory.file("a.sqlite"))
+        let store = try Store.open(url)
+        try store.migrate([Self.items])
+        let done = Collected<Bool>()
+        for number in 0..<50 {
+            try store.write({ try Self.insert("\(number)", into: $0) }, completion: { _ in done.append(true) })
+        }
+        store.close()
+        store.close()
+        #expect(done.all.count == 50)
+        #expect(throws: DatabaseError.self) { try store.writeAndWait { try Self.insert("late", into: $0) } }
+        #expect(throws: DatabaseError.self) { try store.read { _ in } }
+        let again = try Store.open(url)
+        defer { again.close() }
+        #expect(try again.read { try $0.integer("SELECT count(*) FROM items") } == 50)
+        #expect(try again.integrityCheck() == [])
+    }
+
+    @Test func checkpoints_keepTheWALShort_underSteadyWrites() throws {
+        let directory = try TemporaryDirectory()
+        var options = StoreOptions()
+        options.checkpointPages = 20
+        options.checkpointPagesMax = 60
+        let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
+        defer { store.close() }
+        try store.migrate([Self.items])
+        for number in 0..<400 {
+            try store.writeAndWait { try Self.insert("\(number)", into: $0) }
+            #expect(try store.read { try $0.exists("SELECT 1 FROM items WHERE id = \("\(number)")") })
+        }
+        let metrics = store.metrics()
+        #expect(metrics.checkpoints > 0 && metrics.checkpointsFailed == 0)
+        // 400 commits of about 4 pages would be 1,600.
+        #expect(metrics.walPages < 400)
+    }
+
+    @Test func memoryDatabase_leavesNothingBehind() throws {
+        let store = try makeStore()
+        let path = store.path
+        #expect(FileManager.default.fileExists(atPath: path))
+        store.close()
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func memoryDatabaseOfAKilledProcess_isSwept_andALivingOneIsNot() throws {
+        let living = try makeStore()
+        defer { living.close() }
+        let parent = URL(fileURLWithPath: living.path).deletingLastPathComponent().deletingLastPathComponent()
+        let orphan = parent.appending(path: "bellhop-memory-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: orphan, withIntermediateDirectories: true)
+        try Data("1\n".utf8).write(to: orphan.appending(path: "owner.lock"))
+        let next = try makeStore()
+        defer { next.close() }
+        #expect(!FileManager.default.fileExists(atPath: orphan.path))
+        #expect(FileManager.default.fileExists(atPath: living.path))
+    }
+
+    @Test func checkpointAndSize_tellWhatIsOnDisk() throws {
+        let store = try makeStore()
+        defer { store.close() }
+        try store.writeAndWait { db in for number in 0..<500 { try Self.insert("\(number)", into: db) } }
+        let before = store.sizeBytes
+        try store.checkpoint()
+        #expect(store.sizeBytes > 0 && store.sizeBytes < before)
+        #expect(try store.integrityCheck() == [])
+    }
+}
+
+/// Lets threads wait until a test opens it.
+final class Gate: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var isOpen = false
+
+    func open() {
+        condition.lock()
+        defer { condition.unlock() }
+        isOpen = true
+        condition.broadcast()
+    }
+
+    func wait() {
+        condition.lock()
+        defer { condition.unlock() }
+        while !isOpen { condition.wait() }
+    }
+}
+
+/// What several threads report, and a wait for a number of reports.
+final class Collected<Element: Sendable>: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var elements: [Element] = []
+
+    func append(_ element: Element) {
+        condition.lock()
+        defer { condition.unlock() }
+        elements.append(element)
+        condition.broadcast()
+    }
+
+    var all: [Element] {
+        condition.lock()
+        defer { condition.unlock() }
+        return elements
+    }
+
+    /// The elements once there are as many, or those there are after a minute.
+    func wait(for count: Int) -> [Element] {
+        condition.lock()
+        defer { condition.unlock() }
+        let deadline = Date().addingTimeInterval(60)
+        while elements.count < count, condition.wait(until: deadline) {}
+        return elements
+    }
+}

@@ -1,0 +1,31 @@
+import Domain
+import Testing
+
+/// CNT R-COUNTS-1 and decision 16: which notification lights which badge.
+@Suite struct BadgesTests {
+    @Test(arguments: ["visit", "system", "emergency", "booking", "anything-else"])
+    func unseenOfMostCategories_countsForTheBell(_ word: String) throws {
+        let category = try #require(NotificationCategory(rawValue: word))
+        #expect(BadgeChange.share(of: category, seen: false) == BadgeChange(bell: 1))
+        #expect(BadgeChange.share(of: category, seen: true).isNone)
+    }
+
+    @Test func requests_haveTheirOwnBadge_andMessagesAreCountedElsewhere() {
+        #expect(BadgeChange.share(of: .request, seen: false) == BadgeChange(requests: 1))
+        #expect(BadgeChange.share(of: .request, seen: true).isNone)
+        #expect(BadgeChange.share(of: .message, seen: false).isNone)
+    }
+
+    @Test func changes_addUp() {
+        var change = BadgeChange(messages: 2, requests: 1) + BadgeChange(bell: 3)
+        change += -BadgeChange(messages: 2, bell: 1)
+        #expect(change == BadgeChange(requests: 1, bell: 2))
+    }
+
+    @Test func badges_areWrittenWithTotalVersionAndMoment() {
+        let badges = Badges(messages: 2, requests: 3, bell: 120, version: 7, asOf: Timestamp(microseconds: 0))
+        #expect(
+            String(decoding: JSONWriter.bytes(badges), as: UTF8.self)
+                == #"{"messages":2,"requests":3,"bell":120,"total":125,"version":7,"asOf":"1970-01-01T00:00:00.000Z"}"#)
+    }
+}

@@ -1,0 +1,185 @@
+import Domain
+import Testing
+
+/// VIS FR-2.1…FR-3.5, the appendix, FR-4.1, FR-5.1 and decisions 17–21, one row for each, with the exact words.
+@Suite struct NotificationEventTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let requirement: String
+        let type: String
+        let title: String
+        let message: String
+        let priority: String
+        let kind: String
+        let haptic: String
+        let sound: Bool
+        var seen = false
+        var testDescription: String { "\(requirement) \(type)" }
+    }
+
+    static let urgent = #"{"notification":"error","impacts":["heavy","heavy"],"pulses":3}"#
+    static let high = #"{"notification":"warning","impacts":[],"pulses":2}"#
+    static let normal = #"{"notification":"success","impacts":[],"pulses":1}"#
+
+    static let rows: [Row] = [
+        Row(
+            requirement: "FR-2.1", type: "visit.created", title: "Check-up Scheduled",
+            message: "Your check-up at St. Mary is confirmed", priority: "HIGH", kind: "VISIT", haptic: high,
+            sound: true),
+        Row(
+            requirement: "FR-2.2", type: "visit.updated", title: "Check-up Updated",
+            message: "Your check-up details have been updated", priority: "NORMAL", kind: "VISIT", haptic: normal,
+            sound: false),
+        Row(
+            requirement: "FR-2.3", type: "visit.cancelled", title: "Check-up Cancelled",
+            message: "Your check-up at St. Mary has been cancelled", priority: "HIGH", kind: "VISIT", haptic: high,
+            sound: true),
+        Row(
+            requirement: "FR-2.4", type: "visit.completed", title: "Check-up Completed",
+            message: "Your check-up at St. Mary is complete", priority: "NORMAL", kind: "VISIT", haptic: normal,
+            sound: false),
+        Row(
+            requirement: "FR-3.1", type: "auth.login", title: "Welcome back!", message: "You've successfully logged in",
+            priority: "LOW", kind: "SYSTEM", haptic: "null", sound: false, seen: true),
+        Row(
+            requirement: "FR-3.2", type: "auth.signup", title: "Welcome to iVisit!",
+            message: "Your account has been created successfully", priority: "NORMAL", kind: "SYSTEM", haptic: normal,
+            sound: false),
+        Row(
+            requirement: "FR-3.3", type: "auth.password_changed", title: "Password Changed",
+            message: "Your password has been updated successfully", priority: "HIGH", kind: "SYSTEM", haptic: high,
+            sound: true),
+        Row(
+            requirement: "FR-3.4", type: "auth.profile_updated", title: "Profile Updated",
+            message: "Your profile information has been updated", priority: "NORMAL", kind: "SYSTEM", haptic: normal,
+            sound: false),
+        Row(
+            requirement: "FR-3.5", type: "auth.logout", title: "Signed Out",
+            message: "You've been logged out successfully", priority: "LOW", kind: "SYSTEM", haptic: "null",
+            sound: false, seen: true),
+        Row(
+            requirement: "Appendix", type: "emergency.accepted", title: "Help Is on the Way",
+            message: "Your emergency request has been accepted", priority: "URGENT", kind: "EMERGENCY", haptic: urgent,
+            sound: true),
+        Row(
+            requirement: "Appendix", type: "emergency.arriving", title: "Help Is Arriving",
+            message: "The response to your emergency is arriving now", priority: "URGENT", kind: "EMERGENCY",
+            haptic: urgent, sound: true),
+        Row(
+            requirement: "Appendix", type: "emergency.completed", title: "Emergency Completed",
+            message: "Your emergency request is complete", priority: "HIGH", kind: "EMERGENCY", haptic: high,
+            sound: true),
+        Row(
+            requirement: "Appendix", type: "emergency.cancelled", title: "Emergency Cancelled",
+            message: "Your emergency request has been cancelled", priority: "NORMAL", kind: "EMERGENCY", haptic: normal,
+            sound: false),
+    ]
+
+    static let visit = #"{"visitId":"v1","visitType":"Check-up","hospital":"St. Mary","status":"confirmed"}"#
+
+    static func event(_ type: String, _ data: String = visit) throws(Failure) -> NotificationEvent {
+        var fields = try Fields(Array(#"{"id":"e1","type":"\#(type)","userId":"u1","data":\#(data)}"#.utf8))
+        let event = NotificationEvent(reading: &fields)
+        try fields.finish()
+        return event
+    }
+
+    static func draft(_ type: String, _ data: String = visit) throws -> NotificationDraft {
+        try #require(try event(type, data).draft(appName: "iVisit"))
+    }
+
+    @Test("each event has its exact words, type, priority, haptic and sound", arguments: rows)
+    func eventBecomesItsNotification(_ row: Row) throws {
+        let draft = try Self.draft(row.type)
+        #expect(draft.title == row.title)
+        #expect(draft.message == row.message)
+        #expect(draft.priority.rawValue == row.priority)
+        #expect(draft.type.rawValue == row.kind)
+        #expect(draft.category.rawValue == row.kind.lowercased())
+        #expect(draft.eventId == "e1")
+        #expect(draft.isSeen == row.seen, "decision 17")
+        #expect(draft.lockScreen == "You have a new update", "decision 20")
+        let haptic = String(decoding: JSONWriter.bytes(draft.priority.haptic), as: UTF8.self)
+        #expect(haptic == row.haptic, "FR-4.1, decision 21")
+        #expect(Preferences().delivery(of: draft.priority, atMinuteOfDay: 0).sounds == row.sound, "FR-5.1, FR-5.2")
+    }
+
+    /// VIS Decision 5: no event is without its row above.
+    @Test func everyKind_hasItsRow() {
+        #expect(Set(Self.rows.map(\.type)) == Set(NotificationEvent.Kind.allCases.map(\.rawValue)))
+    }
+
+    @Test(
+        "decision 19: what is not known is left out",
+        arguments: [
+            (#"{}"#, "Visit Scheduled", "Your visit is scheduled"),
+            (#"{"visitType":"Dental Cleaning"}"#, "Dental Cleaning Scheduled", "Your dental Cleaning is scheduled"),
+            (#"{"hospital":"St. Mary","status":"open"}"#, "Visit Scheduled", "Your visit at St. Mary is open"),
+            (#"{"visitType":"MRI scan","hospital":null}"#, "MRI scan Scheduled", "Your MRI scan is scheduled"),
+            (#"{"visitType":"  ","hospital":" ","status":"Pending"}"#, "Visit Scheduled", "Your visit is pending"),
+            (#"{"visitType":"Étude"}"#, "Étude Scheduled", "Your étude is scheduled"),
+        ])
+    func missingDetail_isLeftOut(_ data: String, _ title: String, _ message: String) throws {
+        let draft = try Self.draft("visit.created", data)
+        #expect(draft.title == title)
+        #expect(draft.message == message)
+    }
+
+    @Test(
+        "decision 18: an update that ends the visit is told as its end",
+        arguments: [
+            (#"{"status":"cancelled"}"#, "Visit Cancelled"), (#"{"status":"Completed"}"#, "Visit Completed"),
+            (#"{"status":"cancelled","changes":["status","hospital"]}"#, "Visit Cancelled"),
+            (#"{"status":"cancelled","changes":["hospital"]}"#, "Visit Updated"),
+            (#"{"status":"completed","previousStatus":"completed"}"#, "Visit Updated"),
+            (#"{"status":"confirmed","changes":{"status":"confirmed"}}"#, "Visit Updated"),
+        ])
+    func updateThatEndsTheVisit_isToldAsItsEnd(_ data: String, _ title: String) throws {
+        #expect(try Self.draft("visit.updated", data).title == title)
+    }
+
+    /// Decision 18.
+    @Test(arguments: [#"{"changes":[]}"#, #"{"changes":{}}"#, #"{"status":"cancelled","changes":[]}"#])
+    func emptyDifference_makesNoNotification(_ data: String) throws {
+        #expect(try Self.event("visit.updated", data).draft(appName: "iVisit") == nil)
+    }
+
+    /// VIS NFR-3.2.
+    @Test func unknownData_isDropped() throws {
+        let draft = try Self.draft(
+            "visit.created", #"{"visitId":"v1","diagnosis":"secret","visitType":"Check-up","deep":{"er":["secret"]}}"#)
+        #expect(draft.data == ["visitId": .string("v1")])
+        #expect(!"\(draft)".contains("secret"))
+    }
+
+    @Test func appName_isASetting() throws {
+        #expect(try Self.event("auth.signup").draft(appName: "Bellhop")?.title == "Welcome to Bellhop!")
+    }
+
+    @Test(arguments: [
+        (#"{"type":"auth.login","userId":"u1"}"#, ["/id"]),
+        (#"{"id":"","type":"auth.login","userId":"u1"}"#, ["/id"]),
+        (#"{"id":"e","type":"auth.hello","userId":"u1"}"#, ["/type"]),
+        (#"{"id":"e","type":"auth.login","userId":7}"#, ["/userId"]),
+        (#"{"id":"e","type":"auth.login","userId":"u","data":[]}"#, ["/data"]),
+        (#"{"id":"e","type":"auth.login","userId":"u","data":{"hospital":5}}"#, ["/data/hospital"]),
+        (#"{"id":"e","type":"auth.login","userId":"u","data":{"status":"a\nb"}}"#, ["/data/status"]),
+        (#"{"id":"e","type":"visit.updated","userId":"u","data":{"changes":"all"}}"#, ["/data/changes"]),
+        (#"{"id":"e","type":"visit.updated","userId":"u","data":{"changes":[1]}}"#, ["/data/changes"]),
+        (#"{"id":"e","type":"auth.login","userId":"u","extra":1}"#, ["/extra"]),
+        (#"{}"#, ["/id", "/type", "/userId"]),
+    ])
+    func badMember_isNamedByItsPointer(_ body: String, _ pointers: [String]) throws {
+        let failure = #expect(throws: Failure.self) {
+            var fields = try Fields(Array(body.utf8))
+            _ = NotificationEvent(reading: &fields)
+            try fields.finish()
+        }
+        #expect(failure?.kind == .invalid)
+        #expect(failure?.fields.map(\.pointer) == pointers)
+    }
+
+    @Test func overlongDetail_isRefused() throws {
+        let long = String(repeating: "x", count: 121)
+        #expect(throws: Failure.self) { try Self.event("visit.created", #"{"hospital":"\#(long)"}"#) }
+    }
+}

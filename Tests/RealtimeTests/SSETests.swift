@@ -1,0 +1,57 @@
+import Realtime
+import Testing
+
+@Suite struct SSETests {
+    private func encode(_ data: String, name: String = "n") -> String {
+        let event = StreamEvent(sequence: 7, tenant: "t", name: name, audience: [], data: Array(data.utf8))
+        return String(decoding: SSE.encode(event, epoch: "k"), as: UTF8.self)
+    }
+
+    @Test func event_carriesIdNameAndData() {
+        #expect(encode("{}") == "id: k-7\nevent: n\ndata: {}\n\n")
+    }
+
+    @Test(arguments: [
+        ("a\nb", "data: a\ndata: b\n\n"), ("a\rb", "data: a\ndata: b\n\n"), ("a\r\nb", "data: a\ndata: b\n\n"),
+        ("a\n\rb", "data: a\ndata: \ndata: b\n\n"), ("a\n", "data: a\ndata: \n\n"), ("\r\n", "data: \ndata: \n\n"),
+        ("", "data: \n\n"), ("\n\n", "data: \ndata: \ndata: \n\n"),
+    ])
+    func lineEnds_areSplit_allThreeKinds(data: String, expected: String) {
+        #expect(encode(data) == "id: k-7\nevent: n\n" + expected)
+    }
+
+    @Test func lineEndInName_startsNoField() {
+        #expect(encode("x", name: "a\ndata: forged") == "id: k-7\nevent: adata: forged\ndata: x\n\n")
+    }
+
+    @Test func retryAndComment_areWellFormed() {
+        var bytes: [UInt8] = []
+        SSE.appendRetry(milliseconds: 1000, to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "retry: 1000\n\n")
+        #expect(SSE.comment() == Array(":\n\n".utf8))
+        #expect(SSE.comment("a\nid: 9") == Array(": aid: 9\n\n".utf8))
+    }
+
+    @Test func streamEvent_carriesIdOnlyIfGiven() {
+        var bytes: [UInt8] = []
+        SSE.append("stream:expiring", data: Array("{}".utf8), to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "event: stream:expiring\ndata: {}\n\n")
+        bytes = []
+        SSE.append("stream:ready", data: Array("{}".utf8), id: Cursor(epoch: "k", sequence: 3), to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "id: k-3\nevent: stream:ready\ndata: {}\n\n")
+    }
+
+    @Test func collapsing_keepsTheLatestOfEachState_andEveryLogEvent() {
+        func event(_ sequence: Int64, _ collapse: UInt64) -> StreamEvent {
+            StreamEvent(sequence: sequence, tenant: "t", name: "n", audience: [], collapse: collapse, data: [])
+        }
+        let events = [event(1, 5), event(2, 0), event(3, 5), event(4, 6), event(5, 0), event(6, 5)]
+        #expect(StreamEvent.collapsed(events).map(\.sequence) == [2, 4, 5, 6])
+    }
+
+    @Test func collapseKey_isTheSameEverywhere_andNeverZero() {
+        #expect(CollapseKey.of("") == 0xcbf2_9ce4_8422_2325)
+        #expect(CollapseKey.of("a") == 0xaf63_dc4c_8601_ec8c)
+        #expect(CollapseKey.of("badges:u1") != CollapseKey.of("badges:u2"))
+    }
+}

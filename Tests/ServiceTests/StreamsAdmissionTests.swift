@@ -1,0 +1,69 @@
+import Database
+import Domain
+import Testing
+
+@testable import Service
+
+@Suite struct StreamsAdmissionTests {
+    private let owner = StreamAdmission.Owner(tenant: "t", userId: "u1")
+
+    /// SCH EC10: a user may have several streams; one user may not have them all.
+    @Test func leases_areBounded_byUserAndTenant() {
+        let admission = StreamAdmission()
+        var held = (0..<3).map { _ in admission.lease(to: owner, max: 3) }
+        #expect(held.allSatisfy { $0 != nil })
+        #expect(admission.lease(to: owner, max: 3) == nil)
+        #expect(admission.lease(to: .init(tenant: "t", userId: "u2"), max: 3) != nil)
+        #expect(admission.lease(to: .init(tenant: "other", userId: "u1"), max: 3) != nil)
+        held.removeLast()
+        #expect(admission.lease(to: owner, max: 3) != nil)
+    }
+
+    /// SCH FR-002: nothing of a stream that never opened remains.
+    @Test func lease_isGivenBack_whenItsHolderVanishes() {
+        let admission = StreamAdmission()
+        for _ in 0..<100 { #expect(admission.lease(to: owner, max: 1) != nil) }
+    }
+}
+
+@Suite struct StreamsRevocationTests {
+    private func caller(tenant: String = "t", user: String = "u1", issuedAt: Int64 = 100) -> Caller {
+        Caller(
+            tenant: tenant, userId: ID(user), role: "user", isService: false, tier: nil,
+            scope: Scope(tenant: tenant, keys: ["user:\(user)"]), tokenId: "token-\(user)",
+            sessionId: "session-\(user)", issuedAt: Timestamp(microseconds: issuedAt),
+            expiresAt: Timestamp(microseconds: 1_000_000))
+    }
+
+    private static let cases: [Revocation] = [
+        .token(tenant: "t", id: "token-u1"), .session(tenant: "t", id: "session-u1"),
+        .user(tenant: "t", id: ID("u1"), issuedBefore: Timestamp(microseconds: 101)),
+    ]
+
+    /// SCH FR-002, NFR-004.
+    @Test(arguments: cases)
+    func revocation_coversItsToken_andNoOther(revocation: Revocation) {
+        let list = RevocationList([revocation])
+        for (caller, expected) in [
+            (caller(), true), (caller(user: "u2"), false), (caller(tenant: "other"), false),
+        ] {
+            #expect(revocation.covers(caller) == expected)
+            #expect(list.isRevoked(caller) == expected)
+        }
+    }
+
+    @Test func tokenIssuedAfterwards_holds() {
+        let moment = Timestamp(microseconds: 100)
+        let list = RevocationList([.user(tenant: "t", id: ID("u1"), issuedBefore: moment)])
+        #expect(!list.isRevoked(caller(issuedAt: 100)))
+        #expect(list.isRevoked(caller(issuedAt: 99)))
+        // An earlier moment, told later, takes nothing back.
+        list.insert(.user(tenant: "t", id: ID("u1"), issuedBefore: Timestamp(microseconds: 50)))
+        #expect(list.isRevoked(caller(issuedAt: 99)))
+    }
+
+    @Test(arguments: ["", "a-b-c-d", "n-0-1", "n-0-1-2-3", "n--1-2-3", "n-0-99999999999999999999-1"])
+    func strangeStreamName_isRefused(text: String) {
+        #expect(StreamName(text) == nil)
+    }
+}

@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Kills a real service with SIGKILL while it is written to and listened to, again and again, and then proves that
+
+  - every write that was acknowledged is there (and every badge is exact: `bellhop check`),
+  - every stream, resuming with its last id, saw every event of its user exactly once and in order.
+
+    Tests/crash/crash.py --binary .build/debug/bellhop [--rounds 5] [--seed 1] [--users 4] [--writers 4]
+
+Only Python's standard library is needed. The choices follow from the seed, which is printed; the moment of a kill within
+a commit is the machine's.
+"""
+
+import argparse
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PATIENCE_SECONDS = 120
+
+
+def token(secret, subject, role=None):
+    def part(document):
+        return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=")
+
+    now = int(time.time())
+    claims = {"sub": subject, "iat": now, "exp": now + 86400}
+    if role:
+        claims["app_metadata"] = {"user_role": role}
+    signed = part({"alg": "HS256", "typ": "JWT"}) + b"." + part(claims)
+    code = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
+    return (signed + b"." + base64.urlsafe_b64encode(code).rstrip(b"=")).decode()
+
+
+class Failed(Exception):
+    pass
+
+
+class Service:
+    """The process under test, on one port for all its lives."""
+
+    def __init__(self, binary, folder):
+        self.binary = binary
+        self.secret = base64.b64encode(os.urandom(32)).decode()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.log_path = folder / "service.log"
+        self.environment = dict(
+            {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")},
+            BELLHOP_HOST="127.0.0.1",
+            BELLHOP_PORT=str(self.port),
+            BELLHOP_DATABASE=f"sqlite:{folder / 'crash.sqlite'}",
+            BELLHOP_JWT_SECRET=self.secret,
+        )
+        self.process = None
+
+    def start(self):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.binary, "serve"], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise Failed(f"the service ended with {self.process.returncode} at its start:\n{self.log()}")
+            try:
+                if self.request("GET", "/readyz", None)[0] == 200:
+                    return
+            except OSError:
+                pass
+            except http.client.HTTPException:
+                pass
+            time.sleep(0.02)
+        raise Failed(f"the service did not get ready:\n{self.log()}")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed("SIGTERM did not end the service") from None
+        if code != 0:
+            raise Failed(f"SIGTERM ended the service with {code}:\n{self.log()}")
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")[-4000:]
+
+    def request(self, method, path, bearer, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+
+class Play:
+    def __init__(self, service, options):
+        self.service = service
+        self.users = [f"user-{number}" for number in range(options.users)]
+        self.backend = token(service.secret, "backend", "service_role")
+        self.is_over = threading.Event()
+        self.writers_are_done = threading.Event()
+        self.lock = threading.Lock()
+        self.acknowledged = {user: set() for user in self.users}
+        self.problems = []
+
+    def fail(self, text):
+        with self.lock:
+            self.problems.append(text)
+        self.is_over.set()
+        self.writers_are_done.set()
+
+    def write(self, number, seed):
+        """Writes events; one whose answer got lost is sent again until it is answered, with the same id."""
+        choices = random.Random(seed)
+        count = 0
+        try:
+            while not self.writers_are_done.is_set():
+                user = choices.choice(self.users)
+                event = f"evt-{number}-{count}"
+                count += 1
+                self.write_until_acknowledged(user, event)
+        except Failed as problem:
+            self.fail(str(problem))
+
+    def write_until_acknowledged(self, user, event):
+        body = {"id": event, "type": "auth.profile_updated", "userId": user, "data": {}}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline and not self.is_over.is_set():
+            try:
+                status, answer = self.service.request("POST", "/v1/events", self.backend, body)
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.01)
+                continue
+            if status in (200, 201):
+                with self.lock:
+                    self.acknowledged[user].add(event)
+                return
+            if status != 503:
+                raise Failed(f"POST /v1/events answered {status}: {answer[:500]!r}")
+            time.sleep(0.05)
+        if not self.is_over.is_set():
+            raise Failed(f"{event} was not acknowledged in {PATIENCE_SECONDS} s")
+
+
+class Stream:
+    """One user's stream, resumed after its last id for as long as the play lasts."""
+
+    def __init__(self, play, user):
+        self.play = play
+        self.user = user
+        self.bearer = token(play.service.secret, user)
+        self.last_id = None
+        self.seen = []
+        self.connections = 0
+        self.is_ready = threading.Event()
+
+    def follow(self):
+        while not self.play.is_over.is_set():
+            try:
+                self.connect()
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.02)
+            except Failed as problem:
+                self.play.fail(f"{self.user}: {problem}")
+
+    def connect(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.play.service.port, timeout=2)
+        try:
+            headers = {"Authorization": f"Bearer {self.bearer}", "Accept": "text/event-stream"}
+            if self.last_id:
+                headers["Last-Event-ID"] = self.last_id
+            connection.request("GET", "/v1/stream", headers=headers)
+            answer = connection.getresponse()
+            if answer.status == 503:
+                time.sleep(0.05)
+                return
+            if answer.status != 200:
+                raise Failed(f"the stream answered {answer.status}: {answer.read()[:500]!r}")
+            self.connections += 1
+            self.read(answer)
+        finally:
+            connection.close()
+
+    def read(self, answer):
+        name, data, identifier = "message", [], self.last_id
+        while not self.play.is_over.is_set():
+            try:
+                raw = answer.readline()
+            except socket.timeout:
+                return
+            if not raw.endswith(b"\n"):
+                return  # An event cut off by the kill was never delivered: it does not move the cursor.
+            line = raw.decode().rstrip("\r\n")
+            if not line:
+                self.last_id = identifier
+                if data:
+                    self.received(name, json.loads("\n".join(data)))
+                name, data = "message", []
+            elif line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                data.append(line[6:])
+            elif line.startswith("id: "):
+                identifier = line[4:]
+
+    def received(self, name, data):
+        if name == "stream:ready":
+            self.is_ready.set()
+        elif name == "stream:resync":
+            raise Failed(f"was told of a gap: {data}")
+        elif name == "notification:created":
+            self.seen.append((self.last_id, data["eventId"]))
+
+
+def wait_until(condition, what, play):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if play.problems:
+            raise Failed("; ".join(play.problems))
+        if time.monotonic() > deadline:
+            raise Failed(f"waited {PATIENCE_SECONDS} s for {what}")
+        time.sleep(0.02)
+
+
+def judge(play, streams):
+    for stream in streams:
+        events = [event for _, event in stream.seen]
+        doubled = {event for event in events if events.count(event) > 1} if len(set(events)) < len(events) else set()
+        if doubled:
+            raise Failed(f"{stream.user} saw twice: {sorted(doubled)[:5]}")
+        strangers = set(events) - play.acknowledged[stream.user]
+        if strangers:
+            raise Failed(f"{stream.user} saw what is not theirs: {sorted(strangers)[:5]}")
+        places = [tuple(identifier.rsplit("-", 1)) for identifier, _ in stream.seen]
+        for (epoch, earlier), (next_epoch, later) in zip(places, places[1:]):
+            if epoch != next_epoch or int(earlier) >= int(later):
+                raise Failed(f"{stream.user}: {epoch}-{earlier} was followed by {next_epoch}-{later}")
+    for user, events in play.acknowledged.items():
+        for event in sorted(events):
+            body = {"id": event, "type": "auth.profile_updated", "userId": user, "data": {}}
+            status, _ = play.service.request("POST", "/v1/events", play.backend, body)
+            if status != 200:
+                raise Failed(f"{event} of {user} was acknowledged and is gone: repeating it answered {status}")
+
+
+def run(options, folder):
+    service = Service(options.binary, folder)
+    service.start()
+    play = Play(service, options)
+    # Two streams for each user: each must see everything on its own (SCH EC10).
+    streams = [Stream(play, user) for user in play.users for _ in range(2)]
+    listeners = [threading.Thread(target=stream.follow, daemon=True) for stream in streams]
+    writers = [
+        threading.Thread(target=play.write, args=(number, options.seed * 1000 + number), daemon=True)
+        for number in range(options.writers)
+    ]
+    choices = random.Random(options.seed)
+    try:
+        for thread in listeners:
+            thread.start()
+        wait_until(lambda: all(stream.is_ready.is_set() for stream in streams), "all streams to open", play)
+        for thread in writers:
+            thread.start()
+        for turn in range(options.rounds):
+            before = sum(len(events) for events in play.acknowledged.values())
+            wanted = before + choices.randint(5, 60)
+            wait_until(lambda: sum(map(len, play.acknowledged.values())) >= wanted, "writes to go on", play)
+            service.kill()
+            time.sleep(choices.random() * 0.2)
+            service.start()
+            print(f"  killed {turn + 1} of {options.rounds}, {wanted} writes acknowledged", flush=True)
+        play.writers_are_done.set()
+        for thread in writers:
+            thread.join(PATIENCE_SECONDS)
+        wait_until(
+            lambda: all({event for _, event in list(s.seen)} >= play.acknowledged[s.user] for s in streams),
+            "every stream to see every acknowledged event",
+            play,
+        )
+        judge(play, streams)
+    finally:
+        play.is_over.set()
+        play.writers_are_done.set()
+        for thread in listeners:
+            if thread.is_alive():
+                thread.join(5)
+        if sys.exc_info()[0] is not None and service.process.poll() is None:
+            service.kill()
+    service.stop()
+    check = subprocess.run([options.binary, "check"], env=service.environment, capture_output=True, text=True)
+    if check.returncode != 0:
+        raise Failed(f"bellhop check found differences:\n{check.stdout}{check.stderr}")
+    total = sum(len(events) for events in play.acknowledged.values())
+    connections = sum(stream.connections for stream in streams)
+    print(f"  {total} acknowledged events, each seen exactly once by {len(streams)} streams over {connections} connections")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    parser.add_argument("--users", type=int, default=4)
+    parser.add_argument("--writers", type=int, default=4)
+    options = parser.parse_args()
+    print(f"crash: seed {options.seed}, {options.rounds} rounds", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            run(options, pathlib.Path(folder))
+        except Failed as problem:
+            print(f"crash: seed {options.seed}: {problem}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

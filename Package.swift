@@ -46,7 +46,7 @@ let package = Package(
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
-            resources: [.embedInCode("Console/console.html")],
+            resources: [.embedInCode("Console/console.html"), .embedInCode("openapi.yaml")],
             swiftSettings: strict),
         .target(name: "BellhopClient", swiftSettings: strict),
         .executableTarget(
@@ -62,7 +62,28 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict),
+        // A shop that is simulated: what the wait estimate is tried on, by its tests and as a command.
+        .target(
+            name: "QueueSimulation", dependencies: ["Domain"], path: "Benchmarks/Simulation/Shop",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "queue-simulation", dependencies: ["Domain", "QueueSimulation"],
+            path: "Benchmarks/Simulation/Command", swiftSettings: strict),
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient"], swiftSettings: strict),
+        .testTarget(name: "DatabaseTests", dependencies: ["Database"], swiftSettings: strict),
+        .testTarget(name: "DomainTests", dependencies: ["Domain", "QueueSimulation"], swiftSettings: strict),
+        .testTarget(name: "RealtimeTests", dependencies: ["Realtime"], swiftSettings: strict),
+        .testTarget(
+            name: "ServiceTests",
+            dependencies: [
+                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain",
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

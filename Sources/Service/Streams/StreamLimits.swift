@@ -1,7 +1,6 @@
 /// The bounds of streams, each with what breaks without it.
 enum StreamLimits {
-    /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
-    static let topicsMax = 100
+    static let topicsMax = StreamConstants.topicsMax
     /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
     static let topicBytesMax = 160
     /// Events replayed to one resuming stream. Beyond it, fetching everything again is cheaper for both sides, and a
@@ -24,5 +23,5 @@ enum StreamLimits {
     static let shardAnswerSeconds = 5.0
     /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
     static let shutdownSpreadMilliseconds = 5000
-    static let retryMilliseconds = 1000
+    static let retryMilliseconds = StreamConstants.retryMilliseconds
 }

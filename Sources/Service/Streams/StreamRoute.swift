@@ -7,6 +7,8 @@ import MicroHTTP
 ///
 /// `@unchecked Sendable`: `redemptions` is only touched while `lock` is held.
 final class StreamRoute: @unchecked Sendable {
+    static let pattern = "/v1/stream"
+
     private enum Credential {
         case token(String)
         case ticket(String)

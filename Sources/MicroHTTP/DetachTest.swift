@@ -1,0 +1,109 @@
+import CMicroHTTPD
+import Glibc
+
+/// Tries, once at start, that a stream's socket lives on when libmicrohttpd has closed its own descriptor of it.
+///
+/// It does with `MHD_USE_TURBO`, which makes libmicrohttpd skip `shutdown()`. A version that does otherwise would end
+/// every stream right after its head: better not to start at all.
+enum DetachTest {
+    static func run() throws(ServerError) {
+        let (descriptors, port) = try SocketAddress.listen(host: "127.0.0.1", port: 0, count: 1, backlog: 1)
+        let trial = Trial()
+        let context = Unmanaged.passUnretained(trial).toOpaque()
+        var options = [
+            MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(descriptors[0]), ptr_value: nil),
+            MHD_OptionItem(
+                option: .NOTIFY_COMPLETED,
+                value: unsafeBitCast(trialCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context),
+            MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
+        ]
+        let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue
+        guard let daemon = cmhd_start(flags, trialHandler, context, &options) else {
+            close(descriptors[0])
+            throw ServerError(description: "libmicrohttpd refused to start")
+        }
+        let client = connectTo(port)
+        defer {
+            close(client)
+            if trial.descriptor >= 0 { close(trial.descriptor) }
+        }
+        let request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        _ = request.withCString { send(client, $0, strlen($0), Int32(MSG_NOSIGNAL)) }
+        let deadline = cmhd_monotonic_nanoseconds() + 5_000_000_000
+        while !trial.isCompleted, cmhd_monotonic_nanoseconds() < deadline { MHD_run_wait(daemon, 20) }
+        MHD_stop_daemon(daemon)
+        guard trial.descriptor >= 0, send(trial.descriptor, "!", 1, Int32(MSG_NOSIGNAL)) == 1,
+            receivesMark(client)
+        else {
+            throw ServerError(
+                description: "this libmicrohttpd shuts a connection down when it lets go of it: streams cannot work")
+        }
+    }
+
+    private static func connectTo(_ port: Int) -> Int32 {
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var timeout = timeval(tv_sec: 5, tv_usec: 0)
+        setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        withUnsafePointer(to: &address) { pointer in
+            _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        return client
+    }
+
+    /// Whether the byte that was sent after the response's end arrives.
+    private static func receivesMark(_ client: Int32) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        var last: UInt8 = 0
+        while last != UInt8(ascii: "!") {
+            let count = recv(client, &buffer, buffer.count, 0)
+            guard count > 0 else { return false }
+            last = buffer[count - 1]
+        }
+        return true
+    }
+}
+
+private final class Trial {
+    var source: Int32 = -1
+    var descriptor: Int32 = -1
+    var isCompleted = false
+    var isSecondCall = false
+}
+
+private func trialHandler(
+    _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _: UnsafePointer<CChar>?,
+    _: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?, _: UnsafeMutablePointer<Int>?,
+    _: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+    guard let context, let connection else { return .NO }
+    let trial = Unmanaged<Trial>.fromOpaque(context).takeUnretainedValue()
+    guard trial.isSecondCall else {
+        trial.isSecondCall = true
+        return .YES
+    }
+    trial.source = cmhd_connection_descriptor(connection)
+    guard let response = cmhd_stream_response(trialReader, context, nil) else { return .NO }
+    defer { MHD_destroy_response(response) }
+    return MHD_queue_response(connection, 200, response)
+}
+
+private func trialReader(_ context: UnsafeMutableRawPointer?, _: UInt64, _: UnsafeMutablePointer<CChar>?, _: Int) -> Int {
+    if let context {
+        let trial = Unmanaged<Trial>.fromOpaque(context).takeUnretainedValue()
+        trial.descriptor = cmhd_duplicate(trial.source)
+    }
+    return cmhd_end_of_stream()
+}
+
+private func trialCompleted(
+    _ context: UnsafeMutableRawPointer?, _: OpaquePointer?, _: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _: MHD_RequestTerminationCode
+) {
+    if let context { Unmanaged<Trial>.fromOpaque(context).takeUnretainedValue().isCompleted = true }
+}

@@ -1,0 +1,57 @@
+/// What libmicrohttpd or the server refuses before any handler, or instead of one.
+public enum TransportProblem: Sendable {
+    case notFound
+    case methodNotAllowed(allow: String)
+    case bodyTooLarge(max: Int)
+    case malformed(detail: String)
+    case tooManyStreams
+    /// A handler has kept its request longer than may be.
+    case unanswered
+}
+
+/// The settings of a server, each with the reason for its value, and the application's hooks.
+public struct ServerConfiguration: Sendable {
+    public var host = "127.0.0.1"
+    /// 0: any free one.
+    public var port = 0
+    /// Threads that speak HTTP. More than half the cores take the others' time: one answers 100,000 requests a second.
+    public var reactors = 1
+    /// Threads that own streams.
+    public var shards = 1
+    /// Connections open at a time, streams aside. Without it a flood of connections takes all descriptors.
+    public var connectionsMax = 10_000
+    /// After this time without a byte a connection is closed. Without it slow senders hold connections for ever.
+    public var connectionTimeoutSeconds = 30
+    /// Memory of one connection, which bounds its headers too. libmicrohttpd clears all of it after each request: 128 KiB
+    /// would double the cost of a request.
+    public var connectionMemoryBytes = 16 * 1024
+    /// Streams open at a time; lowered to what the limit of descriptors allows.
+    public var streamsMax = 100_000
+    /// Bytes that wait for a slow stream in this process. Without a bound one stalled reader holds everything it misses.
+    public var streamBufferBytesMax = 64 * 1024
+    /// Bytes the kernel may hold unsent for a stream: 16 KiB keeps a stalled reader from swallowing megabytes.
+    public var notSentLowWaterBytes = 16 * 1024
+    /// Unacknowledged data after this time ends a stream: so vanished peers are noticed.
+    public var streamUserTimeoutSeconds = 60
+    /// Proxies close connections that are silent for 30 to 60 seconds.
+    public var heartbeatSeconds = 15
+    /// A deferred request that nobody has answered by then gets a 503; suspended connections never time out.
+    public var answerSeconds = 60
+    /// Connections that wait to be accepted; the default of 128 refuses bursts of clients that reconnect.
+    public var backlog = 4096
+
+    /// Adds what every answer carries.
+    public var decorate: @Sendable (Request, inout Response) -> Void = { _, _ in }
+    /// Makes the answer to what is refused without a handler.
+    public var problem: @Sendable (TransportProblem) -> Response = { _ in Response(status: 500) }
+    /// Called when a request is over: for metrics and the log.
+    public var completed:
+        @Sendable (_ request: Request, _ status: Int, _ bodyBytes: Int, _ nanoseconds: UInt64) -> Void = { _, _, _, _ in }
+
+    public init() {}
+}
+
+/// Why a server could not start.
+public struct ServerError: Error, CustomStringConvertible, Sendable {
+    public let description: String
+}

@@ -1,0 +1,100 @@
+import CMicroHTTPD
+import Glibc
+
+/// Listening sockets and the text of addresses.
+enum SocketAddress {
+    static func text(of address: UnsafePointer<sockaddr>) -> String {
+        var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        let found: Bool
+        if address.pointee.sa_family == sa_family_t(AF_INET6) {
+            found = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { v6 in
+                var host = v6.pointee.sin6_addr
+                return inet_ntop(AF_INET6, &host, &buffer, socklen_t(buffer.count)) != nil
+            }
+        } else {
+            found = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { v4 in
+                var host = v4.pointee.sin_addr
+                return inet_ntop(AF_INET, &host, &buffer, socklen_t(buffer.count)) != nil
+            }
+        }
+        guard found else { return "" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Opens one listening socket for each reactor, on one port; the kernel spreads connections over them.
+    static func listen(
+        host: String, port: Int, count: Int, backlog: Int
+    ) throws(ServerError) -> (descriptors: [Int32], port: Int) {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let result = getaddrinfo(host, "\(port)", &hints, &list)
+        guard result == 0, let first = list else {
+            throw ServerError(description: "host \(host) is no address of this machine: \(String(cString: gai_strerror(result)))")
+        }
+        defer { freeaddrinfo(first) }
+        var descriptors: [Int32] = []
+        var bound = port
+        do {
+            for _ in 0..<count {
+                let descriptor = try open(first.pointee, port: bound, shared: count > 1, backlog: backlog, host: host)
+                descriptors.append(descriptor)
+                bound = self.port(of: descriptor)
+            }
+        } catch {
+            for descriptor in descriptors { close(descriptor) }
+            throw error
+        }
+        return (descriptors, bound)
+    }
+
+    private static func open(
+        _ info: addrinfo, port: Int, shared: Bool, backlog: Int, host: String
+    ) throws(ServerError) -> Int32 {
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(info.ai_family, type, 0)
+        guard descriptor >= 0 else { throw failure("open a socket", host, port) }
+        _ = cmhd_set_integer(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
+        if shared { _ = cmhd_set_integer(descriptor, SOL_SOCKET, SO_REUSEPORT, 1) }
+        var storage = sockaddr_storage()
+        let length = info.ai_addrlen
+        let isBound = withUnsafeMutableBytes(of: &storage) { bytes -> Bool in
+            bytes.copyMemory(from: UnsafeRawBufferPointer(start: info.ai_addr, count: Int(length)))
+            // The port's place is the same in both families.
+            let big = UInt16(port).bigEndian
+            bytes.storeBytes(of: big, toByteOffset: 2, as: UInt16.self)
+            guard let start = bytes.baseAddress else { return false }
+            return bind(descriptor, start.assumingMemoryBound(to: sockaddr.self), length) == 0
+        }
+        guard isBound, Glibc.listen(descriptor, Int32(backlog)) == 0 else {
+            let error = failure("listen", host, port)
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    private static func failure(_ what: String, _ host: String, _ port: Int) -> ServerError {
+        let reason =
+            switch errno {
+            case EADDRINUSE: "another process listens there"
+            case EACCES: "this user may not (ports below 1024 are for root)"
+            case EADDRNOTAVAIL: "the address is not one of this machine"
+            default: String(cString: strerror(errno))
+            }
+        return ServerError(description: "cannot \(what) on \(host):\(port): \(reason)")
+    }
+
+    private static func port(of descriptor: Int32) -> Int {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &storage) { bytes -> Int in
+            guard let start = bytes.baseAddress,
+                getsockname(descriptor, start.assumingMemoryBound(to: sockaddr.self), &length) == 0
+            else { return 0 }
+            return Int(UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self)))
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Database
+
+/// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
+enum Catalog {
+    /// - Parameters:
+    ///   - streams: nil, as `report`, lists what there is without serving it.
+    static func features(streams: StreamDirectory? = nil, report: ServiceReport? = nil) -> [Feature] {
+        [
+            MetaFeature.feature(report),
+            BadgesFeature.feature,
+            NotificationsFeature.feature,
+            PreferencesFeature.feature,
+            StreamsFeature.feature(streams),
+            ConsoleFeature.feature,
+        ]
+    }
+
+    /// The core's own tables: of the service, not of users.
+    static let coreTables = [
+        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, Idempotency.answers, Tenants.tenants,
+        ServiceSecrets.secrets,
+    ]
+
+    static let migrations =
+        [
+            Tenants.migration, ServiceSecrets.migration, EventLog.migration, BadgeLedger.migration,
+            Idempotency.migration,
+        ]
+        + features().flatMap(\.migrations)
+
+    static var tables: [Table] { coreTables + features().flatMap(\.tables) }
+
+    /// Two templates of different meaning that could make one key: each would open the other's rows. Empty, or the
+    /// service does not start.
+    static var ambiguities: [String] {
+        let templates = tables.flatMap { $0.read.templates + $0.write.templates }
+        var found: Set<String> = []
+        for (index, left) in templates.enumerated() {
+            for right in templates[(index + 1)...] where left.shape != right.shape && left.mayEqual(right) {
+                found.insert("\(left) and \(right)")
+            }
+        }
+        return found.sorted()
+    }
+}
+
+extension AudienceTemplate {
+    /// The text with its columns' names left out: `user:{owner_id}` and `user:{user_id}` mean the same.
+    fileprivate var shape: String {
+        description.split(separator: ":").map { $0.hasPrefix("{") ? "{}" : String($0) }.joined(separator: ":")
+    }
+}

@@ -1,0 +1,142 @@
+import Database
+import Domain
+import Foundation
+import Logging
+import MicroHTTP
+
+/// The running service.
+///
+/// Made in one go: the database is opened and brought up to date first, the listening socket comes last, so that
+/// whoever can connect is served.
+public final class App: Sendable {
+    let store: Store
+    let runner: TransactionRunner
+    let server: Server<StreamHub>
+    private let settings: Settings
+    private let workers: WorkerPool
+    private let ticker: Ticker
+    private let report: ServiceReport
+    private let logger: Logger
+
+    /// - Throws: in one line, what stands in the way.
+    public init(settings: Settings, logger: Logger, clock: Clock) throws {
+        var logger = logger
+        logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
+        self.settings = settings
+        self.logger = logger
+        let ambiguities = Catalog.ambiguities
+        precondition(ambiguities.isEmpty, "the catalog's policies are ambiguous: \(ambiguities)")
+        store = try Store.open(settings.database, options: settings.storeOptions)
+        let foundation = try Foundations(store: store, settings: settings, clock: clock, logger: logger)
+        runner = foundation.runner
+        workers = WorkerPool(name: "worker", threads: settings.workers, queueMax: Limits.workersQueueMax)
+        let directory = StreamDirectory(
+            surroundings: foundation.surroundings(workers: workers, settings: settings),
+            revocations: foundation.revocations)
+        let committed = runner.committed
+        store.batchCommitted = { directory.publish(committed.take()) }
+        let routing = Routing(
+            dispatcher: Dispatcher(
+                runner: runner, authenticator: foundation.authenticator, workers: workers,
+                cursors: PageCursors(secret: foundation.cursorSecret), logger: logger),
+            directory: directory, store: store, authenticator: foundation.authenticator)
+        report = routing.report
+        let head = foundation.head
+        server = try Server(
+            configuration: routing.configuration(settings, logger: logger), routes: routing.routes
+        ) { _, shard in
+            directory.makeProgram(on: shard, head: head)
+        }
+        let server = server
+        report.include { text in server.write(to: &text) }
+        ticker = Ticker(runner: runner, ticks: Catalog.features().flatMap(\.ticks), logger: logger)
+    }
+
+    /// Starts to listen.
+    public func start() throws {
+        try server.start()
+        ticker.start()
+        logger.info(
+            "Bellhop is listening.",
+            metadata: ["host": "\(settings.host)", "port": "\(port)", "database": "\(settings.database)"])
+    }
+
+    /// The port that is listened on.
+    public var port: Int { server.port }
+
+    /// Lets requests finish, tells streams, writes what waits, and closes the database. Returns when all is done.
+    public func shutdown() async {
+        report.noteStopping()
+        logger.info("Bellhop is stopping.")
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            // On a thread of its own: everything here waits.
+            Thread { [self] in
+                ticker.stop()
+                server.shutdown(deadlineSeconds: Double(settings.shutdownSeconds))
+                workers.shutdown()
+                store.close()
+                done.resume()
+            }.start()
+        }
+        logger.info("Bellhop has stopped.")
+    }
+}
+
+extension Settings {
+    var storeOptions: StoreOptions {
+        var options = StoreOptions()
+        options.writerCacheKiB = databaseCacheMegabytes * 1024
+        return options
+    }
+}
+
+/// What requests and streams stand on, read from the database at start.
+private struct Foundations {
+    let store: Store
+    let runner: TransactionRunner
+    let authenticator: Authenticator
+    let revocations: RevocationList
+    let epoch: String
+    let head: Int64
+    /// Signs the cursors of lists.
+    let cursorSecret: [UInt8]
+
+    init(store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
+        self.store = store
+        let applied = try store.migrate(Catalog.migrations)
+        if !applied.isEmpty {
+            logger.info("The database was brought up to date.", metadata: ["migrations": "\(applied.count)"])
+        }
+        (epoch, cursorSecret) = try store.writeAndWait { db in
+            (
+                try EventLog.epoch(at: clock.now(), in: db),
+                try ServiceSecrets.secret(named: "page-cursors", in: db)
+            )
+        }
+        let (head, revoked, tenants) = try store.read { db in
+            (
+                try EventLog.newestSequence(in: db), try StreamsFeature.revocations(in: db), try Tenants(in: db)
+            )
+        }
+        self.head = head
+        revocations = RevocationList(revoked)
+        authenticator = Authenticator(settings: settings, clock: clock, revocations: revocations, logger: logger)
+        runner = TransactionRunner(
+            store: store, clock: clock,
+            workshop: Transaction.Workshop(
+                settings: settings, reactions: Catalog.features().flatMap(\.reactions),
+                badgeVersions: BadgeVersions(), ids: IdentifierSource()),
+            tenants: tenants, committed: CommittedEvents())
+    }
+
+    func surroundings(workers: WorkerPool, settings: Settings) -> StreamSurroundings {
+        let (runner, authenticator) = (runner, authenticator)
+        return StreamSurroundings(
+            store: store, workers: workers, epoch: epoch, now: runner.clock.now,
+            authenticate: { authenticator.verdict(on: $0) },
+            read: { caller, body in try runner.read(as: caller, body) },
+            topicKinds: Catalog.features().flatMap(\.topics),
+            settings: StreamSettings(
+                cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax))
+    }
+}

@@ -1,0 +1,82 @@
+import Database
+import Domain
+
+/// The counts of every user as rows, changed by the transactions that change what they count.
+enum BadgeLedger {
+    static let badges = Table("badges", read: ["user:{user_id}"], write: [])
+
+    static let migration = Migration(
+        "0001_badges",
+        sql: [
+            // A count below zero is a mistake of ours: the transaction that would make it fails instead.
+            """
+            CREATE TABLE badges (
+                tenant TEXT NOT NULL,
+                user_id TEXT NOT NULL,
+                messages INTEGER NOT NULL CHECK (messages >= 0),
+                requests INTEGER NOT NULL CHECK (requests >= 0),
+                bell INTEGER NOT NULL CHECK (bell >= 0),
+                version INTEGER NOT NULL,
+                updated_at INTEGER NOT NULL,
+                PRIMARY KEY (tenant, user_id)
+            ) STRICT, WITHOUT ROWID
+            """
+        ])
+
+    private static let keeping = Unscoped.bookkeeping("counts follow from what happens to a user, whoever does it")
+
+    /// The counts that the scope may see, or zeros.
+    static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges {
+        let found = try db.row(
+            """
+            SELECT messages, requests, bell, version, updated_at FROM \(badges, visibleTo: scope)
+            WHERE user_id = \(userId.text)
+            """, badges(_:))
+        return found ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
+    }
+
+    /// Adds to a user's counts and gives the sum.
+    ///
+    /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for its further ones.
+    static func add(
+        _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: String, at now: Timestamp,
+        in db: Connection
+    ) throws -> Badges {
+        let sum = try db.row(
+            """
+            INSERT INTO \(badges, unscoped: keeping)
+                (tenant, user_id, messages, requests, bell, version, updated_at)
+            VALUES (\(tenant), \(userId.text), \(change.messages), \(change.requests), \(change.bell), 1,
+                \(now.microseconds))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + \(change.messages),
+                requests = badges.requests + \(change.requests), bell = badges.bell + \(change.bell),
+                version = badges.version + \(versionStep), updated_at = \(now.microseconds)
+            RETURNING messages, requests, bell, version, updated_at
+            """, badges(_:))
+        guard let sum else { throw DatabaseError(.other, "counts were written and not given back") }
+        return sum
+    }
+
+    private static func badges(_ row: Row) throws -> Badges {
+        Badges(
+            messages: try row.integer(0), requests: try row.integer(1), bell: try row.integer(2),
+            version: try row.integer(3), asOf: Timestamp(microseconds: Int64(try row.integer(4))))
+    }
+
+    /// Every user's counts, for the recount of `bellhop check`.
+    static func all(
+        in db: Connection, _ body: (_ tenant: String, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
+    ) throws {
+        try db.forEach(
+            """
+            SELECT tenant, user_id, messages, requests, bell
+            FROM \(badges, unscoped: .audit("a recount looks at everybody's"))
+            """
+        ) { row in
+            let counts = BadgeChange(
+                messages: try row.integer(2), requests: try row.integer(3), bell: try row.integer(4))
+            try body(try row.text(0), ID(try row.text(1)), counts)
+            return true
+        }
+    }
+}

@@ -1,0 +1,228 @@
+import Database
+import Domain
+import Foundation
+import Logging
+import MicroHTTP
+
+/// A request's way from the router to its handler and back: who calls, may they, how often, what was asked, where it is
+/// answered, and what is added on the way out.
+struct Dispatcher: Sendable {
+    let runner: TransactionRunner
+    let authenticator: Authenticator
+    let workers: WorkerPool
+    let cursors: PageCursors
+    let logger: Logger
+
+    /// The route of an endpoint, with its metrics.
+    func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
+        let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
+        return Route(endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax) { request in
+            let trace = RequestTrace.of(request, endpoint: metrics)
+            do {
+                return try reply(to: request, trace, endpoint, name: name)
+            } catch {
+                return .response(problem(error, trace))
+            }
+        }
+    }
+
+    private func reply(
+        to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, name: String
+    ) throws -> Reply {
+        let caller: Caller
+        if endpoint.access == .anyone {
+            caller = Self.nobody
+        } else {
+            switch try admit(request, trace, endpoint) {
+            case .admitted(let admitted): caller = admitted
+            case .pending(let start): return .again { start($0) }
+            }
+        }
+        let call = Call(
+            request: request, caller: caller, settings: runner.workshop.settings, now: runner.clock.now(),
+            cursors: cursors, badgeVersions: runner.workshop.badgeVersions)
+        guard endpoint.effort == .work, request.body.count > Limits.inlineBodyBytesMax else {
+            return try answer(call, trace, endpoint, name: name)
+        }
+        return onWorker(trace) { responder in
+            do {
+                switch try answer(call, trace, endpoint, name: name) {
+                case .response(let response): responder.complete(response)
+                case .deferred(let start): start(responder)
+                case .again, .stream: preconditionFailure("a handler answers with a response")
+                }
+            } catch {
+                responder.complete(problem(error, trace))
+            }
+        }
+    }
+
+    // MARK: Who, and how often
+
+    private enum Admission {
+        case admitted(Caller)
+        case pending(@Sendable (@escaping @Sendable () -> Void) -> Void)
+    }
+
+    private func admit(_ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint) throws(Failure) -> Admission {
+        let verdict = request.withHeader("Authorization") { header -> Authenticator.Verdict in
+            guard let token = Self.bearer(header) else {
+                return .refused(
+                    Failure(
+                        .unauthenticated, "unauthenticated",
+                        "Send a token: Authorization: Bearer <JWT>."))
+            }
+            return authenticator.verdict(on: token)
+        }
+        let principal: Principal
+        switch verdict {
+        case .principal(let found): principal = found
+        case .refused(let failure): throw failure
+        case .pending(let start): return .pending(start)
+        }
+        trace.principal = principal
+        if let bucket = principal.bucket {
+            let rate = bucket.take(at: runner.clock.now())
+            trace.rate = rate
+            guard rate.isAllowed else {
+                throw Failure(
+                    .rateLimited, "rate_limited",
+                    "You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
+                    retryAfterSeconds: Int(rate.resetSeconds))
+            }
+        }
+        try checkRole(principal.caller, endpoint)
+        return .admitted(principal.caller)
+    }
+
+    private func checkRole(_ caller: Caller, _ endpoint: Endpoint) throws(Failure) {
+        switch endpoint.access {
+        case .anyone, .bearer: return
+        case .service where caller.isService: return
+        case .staffOrService where caller.isService || caller.isStaff: return
+        case .service: throw .forbidden("Only a backend of the tenant may call this.")
+        case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this.")
+        }
+    }
+
+    /// The caller of what anyone may call: it sees nothing of anybody.
+    private static let nobody = Caller(
+        tenant: "", userId: ID(""), role: "anonymous", isService: false, tier: nil, scope: Scope(tenant: "", keys: []),
+        tokenId: nil, sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
+
+    /// What follows `Bearer `, whose case does not matter (RFC 9110, 11.1).
+    private static func bearer(_ header: UnsafeBufferPointer<UInt8>?) -> UnsafeBufferPointer<UInt8>? {
+        guard let header, header.count > 7, header[6] == UInt8(ascii: " ") else { return nil }
+        for (index, letter) in [UInt8]("bearer".utf8).enumerated() where header[index] | 0x20 != letter { return nil }
+        var token = header[7...]
+        while token.first == UInt8(ascii: " ") { token = token.dropFirst() }
+        while token.last == UInt8(ascii: " ") { token = token.dropLast() }
+        return UnsafeBufferPointer(rebasing: token)
+    }
+
+    // MARK: The answer
+
+    private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, name: String) throws -> Reply {
+        let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
+        switch try endpoint.handler(call) {
+        case .now(let response): return .response(conditional(response, call.request))
+        case .read(let body):
+            if endpoint.effort == .instant { return .response(try read(call, body)) }
+            return onWorker(trace) { responder in
+                do {
+                    responder.complete(try read(call, body))
+                } catch {
+                    responder.complete(problem(error, trace))
+                }
+            }
+        case .write(let body):
+            return .deferred { responder in
+                do throws(StoreBusy) {
+                    try runner.store.write({ try write(call, claim, body, $0) }) { result in
+                        switch result {
+                        case .success(let response): responder.complete(response)
+                        case .failure(let error): responder.complete(problem(error, trace))
+                        }
+                    }
+                } catch {
+                    responder.complete(problem(error, trace))
+                }
+            }
+        }
+    }
+
+    private func read(_ call: Call, _ body: (Transaction) throws -> Response) throws -> Response {
+        conditional(try runner.read(as: call.caller, body), call.request)
+    }
+
+    private func write(
+        _ call: Call, _ claim: Idempotency.Claim?, _ body: (Transaction) throws -> Response, _ db: Connection
+    ) throws -> Response {
+        guard let claim else { return try runner.write(as: call.caller, in: db, body) }
+        let now = runner.clock.now()
+        if let kept = try Idempotency.find(claim, at: now, in: db) { return kept }
+        let response: Response
+        do {
+            // Of its own, so that a refusal undoes what was begun, and is kept as the answer.
+            response = try db.savepoint { try runner.write(as: call.caller, in: db, body) }
+        } catch {
+            guard let failure = Failure(error), failure.kind != .unavailable else { throw error }
+            response = .problem(failure)
+        }
+        try Idempotency.keep(response, for: claim, at: now, in: db)
+        return response
+    }
+
+    /// 304 for a GET whose sender has the version already.
+    private func conditional(_ response: Response, _ request: Request) -> Response {
+        guard response.status == 200, request.method == .get || request.method == .head,
+            let wanted = request.header("If-None-Match"),
+            let tag = response.headers.first(where: { $0.name == "ETag" })?.value
+        else { return response }
+        guard ETags.matches(wanted, tag) else { return response }
+        let kept = response.headers.filter { $0.name != "Content-Type" }
+        return Response(status: 304, headers: kept, body: .none)
+    }
+
+    private func onWorker(_ trace: RequestTrace, _ body: @escaping @Sendable (Responder) -> Void) -> Reply {
+        .deferred { responder in
+            guard workers.submit({ body(responder) }) else {
+                let failure = Failure(
+                    .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
+                return responder.complete(problem(failure, trace))
+            }
+        }
+    }
+
+    // MARK: Trouble
+
+    private func problem(_ error: any Error, _ trace: RequestTrace) -> Response {
+        if let failure = Failure(error) {
+            if failure.kind == .unavailable {
+                logger.warning(
+                    "A request could not be done.",
+                    metadata: ["requestId": "\(trace.id)", "reason": "\(Self.reason(error))"])
+            }
+            return .problem(failure)
+        }
+        logger.error(
+            "A request failed.", metadata: ["requestId": "\(trace.id)", "reason": "\(Self.reason(error))"])
+        return .internalProblem
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        if let failure = error as? Failure { return failure.detail }
+        return "\(error)"
+    }
+}
+
+/// Entity tags as conditional requests compare them: weakly (RFC 9110, 13.1.2).
+enum ETags {
+    static func matches(_ header: String, _ tag: String) -> Bool {
+        let wanted = Call.unquoted(tag)
+        return header.split(separator: ",").contains { candidate in
+            let text = candidate.drop { $0 == " " }
+            return text == "*" || Call.unquoted(String(text)) == wanted
+        }
+    }
+}

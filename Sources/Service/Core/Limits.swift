@@ -1,0 +1,54 @@
+/// The bounds of the service, each with what breaks without it. Bounds of one feature stand in its own folder.
+enum Limits {
+    /// Bytes of a request's body. A request is held in memory as a whole; what a user sends is small.
+    static let bodyBytesMax = 64 * 1024
+    /// Bodies up to this size are read where they arrive; larger ones would hold up a reactor, which serves thousands.
+    static let inlineBodyBytesMax = 8 * 1024
+    /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache hold megabytes.
+    static let tokenBytesMax = 8 * 1024
+    /// Verified tokens that are remembered, about 1 KiB each. Without it, a flood of valid tokens grows the process.
+    static let verifiedTokensMax = 65_536
+    /// Keys of one scope. Each is a bind in every query and an entry in the hub.
+    static let scopeKeysMax = 512
+    /// How far an issuer's clock may be ahead of ours (RFC 7519 allows "a small leeway").
+    static let clockSkewSeconds: Int64 = 30
+    /// The longest life of a token: as long as revocations are kept, or a revoked token would come alive again.
+    static let tokenLifetimeSeconds: Int64 = 90 * 86_400
+    /// Keys of one key set. An issuer has a few; each costs memory and time at every refresh.
+    static let signingKeysMax = 64
+    /// Bytes of a key set's document.
+    static let keySetBytesMax = 1 << 20
+    /// Key sets are fetched at most this often for unknown key ids, or forged ids would make us attack the issuer.
+    static let keyFetchPauseSeconds: Int64 = 10
+    /// A key set is fetched anew after this time, so that a withdrawn key stops working.
+    static let keySetLifetimeSeconds: Int64 = 600
+    /// How long the issuer may take to answer.
+    static let keyFetchTimeoutSeconds = 5.0
+
+    /// Users whose rate is watched. When there are more, those whose minute is over are forgotten.
+    static let rateBucketsMax = 100_000
+    /// The window of the rate limit (CNT G4).
+    static let rateWindowSeconds: Int64 = 60
+
+    /// Badge versions that are known without asking the database.
+    static let badgeVersionsMax = 200_000
+
+    /// How long the answer to an Idempotency-Key is kept.
+    static let idempotencySeconds: Int64 = 24 * 3600
+    /// Bytes of a kept answer; a longer one is not repeated from memory but refused, which no answer of ours reaches.
+    static let idempotencyKeyBytesMax = 255
+
+    /// Items of a list's page, if the request names none.
+    static let pageDefault = 20
+
+    /// Rows that one step of tidying removes: everybody who writes waits for it.
+    static let prunedAtOnceMax = 1000
+    /// Facts of one transaction. A reaction that answers its own fact would never end.
+    static let factsMax = 10_000
+
+    /// Requests that wait for a worker. Behind them clients get a 503, which is sooner than their own timeout.
+    static let workersQueueMax = 4096
+
+    /// Bytes of a request id that a client may choose; a longer one is replaced.
+    static let requestIdBytesMax = 64
+}

@@ -1,0 +1,49 @@
+import Domain
+import Foundation
+import MicroHTTP
+import Synchronization
+
+/// What the core keeps of a request between its beginning and its answer.
+///
+/// `@unchecked Sendable`: it belongs to its request, which one thread owns at a time.
+final class RequestTrace: @unchecked Sendable {
+    let id: String
+    let endpoint: EndpointMetrics?
+    var principal: Principal?
+    var rate: RateBucket.State?
+
+    init(_ request: Request, endpoint: EndpointMetrics?) {
+        id = RequestId.of(request)
+        self.endpoint = endpoint
+    }
+
+    static func of(_ request: Request, endpoint: EndpointMetrics? = nil) -> RequestTrace {
+        if let trace = request.context as? RequestTrace { return trace }
+        let trace = RequestTrace(request, endpoint: endpoint)
+        request.context = trace
+        return trace
+    }
+}
+
+/// Names a request in answers, problems and the log.
+enum RequestId {
+    private static let process = String(UInt32.random(in: .min ... .max), radix: 36)
+    private static let count = Atomic<UInt64>(0)
+
+    /// The client's own, if it is harmless; else one of ours.
+    static func of(_ request: Request) -> String {
+        if let sent = request.header("X-Request-Id"), (1...Limits.requestIdBytesMax).contains(sent.utf8.count),
+            sent.utf8.allSatisfy(isSafe)
+        {
+            return sent
+        }
+        return process + "-" + String(count.wrappingAdd(1, ordering: .relaxed).newValue, radix: 36)
+    }
+
+    private static func isSafe(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"): true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Database
+import Domain
+import Foundation
+import Logging
+import MicroHTTP
+
+/// All routes of the service with their metrics: what the server is made from.
+struct Routing: Sendable {
+    let routes: [Route]
+    let report: ServiceReport
+
+    init(dispatcher: Dispatcher, directory: StreamDirectory, store: Store, authenticator: Authenticator) {
+        // The report lists the routes' metrics, and is itself asked by routes: it is given all of them once they exist.
+        let report = ServiceReport(store: store, authenticator: authenticator, streams: directory.metrics)
+        let endpoints = Catalog.features(streams: directory, report: report).flatMap(\.endpoints)
+        var metrics: [EndpointMetrics] = []
+        var routes = endpoints.map { endpoint in
+            let counts = EndpointMetrics(method: endpoint.method.rawValue, route: endpoint.pattern)
+            metrics.append(counts)
+            return dispatcher.route(endpoint, counts)
+        }
+        let stream = EndpointMetrics(method: "GET", route: StreamRoute.pattern)
+        metrics.append(stream)
+        let streamRoute = StreamRoute(directory)
+        routes.append(
+            Route(.get, StreamRoute.pattern) { request in
+                _ = RequestTrace.of(request, endpoint: stream)
+                return streamRoute.reply(to: request)
+            })
+        report.include(endpoints: metrics)
+        self.routes = routes
+        self.report = report
+    }
+
+    func configuration(_ settings: Settings, logger: Logger) -> ServerConfiguration {
+        var configuration = ServerConfiguration()
+        configuration.host = settings.host
+        configuration.port = settings.port
+        configuration.reactors = settings.reactors
+        configuration.shards = settings.shards
+        configuration.connectionsMax = settings.connectionsMax
+        configuration.streamsMax = settings.streamsMax
+        configuration.heartbeatSeconds = settings.heartbeatSeconds
+        let decoration = ResponseDecoration(settings: settings)
+        configuration.decorate = { decoration.decorate($0, &$1) }
+        configuration.problem = { decoration.problem($0) }
+        let isLogging = settings.logRequests
+        let unrouted = report.unrouted
+        configuration.completed = { request, status, bytes, nanoseconds in
+            let trace = RequestTrace.of(request)
+            (trace.endpoint ?? unrouted).count(status: status, bytes: bytes, nanoseconds: nanoseconds)
+            guard isLogging else { return }
+            logger.info(
+                "request",
+                metadata: [
+                    "requestId": "\(trace.id)", "method": "\(request.method.rawValue)", "path": "\(request.path)",
+                    "status": "\(status)", "bytes": "\(bytes)", "microseconds": "\(nanoseconds / 1000)",
+                    "userId": "\(trace.principal?.caller.userId.text ?? "-")",
+                    "tenant": "\(trace.principal?.caller.tenant ?? "-")",
+                ])
+        }
+        return configuration
+    }
+}
+
+extension Server {
+    func write(to text: inout MetricsText) {
+        text.single("bellhop_http_requests_read_total", .counter, "Requests whose head was read.", Double(requestCount))
+        text.single("bellhop_streams_max", .gauge, "Streams that may be open.", Double(streamsMax))
+    }
+}

@@ -1,0 +1,94 @@
+import Database
+import Domain
+import MicroHTTP
+
+extension MetaFeature {
+    static func endpoints(_ report: ServiceReport?) -> [Endpoint] {
+        [
+            Endpoint(.get, "/v1/me", access: .bearer, effort: .instant, showCaller),
+            Endpoint(.get, "/v1/config", access: .anyone, effort: .instant, showConfig),
+            Endpoint(.get, "/healthz", access: .anyone, effort: .instant) { _ in .now(alive) },
+            Endpoint(.get, "/readyz", access: .anyone, effort: .work) { _ in
+                .now(readiness(report))
+            },
+            Endpoint(.get, "/metrics", access: .anyone, effort: .work) { _ in
+                .now(
+                    Response(
+                        status: 200, headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
+                        body: .bytes(Array((report?.metrics() ?? "").utf8))))
+            },
+            Endpoint(.get, "/openapi.yaml", access: .anyone, effort: .instant) { _ in .now(description) },
+        ]
+    }
+
+    private static let alive = Response.json(200, JSONWriter.object { $0.member("status", "ok") })
+
+    private static func readiness(_ report: ServiceReport?) -> Response {
+        let reasons = report?.obstacles() ?? ["The service is not running."]
+        guard reasons.isEmpty else {
+            return .problem(
+                Failure(
+                    .unavailable, "not_ready", reasons.joined(separator: " "), retryAfterSeconds: 1))
+        }
+        return alive
+    }
+
+    private static let description = Response(
+        status: 200,
+        headers: [("Content-Type", "application/yaml"), ("Cache-Control", "no-cache")],
+        body: .shared(SharedBody(PackageResources.openapi_yaml)))
+
+    /// `GET /v1/me`: the token as the service reads it, so that nobody has to guess why something is not visible.
+    private static func showCaller(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        let caller = call.caller
+        let body = JSONWriter.object { writer in
+            writer.member("userId", caller.userId)
+            writer.member("tenant", caller.tenant)
+            writer.member("role", caller.role)
+            writer.member("isService", caller.isService)
+            writer.member("tier", caller.tier)
+            writer.member("scope", caller.scope.keys.sorted())
+            writer.member("tokenId", caller.tokenId)
+            writer.member("sessionId", caller.sessionId)
+            writer.member("issuedAt", caller.issuedAt.microseconds == 0 ? nil : caller.issuedAt)
+            writer.member("expiresAt", caller.expiresAt)
+        }
+        return .now(.json(200, body))
+    }
+
+    /// `GET /v1/config`: the constants that clients poll, wait and draw by (CNT R-RECON-2, -4, CONST-POLL; G4).
+    private static func showConfig(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        let settings = call.settings
+        let body = JSONWriter.object { writer in
+            writer.member("polling") { writer in
+                writer.member("connectedSeconds", PollIntervals.connectedSeconds)
+                writer.member("disconnectedSeconds", PollIntervals.disconnectedSeconds)
+                writer.member("tabSwitchStaleSeconds", PollIntervals.tabSwitchStaleSeconds)
+            }
+            writer.member("rateLimit") { writer in
+                writer.member("requests", settings.rateLimitUser)
+                writer.member("windowSeconds", Int(Limits.rateWindowSeconds))
+            }
+            writer.member("stream") { writer in
+                writer.member("heartbeatSeconds", settings.heartbeatSeconds)
+                writer.member("retryMilliseconds", StreamConstants.retryMilliseconds)
+                writer.member("resumableHours", settings.eventsKeptHours)
+                writer.member("topicsMax", StreamConstants.topicsMax)
+                writer.member("perUserMax", settings.streamsPerUserMax)
+            }
+            writer.member("requests") { writer in
+                writer.member("bodyBytesMax", Limits.bodyBytesMax)
+                writer.member("idempotencyKeySeconds", Int(Limits.idempotencySeconds))
+            }
+        }
+        // The constants change with the settings only: the bytes are their own version.
+        return .now(.json(200, body, etag: String(Self.fingerprint(body), radix: 36)))
+    }
+
+    /// FNV-1a: the same in every process, as a version must be.
+    private static func fingerprint(_ bytes: [UInt8]) -> UInt64 {
+        bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
+    }
+}

@@ -10,6 +10,7 @@ enum Catalog {
             BadgesFeature.feature,
             NotificationsFeature.feature,
             PreferencesFeature.feature,
+            ShopsFeature.feature,
             StreamsFeature.feature(streams),
             ConsoleFeature.feature,
         ]

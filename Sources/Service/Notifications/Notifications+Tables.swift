@@ -170,9 +170,3 @@ extension NotificationsFeature {
             """)
     }
 }
-
-extension Row {
-    func optionalMoment(_ index: Int) throws -> Timestamp? {
-        try optionalInteger(index).map { Timestamp(microseconds: Int64($0)) }
-    }
-}

@@ -1,0 +1,128 @@
+/// A customer's time with a barber, or a walk-in's place in the line.
+public struct Booking: Sendable, Hashable {
+    /// How it came to be.
+    public enum Source: String, CaseIterable, Sendable, Hashable {
+        case online
+        /// A customer who came without a booking: a place in the line, not a reserved time.
+        case walkIn
+    }
+
+    public enum Tier: String, CaseIterable, Sendable, Hashable {
+        case standard
+        case blackCard
+
+        public var lane: QueueLane { self == .blackCard ? .blackCard : .standard }
+    }
+
+    public let id: ID<Booking>
+    /// Nil for a customer whom only the shop knows.
+    public let userId: ID<User>?
+    public let shopId: ID<Shop>
+    /// Nil: whoever is free.
+    public var barberId: ID<Barber>?
+    public let service: String
+    public var scheduledStart: Timestamp
+    public var durationMinutes: Int
+    public let tier: Tier
+    public var status: BookingStatus
+    /// Grows with every change; `If-Match` names it.
+    public var version: Int
+    public let source: Source
+    public let customerName: String?
+    public var arrivedAt: Timestamp?
+    public var startedAt: Timestamp?
+    public var completedAt: Timestamp?
+    public let createdAt: Timestamp
+    public var updatedAt: Timestamp
+
+    public init(
+        id: ID<Booking>, userId: ID<User>?, shopId: ID<Shop>, barberId: ID<Barber>?, service: String,
+        scheduledStart: Timestamp, durationMinutes: Int, tier: Tier, status: BookingStatus, version: Int = 1,
+        source: Source, customerName: String?, arrivedAt: Timestamp? = nil, startedAt: Timestamp? = nil,
+        completedAt: Timestamp? = nil, createdAt: Timestamp, updatedAt: Timestamp
+    ) {
+        self.id = id
+        self.userId = userId
+        self.shopId = shopId
+        self.barberId = barberId
+        self.service = service
+        self.scheduledStart = scheduledStart
+        self.durationMinutes = durationMinutes
+        self.tier = tier
+        self.status = status
+        self.version = version
+        self.source = source
+        self.customerName = customerName
+        self.arrivedAt = arrivedAt
+        self.startedAt = startedAt
+        self.completedAt = completedAt
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt
+    }
+
+    /// The first moment that is free again: bookings are half-open, one may begin when another ends.
+    public var endsAt: Timestamp { scheduledStart.adding(minutes: Int64(durationMinutes)) }
+
+    /// Whether it holds its barber's time against others. A walk-in waits in the line and holds none.
+    public var isReserving: Bool { barberId != nil && status.isActive && source == .online }
+
+    /// When the service is likely to be over: its beginning and the median service time (CUT B-3); nil when it will not
+    /// take place.
+    public func estimatedCompletion(medianMinutes: Double) -> Timestamp? {
+        switch status {
+        case .completed: completedAt
+        case .cancelled, .noShow: nil
+        case .pending, .confirmed, .inProgress:
+            (startedAt ?? scheduledStart).adding(seconds: Int64((medianMinutes * 60).rounded()))
+        }
+    }
+
+    /// Takes the status, with the moments that belong to it.
+    public mutating func move(to next: BookingStatus, at now: Timestamp) {
+        status = next
+        switch next {
+        case .inProgress:
+            startedAt = now
+            arrivedAt = arrivedAt ?? now
+        case .completed: completedAt = now
+        default: break
+        }
+    }
+
+    /// The members, with what only the shop's history tells.
+    public func write(to writer: inout JSONWriter, medianMinutes: Double) {
+        writer.object { write(membersTo: &$0, medianMinutes: medianMinutes) }
+    }
+
+    public func write(membersTo writer: inout JSONWriter, medianMinutes: Double) {
+        writer.member("id", id)
+        writer.member("userId", userId)
+        writer.member("shopId", shopId)
+        writer.member("barberId", barberId)
+        writer.member("service", service)
+        writer.member("scheduledStart", scheduledStart)
+        writer.member("durationMinutes", durationMinutes)
+        writer.member("tier", tier.rawValue)
+        writer.member("status", status.rawValue)
+        writer.member("version", version)
+        writer.member("source", source.rawValue)
+        writer.member("customerName", customerName)
+        writer.member("arrivedAt", arrivedAt)
+        writer.member("startedAt", startedAt)
+        writer.member("completedAt", completedAt)
+        writer.member("estimatedCompletion", estimatedCompletion(medianMinutes: medianMinutes))
+        writer.member("createdAt", createdAt)
+        writer.member("updatedAt", updatedAt)
+    }
+}
+
+/// The bounds of bookings.
+public enum BookingLimits {
+    /// Shorter than five minutes is no service; longer than eight hours is a day off, and would make the search for
+    /// overlaps look back further for every booking.
+    public static let durationMinutes = 5...480
+    public static let durationMinutesDefault = 30
+    /// One line on a phone.
+    public static let serviceBytesMax = 100
+    public static let customerNameBytesMax = 100
+}

@@ -1,0 +1,66 @@
+/// Where a booking stands (CUT B-1).
+public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
+    case pending
+    case confirmed
+    case inProgress = "in-progress"
+    case completed
+    case cancelled
+    case noShow = "no-show"
+
+    /// Whether the barber's time is taken: nobody else can have it.
+    public var isActive: Bool {
+        switch self {
+        case .pending, .confirmed, .inProgress: true
+        case .completed, .cancelled, .noShow: false
+        }
+    }
+
+    /// Whether it counts for the shop's queue (CUT Q-2).
+    public var isQueued: Bool { self == .confirmed || self == .inProgress }
+
+    public static let active = allCases.filter(\.isActive)
+}
+
+/// Who moves a booking.
+public enum BookingActor: String, CaseIterable, Sendable, Hashable {
+    case customer
+    /// The shop's people, administrators, and trusted backends.
+    case staff
+}
+
+/// The moves of a booking (decision 1): every pair that is not here is refused.
+public enum BookingMoves {
+    /// Where a booking can go from a status.
+    public static func all(from status: BookingStatus) -> [BookingStatus] {
+        switch status {
+        case .pending: [.confirmed, .cancelled]
+        case .confirmed: [.inProgress, .cancelled, .noShow]
+        case .inProgress: [.completed, .cancelled]
+        case .completed, .cancelled, .noShow: []
+        }
+    }
+
+    /// Those of them that an actor may make: a customer may cancel until the service begins, staff all.
+    public static func allowed(from status: BookingStatus, by actor: BookingActor) -> [BookingStatus] {
+        switch actor {
+        case .staff: all(from: status)
+        case .customer: status == .inProgress ? [] : all(from: status).filter { $0 == .cancelled }
+        }
+    }
+
+    /// - Throws: 409 `booking.invalid_transition` for a move that the machine does not know, 403
+    ///   `booking.staff_only` for one that is the shop's to make.
+    public static func check(
+        from status: BookingStatus, to next: BookingStatus, by actor: BookingActor
+    ) throws(Failure) {
+        let allowed = allowed(from: status, by: actor)
+        guard !allowed.contains(next) else { return }
+        if all(from: status).contains(next) {
+            throw .forbidden("Only the shop may make a booking \(next.rawValue) that is \(status.rawValue).", code: "booking.staff_only")
+        }
+        throw Failure(
+            .conflict, "booking.invalid_transition",
+            "A booking that is \(status.rawValue) cannot become \(next.rawValue).",
+            allowed: allowed.map(\.rawValue))
+    }
+}

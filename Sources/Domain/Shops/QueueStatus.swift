@@ -1,0 +1,93 @@
+/// A shop's queue as everybody may see it: the document's numbers (CUT) and the better estimate beside them.
+public struct QueueStatus: Sendable, Hashable {
+    public enum State: String, Sendable, Hashable {
+        case open
+        /// Nobody is on duty: a wait of 0 means nothing (decision 2).
+        case unstaffed
+    }
+
+    public var shopId: ID<Shop>
+    /// Today's confirmed bookings.
+    public var queueLength: Int
+    /// Barbers on duty (decision 6).
+    public var currentlyServing: Int
+    /// Bookings in progress.
+    public var inService: Int
+    /// Minutes, whole, rounded up.
+    public var averageWaitMinutes: Int
+    public var standardMinutes: Int
+    public var blackCardMinutes: Int
+    /// Nil when nobody will serve.
+    public var estimate: QueueEstimate?
+
+    public init(
+        shopId: ID<Shop>, queueLength: Int, barbersOnDuty: Int, inService: Int, averageServiceMinutes: Double,
+        formula: QueueFormula, estimate: QueueEstimate?
+    ) {
+        self.shopId = shopId
+        self.queueLength = queueLength
+        self.inService = inService
+        self.estimate = estimate
+        currentlyServing = barbersOnDuty
+        averageWaitMinutes = formula.averageWaitMinutes(
+            queueLength: queueLength, barbers: barbersOnDuty, averageServiceMinutes: averageServiceMinutes)
+        let waits = formula.estimatedWaitTimes(averageWaitMinutes: averageWaitMinutes)
+        standardMinutes = waits.standard
+        blackCardMinutes = waits.blackCard
+    }
+
+    public var state: State { currentlyServing > 0 ? .open : .unstaffed }
+
+    /// What the plain formula says for a lane.
+    public func formulaMinutes(_ lane: QueueLane) -> Int {
+        switch lane {
+        case .standard: standardMinutes
+        case .blackCard: blackCardMinutes
+        }
+    }
+
+    /// All members but `updatedAt`: equal bytes mean that nothing a client sees has changed.
+    public var content: [UInt8] {
+        var bytes = JSONWriter.object { writer in
+            writer.member("shopId", shopId)
+            writer.member("queueLength", queueLength)
+            writer.member("avgWaitTime", averageWaitMinutes)
+            writer.member("currentlyServing", currentlyServing)
+            writer.member("inService", inService)
+            writer.member("state", state.rawValue)
+            writer.member("estimatedWaitTimes") { writer in
+                writer.member("standard", standardMinutes)
+                writer.member("blackCard", blackCardMinutes)
+            }
+            writer.key("estimate")
+            guard let estimate else { return writer.null() }
+            writer.object { writer in
+                for lane in QueueLane.allCases {
+                    writer.key(lane.rawValue)
+                    writer.value(estimate[lane])
+                }
+                writer.member("method", estimate.method)
+                writer.member("sampleSize", estimate.sampleSize)
+            }
+        }
+        bytes.removeLast()
+        return bytes
+    }
+
+    /// The whole object.
+    public static func json(_ content: [UInt8], updatedAt: Timestamp) -> [UInt8] {
+        var writer = JSONWriter(reserving: 48)
+        writer.object { $0.member("updatedAt", updatedAt) }
+        return content + [UInt8(ascii: ",")] + writer.bytes.dropFirst()
+    }
+}
+
+extension WaitEstimate: JSONWritable {
+    /// Minutes, whole, rounded up.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("p50", p50Minutes)
+            writer.member("p90", p90Minutes)
+        }
+    }
+}

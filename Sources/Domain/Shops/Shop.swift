@@ -1,0 +1,68 @@
+/// A barber shop.
+public struct Shop: Sendable, Hashable {
+    public let id: ID<Shop>
+    public let name: String
+    /// An IANA name: it decides which bookings are today's.
+    public let timeZone: String
+    public let createdAt: Timestamp
+    public let updatedAt: Timestamp
+
+    public init(id: ID<Shop>, name: String, timeZone: String, createdAt: Timestamp, updatedAt: Timestamp) {
+        self.id = id
+        self.name = name
+        self.timeZone = timeZone
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt
+    }
+
+    public static let nameBytesMax = 200
+}
+
+extension Shop: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("name", name)
+            writer.member("timeZone", timeZone)
+            writer.member("createdAt", createdAt)
+            writer.member("updatedAt", updatedAt)
+        }
+    }
+}
+
+/// One of a shop's people who serve.
+public struct Barber: Sendable, Hashable {
+    public let id: ID<Barber>
+    public let shopId: ID<Shop>
+    public let name: String?
+    public let isOnDuty: Bool
+    /// On duty, but taking nobody for a while.
+    public let isOnBreak: Bool
+    public let updatedAt: Timestamp
+
+    public init(
+        id: ID<Barber>, shopId: ID<Shop>, name: String?, isOnDuty: Bool, isOnBreak: Bool, updatedAt: Timestamp
+    ) {
+        self.id = id
+        self.shopId = shopId
+        self.name = name
+        self.isOnDuty = isOnDuty
+        self.isOnBreak = isOnBreak
+        self.updatedAt = updatedAt
+    }
+
+    public static let nameBytesMax = 100
+}
+
+extension Barber: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("shopId", shopId)
+            writer.member("name", name)
+            writer.member("onDuty", isOnDuty)
+            writer.member("onBreak", isOnBreak)
+            writer.member("updatedAt", updatedAt)
+        }
+    }
+}

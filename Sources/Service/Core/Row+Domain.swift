@@ -1,0 +1,10 @@
+import Database
+import Domain
+
+extension Row {
+    func moment(_ index: Int) throws -> Timestamp { Timestamp(microseconds: Int64(try integer(index))) }
+
+    func optionalMoment(_ index: Int) throws -> Timestamp? {
+        try optionalInteger(index).map { Timestamp(microseconds: Int64($0)) }
+    }
+}

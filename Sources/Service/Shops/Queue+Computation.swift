@@ -1,0 +1,143 @@
+import Database
+import Domain
+
+/// How a shop's queue is computed from its rows.
+///
+/// Everybody in line counts, also those whom the caller may not see: only numbers leave.
+struct ShopQueue {
+    let shop: Shop
+    let barbers: [Barber]
+    /// Today's confirmed bookings and those in progress (CUT Q-2).
+    let bookings: [Booking]
+    let samples: [ServiceSample]
+    let status: QueueStatus
+    let now: Timestamp
+
+    init(_ shop: Shop, _ tx: Transaction) throws {
+        self.shop = shop
+        now = tx.now
+        barbers = try ShopsFeature.listBarbers(of: shop.id, tx)
+        bookings = try Self.todaysBookings(of: shop, tx)
+        samples = try Self.samples(of: shop.id, tx)
+        let onDuty = barbers.filter(\.isOnDuty)
+        let waiting = bookings.filter { $0.status == .confirmed }
+        let serving = bookings.filter { $0.status == .inProgress }
+        let state = ShopState(
+            barbers: Self.states(of: onDuty, serving, at: tx.now), waiting: waiting.map { Self.customer($0, at: tx.now) },
+            serviceTimes: ServiceTimeModel(samples: samples), arrivals: try Self.arrivals(of: shop.id, tx))
+        let calibration = PercentileCalibration(factor: try ShopsFeature.calibration(of: shop.id, tx))
+        status = QueueStatus(
+            shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count, inService: serving.count,
+            averageServiceMinutes: QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes)),
+            formula: QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped),
+            estimate: WaitEstimator(calibration: calibration).estimate(state))
+    }
+
+    /// Where a waiting booking stands; nil for one that is not due yet (decision 5).
+    func place(of id: ID<Booking>) -> (position: Int, wait: WaitEstimate?)? {
+        if let estimate = status.estimate {
+            return estimate.customers.first { $0.id == id.text }.map { ($0.position, $0.wait) }
+        }
+        // Nobody serves: there is an order, and no wait that could be told.
+        let due = bookings.filter { $0.status == .confirmed }.map { Self.customer($0, at: now) }
+            .filter { $0.readyInMinutes <= WaitEstimator.dueHorizonMinutes }
+            .sorted { ($0.lane == .standard ? 1 : 0, $0.readyInMinutes, $0.id) < ($1.lane == .standard ? 1 : 0, $1.readyInMinutes, $1.id) }
+        return due.firstIndex { $0.id == id.text }.map { ($0 + 1, nil) }
+    }
+
+    // MARK: From rows to the estimator's terms
+
+    private static let everybody = Unscoped.reaction("everybody in line counts; only numbers leave")
+
+    /// Bookings of one day that are looked at. A shop of 64 barbers does not have more.
+    private static let bookingsMax = 2000
+
+    private static func todaysBookings(of shop: Shop, _ tx: Transaction) throws -> [Booking] {
+        let day = TimeZones.day(of: tx.now, in: shop.timeZone)
+        return try tx.db.rows(
+            """
+            SELECT \(ShopsFeature.bookingColumns) FROM \(ShopsFeature.bookings, unscoped: everybody)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shop.id.text)
+                AND scheduled_start >= \(day.lowerBound.microseconds)
+                AND scheduled_start < \(day.upperBound.microseconds) AND status IN ('confirmed', 'in-progress')
+            ORDER BY scheduled_start, id LIMIT \(bookingsMax)
+            """, ShopsFeature.booking)
+    }
+
+    /// The latest completed services, latest first.
+    static func samples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
+        try tx.db.rows(
+            """
+            SELECT completed_at - started_at, duration_minutes
+            FROM \(ShopsFeature.bookings, unscoped: everybody)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND completed_at IS NOT NULL
+                AND started_at IS NOT NULL
+            ORDER BY completed_at DESC LIMIT \(ServiceTimeModel.samplesMax)
+            """
+        ) { row in
+            ServiceSample(
+                minutes: Double(try row.integer(0)) / 60_000_000, plannedMinutes: Double(try row.integer(1)))
+        }
+    }
+
+    private static func states(of barbers: [Barber], _ serving: [Booking], at now: Timestamp) -> [BarberState] {
+        func service(_ booking: Booking) -> BarberState.Service {
+            BarberState.Service(
+                elapsedMinutes: now.minutes(since: booking.startedAt ?? now),
+                plannedMinutes: Double(booking.durationMinutes))
+        }
+        var loose = serving.filter { booking in !barbers.contains { $0.id == booking.barberId } }
+        return barbers.map { barber in
+            // Somebody serves those who named nobody: the first barber who is free otherwise.
+            let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())
+            return BarberState(
+                id: barber.id.text, duty: barber.isOnBreak ? .onBreak(endsInMinutes: nil) : .working,
+                service: own.map(service))
+        }
+    }
+
+    /// Who is there waits since the arrival; who is not is expected at the booked time.
+    static func customer(_ booking: Booking, at now: Timestamp) -> WaitingCustomer {
+        let ready = booking.arrivedAt.map { -now.minutes(since: $0) } ?? booking.scheduledStart.minutes(since: now)
+        return WaitingCustomer(
+            id: booking.id.text, lane: booking.tier.lane, readyInMinutes: ready, barberId: booking.barberId?.text,
+            plannedMinutes: Double(booking.durationMinutes))
+    }
+
+    /// Arrivals of the last four weeks. The shop counts as open in the hours in which somebody came: nobody tells its
+    /// opening hours, and hours at night would make the rate too low.
+    private static func arrivals(of shopId: ID<Shop>, _ tx: Transaction) throws -> ArrivalModel {
+        var model = ArrivalModel()
+        let since = tx.now.adding(seconds: -28 * 86_400)
+        var hours = 0
+        try tx.db.forEach(
+            """
+            SELECT tier, count(*), count(DISTINCT scheduled_start / 3600000000)
+            FROM \(ShopsFeature.bookings, unscoped: everybody)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND scheduled_start >= \(since.microseconds)
+                AND scheduled_start <= \(tx.now.microseconds) AND started_at IS NOT NULL
+            GROUP BY tier
+            """
+        ) { row in
+            let history = ArrivalHistory(count: try row.integer(1))
+            if try row.text(0) == Booking.Tier.blackCard.rawValue {
+                model.blackCard = history
+            } else {
+                model.standard = history
+            }
+            hours = max(hours, try row.integer(2))
+            return true
+        }
+        model.standard.openMinutes = Double(hours * 60)
+        model.blackCard.openMinutes = Double(hours * 60)
+        return model
+    }
+}
+
+extension ShopsFeature {
+    static func medianMinutes(of booking: Booking, _ tx: Transaction) throws -> Double {
+        WaitEstimator.medianServiceMinutes(
+            ServiceTimeModel(samples: try ShopQueue.samples(of: booking.shopId, tx)),
+            plannedMinutes: Double(booking.durationMinutes))
+    }
+}

@@ -1,0 +1,122 @@
+import Database
+import Domain
+
+extension ShopsFeature {
+    private static let keeping = Unscoped.bookkeeping("what is computed from a shop's rows, kept for reading")
+
+    // MARK: The queue as last computed
+
+    struct StoredQueue {
+        let content: [UInt8]
+        let updatedAt: Timestamp
+
+        var json: [UInt8] { QueueStatus.json(content, updatedAt: updatedAt) }
+    }
+
+    static func findQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
+        try tx.db.row(
+            """
+            SELECT content, updated_at FROM \(queues, visibleTo: tx.scope) WHERE shop_id = \(shopId.text)
+            """
+        ) { StoredQueue(content: try $0.bytes(0), updatedAt: try $0.moment(1)) }
+    }
+
+    static func store(_ status: QueueStatus, content: [UInt8], _ tx: Transaction) throws {
+        let isMoving = status.currentlyServing > 0 || status.queueLength > 0 || status.inService > 0
+        try tx.db.run(
+            """
+            INSERT INTO \(queues, unscoped: keeping)
+                (tenant, shop_id, content, updated_at, is_moving, calibration)
+            VALUES (\(tx.tenant), \(status.shopId.text), \(String(decoding: content, as: UTF8.self)),
+                \(tx.now.microseconds), \(isMoving), 1)
+            ON CONFLICT (tenant, shop_id) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at,
+                is_moving = excluded.is_moving
+            """)
+    }
+
+    /// Shops whose numbers change by themselves, with the time.
+    static func movingShops(_ tx: Transaction) throws -> [ID<Shop>] {
+        try tx.db.rows(
+            "SELECT shop_id FROM \(queues, unscoped: keeping) WHERE tenant = \(tx.tenant) AND is_moving = 1"
+        ) { ID(try $0.text(0)) }
+    }
+
+    // MARK: What percentiles have learned
+
+    static func calibration(of shopId: ID<Shop>, _ tx: Transaction) throws -> Double {
+        try tx.db.row(
+            """
+            SELECT calibration FROM \(queues, unscoped: keeping)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
+            """
+        ) { try $0.real(0) } ?? 1
+    }
+
+    private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(queues, unscoped: keeping) SET calibration = \(calibration.factor)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
+            """)
+    }
+
+    // MARK: What customers were told
+
+    /// Writes down the estimate under which a customer joined.
+    static func storeEstimate(_ wait: WaitEstimate, formula: Int, for booking: Booking, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(estimates, unscoped: keeping)
+                (tenant, booking_id, shop_id, lane, p50, p90, formula, joined_at)
+            VALUES (\(tx.tenant), \(booking.id.text), \(booking.shopId.text), \(booking.tier.lane.rawValue),
+                \(wait.p50), \(wait.p90), \(Double(formula)), \((booking.arrivedAt ?? tx.now).microseconds))
+            ON CONFLICT (tenant, booking_id) DO NOTHING
+            """)
+    }
+
+    /// The service begins: how long the customer has waited shows how good the estimate was.
+    static func closeEstimate(of booking: Booking, _ tx: Transaction) throws {
+        guard let startedAt = booking.startedAt else { return }
+        let outcome = try tx.db.row(
+            """
+            UPDATE \(estimates, unscoped: keeping)
+            SET waited_minutes = (\(startedAt.microseconds) - joined_at) / 60000000.0
+            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id.text) AND waited_minutes IS NULL
+            RETURNING lane, p50, p90, formula, waited_minutes
+            """, outcome)
+        guard let outcome else { return }
+        var calibration = PercentileCalibration(factor: try Self.calibration(of: booking.shopId, tx))
+        calibration.add(outcome)
+        try storeCalibration(calibration, of: booking.shopId, tx)
+    }
+
+    /// Who leaves unserved has no wait to compare.
+    static func dropEstimate(of booking: Booking, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            DELETE FROM \(estimates, unscoped: keeping)
+            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id.text) AND waited_minutes IS NULL
+            """)
+    }
+
+    private static func outcome(_ row: Row) throws -> EstimateOutcome {
+        guard let lane = QueueLane(rawValue: try row.text(0)) else {
+            throw DatabaseError(.corrupt, "an estimate has a lane that cannot be")
+        }
+        return EstimateOutcome(
+            lane: lane, p50: try row.real(1), p90: try row.real(2), formula: try row.real(3), waited: try row.real(4))
+    }
+
+    /// The latest outcomes. More would tell of a shop that is not like that any more.
+    private static let outcomesMax = 5000
+
+    static func accuracy(of shopId: ID<Shop>, _ tx: Transaction) throws -> EstimateAccuracy {
+        EstimateAccuracy(
+            try tx.db.rows(
+                """
+                SELECT lane, p50, p90, formula, waited_minutes FROM \(estimates, visibleTo: tx.scope)
+                WHERE shop_id = \(shopId.text) AND waited_minutes IS NOT NULL
+                ORDER BY joined_at DESC LIMIT \(outcomesMax)
+                """, outcome))
+    }
+}

@@ -13,6 +13,7 @@ public enum BookingNotification {
             userId: userId, eventId: "booking:\(booking.id.text):\(booking.version)", category: .booking,
             priority: priority, title: title, message: message,
             data: [
+                "event": .string("booking_status_change"),
                 "bookingId": .string(booking.id.text), "shopId": .string(booking.shopId.text),
                 "status": .string(booking.status.rawValue),
             ], isSeen: byCustomer)

@@ -37,6 +37,9 @@ enum BadgeLedger {
 
     /// Adds to a user's counts and gives the sum.
     ///
+    /// The first row of a user cannot take anything away; the bounds in VALUES are there because constraints are
+    /// checked on what would be inserted, also where the row exists.
+    ///
     /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for its further ones.
     static func add(
         _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: String, at now: Timestamp,
@@ -46,8 +49,8 @@ enum BadgeLedger {
             """
             INSERT INTO \(badges, unscoped: keeping)
                 (tenant, user_id, messages, requests, bell, version, updated_at)
-            VALUES (\(tenant), \(userId.text), \(change.messages), \(change.requests), \(change.bell), 1,
-                \(now.microseconds))
+            VALUES (\(tenant), \(userId.text), \(max(0, change.messages)), \(max(0, change.requests)),
+                \(max(0, change.bell)), 1, \(now.microseconds))
             ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + \(change.messages),
                 requests = badges.requests + \(change.requests), bell = badges.bell + \(change.bell),
                 version = badges.version + \(versionStep), updated_at = \(now.microseconds)

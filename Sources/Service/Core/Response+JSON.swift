@@ -18,9 +18,10 @@ extension Response {
 
     static let noContent = Response(status: 204, headers: [], body: .none)
 
-    static func notModified(etag: String) -> Response {
+    static func notModified(etag: String, headers: [(name: String, value: String)] = []) -> Response {
         Response(
-            status: 304, headers: [("ETag", "\"\(etag)\""), ("Cache-Control", "private, no-cache")], body: .none)
+            status: 304, headers: headers + [("ETag", "\"\(etag)\""), ("Cache-Control", "private, no-cache")],
+            body: .none)
     }
 
     /// One page of a list, with the address of the next one (RFC 8288).

@@ -24,6 +24,13 @@ extension NotificationsFeature {
         }
     }
 
+    /// Compares every kept count with what is there.
+    static let audit = Audit(name: "counts") { db in
+        var stored: [Owner: BadgeChange] = [:]
+        try BadgeLedger.all(in: db) { tenant, userId, counts in stored[Owner(tenant: tenant, userId: userId)] = counts }
+        return try recount(in: db, stored: stored).map(\.description)
+    }
+
     /// Counts every user's notifications again, for `bellhop check`.
     ///
     /// - Parameter stored: the badges as the core keeps them, for every user who has any.

@@ -129,6 +129,14 @@ struct Query {
         return word
     }
 
+    func id<E>(_ name: String, _: E.Type) throws(Failure) -> ID<E>? {
+        guard let text = try string(name) else { return nil }
+        guard Fields.isIdentifier(text) else {
+            throw Failure.invalid("?\(name)", "must be an id of at most \(Fields.idBytesMax) bytes")
+        }
+        return ID(text)
+    }
+
     /// `limit` and `cursor`.
     func page(limitMax: Int) throws(Failure) -> PageRequest {
         let limit = try int("limit", in: 1...limitMax) ?? min(Limits.pageDefault, limitMax)

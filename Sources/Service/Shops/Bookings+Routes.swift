@@ -74,9 +74,9 @@ extension ShopsFeature {
         let query = try call.query(["shopId", "status", "barberId", "userId", "day", "limit", "cursor"])
         let page = try query.page(limitMax: pageMax)
         var filter = BookingFilter(status: try query.word("status", BookingStatus.self))
-        filter.shopId = try query.string("shopId").map { ID($0) }
-        filter.barberId = try query.string("barberId").map { ID($0) }
-        filter.userId = try query.string("userId").map { ID($0) }
+        filter.shopId = try query.id("shopId", Shop.self)
+        filter.barberId = try query.id("barberId", Barber.self)
+        filter.userId = try query.id("userId", User.self)
         filter.day = try query.string("day")
         if filter.day != nil, filter.shopId == nil {
             throw Failure.invalid("?day", "goes with shopId: a day begins when it begins there")

@@ -95,7 +95,8 @@ private func trialHandler(
     return MHD_queue_response(connection, 200, response)
 }
 
-private func trialReader(_ context: UnsafeMutableRawPointer?, _: UInt64, _: UnsafeMutablePointer<CChar>?, _: Int) -> Int {
+private func trialReader(_ context: UnsafeMutableRawPointer?, _: UInt64, _: UnsafeMutablePointer<CChar>?, _: Int) -> Int
+{
     if let context {
         let trial = Unmanaged<Trial>.fromOpaque(context).takeUnretainedValue()
         trial.descriptor = cmhd_duplicate(trial.source)

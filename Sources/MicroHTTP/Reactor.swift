@@ -45,19 +45,22 @@ final class Reactor: @unchecked Sendable {
                 option: .CONNECTION_MEMORY_LIMIT, value: configuration.connectionMemoryBytes, ptr_value: nil),
             MHD_OptionItem(
                 option: .NOTIFY_COMPLETED,
-                value: unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context),
+                value: unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context
+            ),
             MHD_OptionItem(
                 option: .URI_LOG_CALLBACK,
                 value: unsafeBitCast(
-                    targetRead as @convention(c) (
-                        UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?
-                    ) -> UnsafeMutableRawPointer?, to: Int.self), ptr_value: context),
+                    targetRead
+                        as @convention(c) (
+                            UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?
+                        ) -> UnsafeMutableRawPointer?, to: Int.self), ptr_value: context),
             MHD_OptionItem(
                 option: .UNESCAPE_CALLBACK,
                 value: unsafeBitCast(
-                    keepEscapes as @convention(c) (
-                        UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?
-                    ) -> Int, to: Int.self), ptr_value: context),
+                    keepEscapes
+                        as @convention(c) (
+                            UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?
+                        ) -> Int, to: Int.self), ptr_value: context),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
         ]
         let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
@@ -79,7 +82,8 @@ final class Reactor: @unchecked Sendable {
         var event = epoll_event()
         event.events = EPOLLIN.rawValue
         event.data.fd = descriptor
-        precondition(epoll_ctl(pollDescriptor, EPOLL_CTL_ADD, descriptor, &event) == 0, "a descriptor cannot be watched")
+        precondition(
+            epoll_ctl(pollDescriptor, EPOLL_CTL_ADD, descriptor, &event) == 0, "a descriptor cannot be watched")
     }
 
     // MARK: The loop
@@ -115,7 +119,8 @@ final class Reactor: @unchecked Sendable {
     }
 
     private func resume(_ request: Request, _ suspension: UInt32, _ change: (Request) -> Void) {
-        guard case .waiting = request.state, request.suspension == suspension, let connection = request.connection else {
+        guard case .waiting = request.state, request.suspension == suspension, let connection = request.connection
+        else {
             return
         }
         removeWaiting(request)
@@ -148,34 +153,23 @@ final class Reactor: @unchecked Sendable {
     // MARK: A request's way
 
     /// The head is read: what is wrong with it shows before any byte of the body.
-    fileprivate func begin(_ request: Request, _ connection: OpaquePointer, _ method: UnsafePointer<CChar>) -> MHD_Result {
+    fileprivate func begin(_ request: Request, _ connection: OpaquePointer, _ method: UnsafePointer<CChar>)
+        -> MHD_Result
+    {
         request.connection = connection
         request.method = HTTPMethod(rawValue: String(cString: method))
         counters.requests.wrappingAdd(1, ordering: .relaxed)
-        request.refusal = findRoute(request)
-        let declared = declaredBodyBytes(request)
-        if request.refusal == nil {
-            let max = request.route?.bodyBytesMax ?? 0
-            if let declared, declared > max { request.refusal = .bodyTooLarge(max: max) }
+        let framing = BodyFraming(request)
+        request.refusal = framing.mistake.map { .malformed(detail: $0) } ?? findRoute(request)
+        let max = request.route?.bodyBytesMax ?? 0
+        if request.refusal == nil, case .length(let count) = framing, count > max {
+            request.refusal = .bodyTooLarge(max: max)
         }
         // A body that nobody wants is not read: the answer goes out now, and the connection is closed behind it.
-        if let refusal = request.refusal, declared ?? 1 > 0 {
+        if let refusal = request.refusal, framing != .none {
             return answer(request, with: configuration.problem(refusal))
         }
         return .YES
-    }
-
-    /// Bytes of the body as the head tells; nil: it is sent in chunks.
-    private func declaredBodyBytes(_ request: Request) -> Int? {
-        request.withHeader("Content-Length") { bytes -> Int? in
-            guard let bytes else { return request.withHeader("Transfer-Encoding") { $0 == nil } ? 0 : nil }
-            var number = 0
-            for byte in bytes {
-                guard (48...57).contains(byte), number < 1 << 48 else { return .max }
-                number = number * 10 + Int(byte - 48)
-            }
-            return number
-        }
     }
 
     private func findRoute(_ request: Request) -> TransportProblem? {
@@ -337,6 +331,41 @@ final class Reactor: @unchecked Sendable {
         guard request.answeredStatus > 0 else { return }
         configuration.completed(
             request, request.answeredStatus, request.answeredBytes, cmhd_monotonic_nanoseconds() &- request.receivedAt)
+    }
+}
+
+/// How a request's body is told from what follows it (RFC 9112, 6).
+private enum BodyFraming: Equatable {
+    case none
+    case length(Int)
+    case chunked
+    /// Two readers could understand it differently, which is how requests are smuggled; or nobody knows its end.
+    case unusable(String)
+
+    init(_ request: Request) {
+        let length = request.withHeader("Content-Length") { $0.map { Self.number($0) } }
+        let coding = request.header("Transfer-Encoding")?.lowercased()
+        switch (length, coding) {
+        case (nil, nil), (0, nil): self = .none
+        case (let count?, nil): self = count.map { .length($0) } ?? .unusable("Content-Length is no number.")
+        case (nil, "chunked"): self = .chunked
+        case (nil, _): self = .unusable("The transfer coding is not known here.")
+        case (_, _?): self = .unusable("Content-Length and Transfer-Encoding contradict each other.")
+        }
+    }
+
+    var mistake: String? {
+        if case .unusable(let detail) = self { detail } else { nil }
+    }
+
+    /// Nil for what is no number.
+    private static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
+        var number = 0
+        for byte in bytes {
+            guard (48...57).contains(byte), number < 1 << 48 else { return nil }
+            number = number * 10 + Int(byte - 48)
+        }
+        return bytes.isEmpty ? nil : number
     }
 }
 

@@ -49,7 +49,8 @@ public struct Router: Sendable {
         guard route.pattern.hasPrefix("/") else { throw Ambiguity(description: "\(route.pattern) is no path") }
         var node = 0
         var parameters = 0
-        for segment in route.pattern.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        for segment in route.pattern.utf8.dropFirst().split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         where route.pattern != "/" {
             if segment.first == UInt8(ascii: "{"), segment.last == UInt8(ascii: "}") {
                 parameters += 1

@@ -46,7 +46,8 @@ public struct ServerConfiguration: Sendable {
     public var problem: @Sendable (TransportProblem) -> Response = { _ in Response(status: 500) }
     /// Called when a request is over: for metrics and the log.
     public var completed:
-        @Sendable (_ request: Request, _ status: Int, _ bodyBytes: Int, _ nanoseconds: UInt64) -> Void = { _, _, _, _ in }
+        @Sendable (_ request: Request, _ status: Int, _ bodyBytes: Int, _ nanoseconds: UInt64) -> Void = { _, _, _, _ in
+        }
 
     public init() {}
 }

@@ -32,7 +32,8 @@ enum SocketAddress {
         var list: UnsafeMutablePointer<addrinfo>?
         let result = getaddrinfo(host, "\(port)", &hints, &list)
         guard result == 0, let first = list else {
-            throw ServerError(description: "host \(host) is no address of this machine: \(String(cString: gai_strerror(result)))")
+            throw ServerError(
+                description: "host \(host) is no address of this machine: \(String(cString: gai_strerror(result)))")
         }
         defer { freeaddrinfo(first) }
         var descriptors: [Int32] = []

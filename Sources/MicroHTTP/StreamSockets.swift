@@ -364,7 +364,8 @@ final class StreamSockets {
             guard event.data.u64 != .max else { continue }
             let index = UInt32(truncatingIfNeeded: event.data.u64)
             let generation = UInt32(truncatingIfNeeded: event.data.u64 >> 32)
-            guard Int(index) < used, slots[Int(index)].generation == generation, slots[Int(index)].descriptor >= 0 else {
+            guard Int(index) < used, slots[Int(index)].generation == generation, slots[Int(index)].descriptor >= 0
+            else {
                 continue
             }
             handle(event.events, index, generation)

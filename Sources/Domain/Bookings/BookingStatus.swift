@@ -56,7 +56,9 @@ public enum BookingMoves {
         let allowed = allowed(from: status, by: actor)
         guard !allowed.contains(next) else { return }
         if all(from: status).contains(next) {
-            throw .forbidden("Only the shop may make a booking \(next.rawValue) that is \(status.rawValue).", code: "booking.staff_only")
+            throw .forbidden(
+                "Only the shop may make a booking \(next.rawValue) that is \(status.rawValue).",
+                code: "booking.staff_only")
         }
         throw Failure(
             .conflict, "booking.invalid_transition",

@@ -48,7 +48,8 @@ public struct Failure: Error, Sendable, Hashable {
     }
 
     public static func invalid(_ fields: [Field]) -> Failure {
-        Failure(.invalid, "request.invalid", "The request is well formed, but some values are not usable.", fields: fields)
+        Failure(
+            .invalid, "request.invalid", "The request is well formed, but some values are not usable.", fields: fields)
     }
 
     public static func invalid(_ pointer: String, _ detail: String) -> Failure {

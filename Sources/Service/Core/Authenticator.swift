@@ -37,10 +37,11 @@ final class Authenticator: @unchecked Sendable {
 
         /// Two tokens may share a hash: only the bytes prove that this is the one that was verified.
         func holds(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
-            token.count == other.count && token.withUnsafeBufferPointer { own in
-                guard let left = own.baseAddress, let right = other.baseAddress else { return false }
-                return memcmp(left, right, other.count) == 0
-            }
+            token.count == other.count
+                && token.withUnsafeBufferPointer { own in
+                    guard let left = own.baseAddress, let right = other.baseAddress else { return false }
+                    return memcmp(left, right, other.count) == 0
+                }
         }
     }
 

@@ -26,7 +26,8 @@ enum BadgeLedger {
     private static let keeping = Unscoped.bookkeeping("counts follow from what happens to a user, whoever does it")
 
     /// The counts that the scope may see, or zeros.
-    static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges {
+    static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges
+    {
         let found = try db.row(
             """
             SELECT messages, requests, bell, version, updated_at FROM \(badges, visibleTo: scope)

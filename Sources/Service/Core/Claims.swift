@@ -71,7 +71,9 @@ struct Claims: Sendable {
     }
 
     private func identifier(_ payload: JSONValue, _ claim: String) -> String? {
-        guard case .string(let text)? = payload[path: [claim]], !text.isEmpty, text.utf8.count <= 256 else { return nil }
+        guard case .string(let text)? = payload[path: [claim]], !text.isEmpty, text.utf8.count <= 256 else {
+            return nil
+        }
         return text
     }
 

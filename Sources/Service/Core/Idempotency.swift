@@ -98,7 +98,9 @@ enum Idempotency {
 
     /// Keeps an answer. Those that hold a secret (`no-store`) are not kept: the next request is done anew.
     static func keep(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
-        guard !response.headers.contains(where: { $0.name == "Cache-Control" && $0.value == "no-store" }) else { return }
+        guard !response.headers.contains(where: { $0.name == "Cache-Control" && $0.value == "no-store" }) else {
+            return
+        }
         var body: [UInt8] = []
         if case .bytes(let bytes) = response.body { body = bytes }
         let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")

@@ -42,7 +42,8 @@ enum RequestId {
 
     private static func isSafe(_ byte: UInt8) -> Bool {
         switch byte {
-        case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"): true
+        case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"):
+            true
         default: false
         }
     }

@@ -73,7 +73,8 @@ struct ResponseDecoration: Sendable {
                     .unavailable, "stream.capacity", "This service has as many streams as it can hold.",
                     retryAfterSeconds: 5))
         case .unanswered:
-            .problem(Failure(.unavailable, "unavailable", "The request was not answered in time.", retryAfterSeconds: 1))
+            .problem(
+                Failure(.unavailable, "unavailable", "The request was not answered in time.", retryAfterSeconds: 1))
         }
     }
 

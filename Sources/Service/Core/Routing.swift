@@ -39,6 +39,7 @@ struct Routing: Sendable {
         configuration.reactors = settings.reactors
         configuration.shards = settings.shards
         configuration.connectionsMax = settings.connectionsMax
+        configuration.connectionTimeoutSeconds = settings.connectionTimeoutSeconds
         configuration.streamsMax = settings.streamsMax
         configuration.heartbeatSeconds = settings.heartbeatSeconds
         let decoration = ResponseDecoration(settings: settings)

@@ -68,12 +68,16 @@ final class ServiceReport: @unchecked Sendable {
 
     private func writeStore(to text: inout MetricsText) {
         let store = self.store.metrics()
-        text.single("bellhop_database_size_bytes", .gauge, "Bytes on disk, the log included.", Double(self.store.sizeBytes))
+        text.single(
+            "bellhop_database_size_bytes", .gauge, "Bytes on disk, the log included.", Double(self.store.sizeBytes))
         text.single("bellhop_database_commits_total", .counter, "Groups committed.", Double(store.batches))
         text.single("bellhop_database_writes_total", .counter, "Writes committed.", Double(store.jobs))
-        text.single("bellhop_database_writes_undone_total", .counter, "Writes undone by their error.", Double(store.jobsFailed))
-        text.single("bellhop_database_commits_failed_total", .counter, "Groups that were lost.", Double(store.batchesFailed))
-        text.single("bellhop_database_writes_refused_total", .counter, "Writes refused: queue full.", Double(store.refused))
+        text.single(
+            "bellhop_database_writes_undone_total", .counter, "Writes undone by their error.", Double(store.jobsFailed))
+        text.single(
+            "bellhop_database_commits_failed_total", .counter, "Groups that were lost.", Double(store.batchesFailed))
+        text.single(
+            "bellhop_database_writes_refused_total", .counter, "Writes refused: queue full.", Double(store.refused))
         text.single("bellhop_database_queue_depth", .gauge, "Writes that wait.", Double(store.queueDepth))
         text.single("bellhop_database_wal_pages", .gauge, "Pages in the write-ahead log.", Double(store.walPages))
         text.single(

@@ -41,6 +41,7 @@ public struct Settings: Sendable {
     public let shards: Int
     public let workers: Int
     public let connectionsMax: Int
+    public let connectionTimeoutSeconds: Int
     public let streamsMax: Int
     public let streamsPerUserMax: Int
     public let heartbeatSeconds: Int
@@ -104,6 +105,7 @@ public struct Settings: Sendable {
         shards = try values.int("shards", in: 1...64)
         workers = try values.int("workers", in: 1...256)
         connectionsMax = try values.int("connectionsMax", in: 16...1_000_000)
+        connectionTimeoutSeconds = try values.int("connectionTimeoutSeconds", in: 1...3600)
         streamsMax = try values.int("streamsMax", in: 1...1_000_000)
         streamsPerUserMax = try values.int("streamsPerUserMax", in: 1...1_000_000)
         heartbeatSeconds = try values.int("heartbeatSeconds", in: 1...3600)
@@ -135,6 +137,7 @@ extension Settings {
         Key("port", "Network", "Port to listen on; 0 takes any free one, and the log tells which.", "8080"),
         Key("corsOrigins", "Network", "Origins whose pages may call, separated by commas; * for all.", ""),
         Key("connectionsMax", "Network", "Connections open at a time, streams aside.", "10000"),
+        Key("connectionTimeoutSeconds", "Network", "A connection that says nothing for so long is closed.", "30"),
         Key(
             "database", "Storage", "sqlite:PATH, or sqlite::memory: for one that is gone at the end.",
             "sqlite:bellhop.sqlite"),

@@ -3,6 +3,7 @@ enum MetaFeature {
     /// - Parameter report: nil lists the routes without serving them, for `bellhop routes`.
     static func feature(_ report: ServiceReport?) -> Feature {
         Feature(
-            name: "meta", tables: [], migrations: [], endpoints: endpoints(report), reactions: [], topics: [], ticks: [])
+            name: "meta", tables: [], migrations: [], endpoints: endpoints(report), reactions: [], topics: [], ticks: []
+        )
     }
 }

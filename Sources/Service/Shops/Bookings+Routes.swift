@@ -119,7 +119,8 @@ extension ShopsFeature {
         let keys = tx.scope.keys
         let isStaff =
             keys.contains(AudienceKey.make("shop", shopId.text, "staff"))
-            || keys.contains(AudienceKey.make("tenant", "admin")) || keys.contains(AudienceKey.make("tenant", "service"))
+            || keys.contains(AudienceKey.make("tenant", "admin"))
+            || keys.contains(AudienceKey.make("tenant", "service"))
         return isStaff ? .staff : .customer
     }
 

@@ -23,7 +23,8 @@ struct ShopQueue {
         let waiting = bookings.filter { $0.status == .confirmed }
         let serving = bookings.filter { $0.status == .inProgress }
         let state = ShopState(
-            barbers: Self.states(of: onDuty, serving, at: tx.now), waiting: waiting.map { Self.customer($0, at: tx.now) },
+            barbers: Self.states(of: onDuty, serving, at: tx.now),
+            waiting: waiting.map { Self.customer($0, at: tx.now) },
             serviceTimes: ServiceTimeModel(samples: samples), arrivals: try Self.arrivals(of: shop.id, tx))
         let calibration = PercentileCalibration(factor: try ShopsFeature.calibration(of: shop.id, tx))
         status = QueueStatus(
@@ -41,7 +42,11 @@ struct ShopQueue {
         // Nobody serves: there is an order, and no wait that could be told.
         let due = bookings.filter { $0.status == .confirmed }.map { Self.customer($0, at: now) }
             .filter { $0.readyInMinutes <= WaitEstimator.dueHorizonMinutes }
-            .sorted { ($0.lane == .standard ? 1 : 0, $0.readyInMinutes, $0.id) < ($1.lane == .standard ? 1 : 0, $1.readyInMinutes, $1.id) }
+            .sorted {
+                ($0.lane == .standard ? 1 : 0, $0.readyInMinutes, $0.id) < (
+                    $1.lane == .standard ? 1 : 0, $1.readyInMinutes, $1.id
+                )
+            }
         return due.firstIndex { $0.id == id.text }.map { ($0 + 1, nil) }
     }
 

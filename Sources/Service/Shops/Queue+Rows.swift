@@ -52,7 +52,9 @@ extension ShopsFeature {
         ) { try $0.real(0) } ?? 1
     }
 
-    private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction) throws {
+    private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction)
+        throws
+    {
         try tx.db.run(
             """
             UPDATE \(queues, unscoped: keeping) SET calibration = \(calibration.factor)

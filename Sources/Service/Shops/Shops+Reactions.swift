@@ -18,7 +18,9 @@ extension ShopsFeature {
         let shop = try requireShop(booking.shopId, tx)
         try appendHistory(booking, previous: previous, tx)
         let byCustomer = booking.userId == tx.caller.userId
-        if let draft = BookingNotification.draft(booking, previous: previous, shopName: shop.name, byCustomer: byCustomer) {
+        if let draft = BookingNotification.draft(
+            booking, previous: previous, shopName: shop.name, byCustomer: byCustomer)
+        {
             tx.record(NotificationRequested(draft: draft))
         }
         try noteEstimate(booking, previous, shop, tx)

@@ -47,7 +47,7 @@ extension ShopsFeature {
     }
 
     static func update(_ booking: Booking, _ tx: Transaction) throws {
-        try tx.db.run(
+        let changed = try tx.db.run(
             """
             UPDATE \(bookings, writableBy: tx.scope) SET barber_id = \(booking.barberId?.text),
                 scheduled_start = \(booking.scheduledStart.microseconds), ends_at = \(booking.endsAt.microseconds),
@@ -57,6 +57,7 @@ extension ShopsFeature {
                 updated_at = \(booking.updatedAt.microseconds)
             WHERE id = \(booking.id.text)
             """)
+        try requirePermission(changed)
     }
 
     // MARK: Overlaps

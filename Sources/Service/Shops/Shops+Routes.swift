@@ -99,9 +99,7 @@ extension ShopsFeature {
                 throw Failure(
                     .conflict, "barber.booked", "The barber has bookings: move or cancel them first.")
             }
-            guard try removeBarber(id, of: shopId, tx) else {
-                throw Failure.forbidden("You may not change this shop.", code: "not_permitted")
-            }
+            try removeBarber(id, of: shopId, tx)
             tx.record(ShopQueueTouched(shopId: shopId))
             return .noContent
         }

@@ -196,8 +196,9 @@ extension ShopsFeature {
             """, shop)
     }
 
+    /// - Throws: 403 when the shop is there and the caller may not change it: the write policy leaves such rows alone.
     static func store(_ shop: Shop, _ tx: Transaction) throws {
-        try tx.db.run(
+        let changed = try tx.db.run(
             """
             INSERT INTO \(shops, writableBy: tx.scope) (tenant, shop_id, name, time_zone, created_at, updated_at)
             VALUES (\(tx.tenant), \(shop.id.text), \(shop.name), \(shop.timeZone), \(shop.createdAt.microseconds),
@@ -205,6 +206,12 @@ extension ShopsFeature {
             ON CONFLICT (tenant, shop_id) DO UPDATE SET name = excluded.name, time_zone = excluded.time_zone,
                 updated_at = excluded.updated_at
             """)
+        try requirePermission(changed)
+    }
+
+    /// What a scoped statement did not reach, the caller may not write.
+    static func requirePermission(_ changedRows: Int) throws {
+        guard changedRows == 1 else { throw Failure.forbidden("You may not change this shop.", code: "not_permitted") }
     }
 
     // MARK: Barbers
@@ -235,7 +242,7 @@ extension ShopsFeature {
     }
 
     static func store(_ barber: Barber, _ tx: Transaction) throws {
-        try tx.db.run(
+        let changed = try tx.db.run(
             """
             INSERT INTO \(barbers, writableBy: tx.scope)
                 (tenant, shop_id, barber_id, name, on_duty, on_break, updated_at)
@@ -244,13 +251,15 @@ extension ShopsFeature {
             ON CONFLICT (tenant, shop_id, barber_id) DO UPDATE SET name = excluded.name, on_duty = excluded.on_duty,
                 on_break = excluded.on_break, updated_at = excluded.updated_at
             """)
+        try requirePermission(changed)
     }
 
-    static func removeBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Bool {
-        try tx.db.run(
+    static func removeBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws {
+        let removed = try tx.db.run(
             """
             DELETE FROM \(barbers, writableBy: tx.scope)
             WHERE shop_id = \(shopId.text) AND barber_id = \(id.text)
-            """) == 1
+            """)
+        try requirePermission(removed)
     }
 }

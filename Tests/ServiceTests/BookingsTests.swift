@@ -1,0 +1,247 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Bookings over real HTTP (CUT B-1 to B-3; decisions 1 and 8).
+@Suite struct BookingsTests {
+    static let nine = "2026-01-10T09:00:00Z"
+
+    /// A shop with two barbers on duty, at eight in the morning.
+    static func shop(_ overrides: [String: String] = [:]) async throws -> TestService {
+        let service = try TestService.start(overrides, at: "2026-01-10T08:00:00Z")
+        let backend = service.client(as: .service())
+        #expect(
+            try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "Europe/Berlin"]).status == 201)
+        for barber in ["b1", "b2"] {
+            #expect(try await backend.put("/v1/shops/s1/barbers/\(barber)", ["onDuty": true]).status == 201)
+        }
+        return service
+    }
+
+    static func wish(_ start: String = nine, barber: String? = "b1", minutes: Int64 = 30) -> JSON {
+        [
+            "shopId": "s1", "barberId": barber.map(JSON.string) ?? .null, "service": "cut",
+            "scheduledStart": .string(start), "durationMinutes": .integer(minutes), "tier": "standard",
+        ]
+    }
+
+    static func move(
+        _ client: BellhopClient, _ booking: JSON, to change: JSON
+    ) async throws -> ServiceAnswer {
+        try await client.patch(
+            "/v1/bookings/\(booking["id"].string ?? "")", change,
+            headers: ["If-Match": "\"\(booking["version"].int ?? 0)\""])
+    }
+
+    @Test func booking_goesItsWay_andEverybodyHears() async throws {
+        let service = try await Self.shop()
+        let user = service.client(as: .user("u1"))
+        let staff = service.client(as: .staff(of: "s1"))
+        let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
+        let shopStream = try await service.listen(as: .staff(of: "s1"))
+        _ = try await stream.next("queue:update")
+        let made = try await user.post("/v1/bookings", Self.wish())
+        #expect(made.status == 201 && made[header: "ETag"] == "\"1\"")
+        #expect(made[header: "Location"] == "/v1/bookings/\(made.json["id"].string ?? "")")
+        #expect(made.json["status"].string == "pending")
+        // B-3: nobody has been served yet, so the median is the prior's, 28 minutes.
+        #expect(made.json["estimatedCompletion"].string?.hasPrefix("2026-01-10T09:2") == true)
+        #expect(try await stream.next("booking:status_change").json["previousStatus"].isNull)
+        let confirmed = try await Self.move(staff, made.json, to: ["status": "confirmed"])
+        #expect(confirmed.status == 200 && confirmed.json["version"].int == 2)
+        let told = try await stream.next("booking:status_change").json
+        #expect(told["status"].string == "confirmed" && told["previousStatus"].string == "pending")
+        let notified = try await stream.next("notification:created").json
+        #expect(notified["title"].string == "Booking Confirmed" && notified["category"].string == "booking")
+        #expect(notified["data"]["event"].string == "booking_status_change")
+        #expect(try await stream.next("queue:update").json["queueLength"].int == 1)
+        #expect(try await stream.next("badges:update").json["bell"].int == 1)
+        var booking = confirmed.json
+        for status in ["in-progress", "completed"] {
+            let moved = try await Self.move(staff, booking, to: ["status": .string(status)])
+            #expect(moved.status == 200, "\(moved.problem)")
+            booking = moved.json
+            #expect(try await stream.next("booking:status_change").json["status"].string == status)
+        }
+        #expect(!booking["startedAt"].isNull && !booking["completedAt"].isNull)
+        for _ in 0..<4 { _ = try await shopStream.next("booking:status_change") }
+        let history = try await user.get("/v1/bookings/\(booking["id"].string ?? "")/history").json["items"]
+        #expect(history.array?.map { $0["to"].string } == ["pending", "confirmed", "in-progress", "completed"])
+        #expect(history[1]["actorId"].string == "staff" && history[1]["actorRole"].string == "staff")
+        try service.expectExactCounts()
+    }
+
+    /// Decision 1: final states are final, only the shop confirms, and the present status changes nothing.
+    @Test func moves_thatTheMachineDoesNotKnow_areRefused() async throws {
+        let service = try await Self.shop()
+        let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
+        let made = try await user.post("/v1/bookings", Self.wish()).json
+        let unknown = try await Self.move(staff, made, to: ["status": "completed"])
+        #expect(unknown.status == 409 && unknown.json["code"].string == "booking.invalid_transition")
+        #expect(unknown.json["allowed"].array?.compactMap(\.string) == ["confirmed", "cancelled"])
+        #expect(
+            try await Self.move(user, made, to: ["status": "confirmed"]).json["code"].string == "booking.staff_only")
+        let same = try await Self.move(user, made, to: ["status": "pending"])
+        #expect(same.status == 200 && same.json["version"].int == 1)
+        let cancelled = try await Self.move(user, made, to: ["status": "cancelled"])
+        #expect(cancelled.status == 200)
+        let final = try await Self.move(staff, cancelled.json, to: ["status": "pending"])
+        #expect(final.status == 409 && final.json["allowed"].array?.isEmpty == true)
+        let changed = try await Self.move(staff, cancelled.json, to: ["durationMinutes": 45])
+        #expect(changed.json["code"].string == "booking.not_changeable")
+    }
+
+    /// FORMATS.md: missing 428, stale 412.
+    @Test func ifMatch_guardsEveryChange() async throws {
+        let service = try await Self.shop()
+        let user = service.client(as: .user("u1"))
+        let made = try await user.post("/v1/bookings", Self.wish()).json
+        let path = "/v1/bookings/\(made["id"].string ?? "")"
+        #expect(try await user.patch(path, ["status": "cancelled"]).status == 428)
+        for tag in ["\"2\"", "\"x\"", "0"] {
+            #expect(try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": tag]).status == 412)
+        }
+        #expect(try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": "W/\"1\""]).status == 200)
+        #expect(try await user.get(path, headers: ["If-None-Match": "\"2\""]).status == 304)
+    }
+
+    @Test func overlaps_areFound_atCreationConfirmationAndChange() async throws {
+        let service = try await Self.shop()
+        let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
+        let first = try await user.post("/v1/bookings", Self.wish()).json
+        for start in ["2026-01-10T08:31:00Z", "2026-01-10T09:00:00Z", "2026-01-10T09:29:00Z"] {
+            let taken = try await service.client(as: .user("u2")).post("/v1/bookings", Self.wish(start))
+            #expect(taken.status == 409 && taken.json["code"].string == "booking.overlap", "\(start)")
+        }
+        // Half-open: one may begin when another ends. Another barber is free.
+        for start in ["2026-01-10T08:30:00Z", "2026-01-10T09:30:00Z"] {
+            #expect(try await user.post("/v1/bookings", Self.wish(start)).status == 201, "\(start)")
+        }
+        #expect(try await user.post("/v1/bookings", Self.wish(barber: "b2")).status == 201)
+        // Nobody's time is taken by a booking for any barber, until it gets one.
+        let any = try await user.post("/v1/bookings", Self.wish(barber: nil)).json
+        let confirmed = try await Self.move(staff, any, to: ["status": "confirmed", "barberId": "b1"])
+        #expect(confirmed.status == 409 && confirmed.json["code"].string == "booking.overlap")
+        let moved = try await Self.move(user, first, to: ["durationMinutes": 31])
+        #expect(moved.status == 409)
+        #expect(try await Self.move(user, first, to: ["status": "cancelled"]).status == 200)
+        #expect(try await Self.move(staff, any, to: ["status": "confirmed", "barberId": "b1"]).status == 200)
+        try service.expectExactCounts()
+    }
+
+    /// No barber is ever booked twice: 10,000 attempts at once for a hundred times.
+    @Test func tenThousandAttempts_giveEachTimeOnce() async throws {
+        let service = try await Self.shop()
+        let slots = 100
+        let counts = try await withThrowingTaskGroup(of: [Int: Int].self) { group in
+            for worker in 0..<100 {
+                group.addTask {
+                    let client = service.client(as: .user("w\(worker)"))
+                    var counts: [Int: Int] = [:]
+                    for attempt in 0..<slots {
+                        let minute = (attempt + worker) % slots * 10
+                        let start = try #require(Timestamp(rfc3339: Self.nine)).adding(minutes: Int64(minute)).rfc3339
+                        let status = try await client.post("/v1/bookings", Self.wish(start, minutes: 10)).status
+                        counts[status, default: 0] += 1
+                    }
+                    return counts
+                }
+            }
+            return try await group.reduce(into: [:]) { $0.merge($1, uniquingKeysWith: +) }
+        }
+        #expect(counts[201] == slots)
+        #expect(counts[409] == 9900)
+        try service.expectExactCounts()
+    }
+
+    /// The second wall: the database refuses what the service's question would have let through.
+    @Test func database_refusesOverlaps_andChangesOfHistory() async throws {
+        let service = try await Self.shop()
+        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.wish()).json
+        let id = try #require(made["id"].string)
+        let store = service.app.store
+        for sql in [
+            """
+            INSERT INTO bookings SELECT tenant, 'copy', user_id, shop_id, barber_id, service, scheduled_start, ends_at,
+                duration_minutes, tier, status, version, source, customer_name, arrived_at, started_at, completed_at,
+                created_at, updated_at FROM bookings WHERE id = \(id)
+            """, "UPDATE booking_history SET status = 'x'", "DELETE FROM booking_history",
+        ] as [SQL] {
+            await #expect(throws: DatabaseError.self) { try await store.write { try $0.run(sql) } }
+        }
+    }
+
+    /// A row one may not see is a 404, whoever asks for whatever reason.
+    @Test func strangers_findNothing() async throws {
+        let service = try await Self.shop()
+        _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
+        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.wish()).json
+        let path = "/v1/bookings/\(made["id"].string ?? "")"
+        let strangers: [TestService.Identity] = [
+            .user("u2"), .user("u1", tenant: "t2"), .staff(of: "s2"), .service(tenant: "t2"),
+        ]
+        for stranger in strangers {
+            let client = service.client(as: stranger)
+            #expect(try await client.get(path).status == 404, "\(stranger)")
+            #expect(try await client.get(path + "/history").status == 404, "\(stranger)")
+            #expect(try await Self.move(client, made, to: ["status": "cancelled"]).status == 404, "\(stranger)")
+            #expect(try await client.get("/v1/bookings").json["items"].array?.isEmpty == true, "\(stranger)")
+        }
+        for friend in [TestService.Identity.user("u1"), .staff(of: "s1"), .admin, .service()] {
+            #expect(try await service.client(as: friend).get(path).status == 200, "\(friend)")
+        }
+        let foreign = try await service.client(as: .staff(of: "s2")).put(
+            "/v1/shops/s1", ["name": "X", "timeZone": "UTC"])
+        #expect(foreign.status == 403, "\(foreign.text)")
+        #expect(
+            try await service.client(as: .user("u1")).put("/v1/shops/s1", ["name": "X", "timeZone": "UTC"]).status
+                == 403)
+        let forOther: JSON = [
+            "shopId": "s1", "service": "cut", "scheduledStart": .string(Self.nine), "durationMinutes": 30,
+            "userId": "u2",
+        ]
+        #expect(try await service.client(as: .user("u1")).post("/v1/bookings", forOther).status == 422)
+    }
+
+    @Test func badBookings_areToldWhatIsWrong() async throws {
+        let service = try await Self.shop()
+        let user = service.client(as: .user("u1"))
+        let wrong = try await user.post(
+            "/v1/bookings", ["shopId": "s1", "durationMinutes": 4, "scheduledStart": "soon"])
+        #expect(wrong.status == 422)
+        let pointers = Set(wrong.json["errors"].array?.compactMap { $0["pointer"].string } ?? [])
+        #expect(pointers == ["/service", "/durationMinutes", "/scheduledStart"])
+        #expect(
+            try await user.post("/v1/bookings", Self.wish(barber: "nobody")).json["errors"][0]["pointer"].string
+                == "/barberId")
+        let tiered = TestService.Identity(subject: "u1", claims: ["tier": "standard"])
+        var wish = try #require(Self.wish().object)
+        wish["tier"] = "blackCard"
+        #expect(try await service.client(as: tiered).post("/v1/bookings", .object(wish)).status == 422)
+        #expect(try await user.get("/v1/bookings?day=2026-01-10").status == 422)
+        #expect(try await user.get("/v1/bookings?shopId=s1&day=2026-02-30").status == 422)
+    }
+
+    /// The day is the shop's: 23:30 UTC is the next day in Berlin.
+    @Test func day_isTheShops() async throws {
+        let service = try await Self.shop()
+        let user = service.client(as: .user("u1"))
+        for start in ["2026-01-10T22:30:00Z", "2026-01-10T23:30:00Z"] {
+            #expect(try await user.post("/v1/bookings", Self.wish(start)).status == 201)
+        }
+        func starts(_ day: String) async throws -> [String] {
+            let page = try await user.get("/v1/bookings?shopId=s1&day=\(day)")
+            return page.json["items"].array?.compactMap { $0["scheduledStart"].string } ?? []
+        }
+        #expect(try await starts("2026-01-10") == ["2026-01-10T22:30:00.000Z"])
+        #expect(try await starts("2026-01-11") == ["2026-01-10T23:30:00.000Z"])
+        let page = try await user.get("/v1/bookings?limit=1")
+        let rest = try await user.get("/v1/bookings?limit=1&cursor=\(page.json["next"].string ?? "")")
+        #expect(rest.json["items"][0]["scheduledStart"].string == "2026-01-10T22:30:00.000Z")
+        #expect(rest.json["next"].isNull)
+    }
+}

@@ -1,0 +1,61 @@
+import Glibc
+
+/// A TCP connection, for what no HTTP client would send.
+final class RawConnection: Sendable {
+    struct Failed: Error {
+        let what: String
+    }
+
+    private let descriptor: Int32
+
+    init(_ port: Int, receiveBufferBytes: Int32? = nil) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var bytes = receiveBufferBytes {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+        }
+        // Bounds a failure; nothing waits for it to pass.
+        var timeout = timeval(tv_sec: 30, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw Failed(what: "connect") }
+    }
+
+    deinit { close(descriptor) }
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw Failed(what: "send") }
+            sent += count
+        }
+    }
+
+    func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Reads up to and with the first occurrence of a text, and what came in the same piece; or all, at the end.
+    func read(until text: String? = nil) throws -> String {
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count < 0 { throw Failed(what: "receive after \(String(decoding: all, as: UTF8.self))") }
+            if count == 0 { return String(decoding: all, as: UTF8.self) }
+            all += buffer[..<count]
+            let soFar = String(decoding: all, as: UTF8.self)
+            if let text, soFar.contains(text) { return soFar }
+        }
+    }
+}

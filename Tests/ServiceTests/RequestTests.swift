@@ -1,0 +1,181 @@
+import BellhopClient
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// What holds for every request: the rate limit, idempotency, conditional requests, CORS, bad input.
+@Suite struct RequestTests {
+    /// CNT G4, §10.
+    @Test func rateLimit_isToldInEveryAnswer_andHolds() async throws {
+        let service = try TestService.start(["rateLimitUser": "3"])
+        let user = service.client(as: .user("u1"))
+        for left in [2, 1, 0] {
+            let answer = try await user.get("/v1/badges")
+            #expect(answer.status == 200)
+            #expect(answer[header: "RateLimit-Policy"] == "\"default\";q=3;w=60")
+            #expect(answer[header: "RateLimit"]?.hasPrefix("\"default\";r=\(left);t=") == true)
+        }
+        let refused = try await user.get("/v1/badges")
+        #expect(refused.status == 429)
+        #expect(refused.json["code"].string == "rate_limited")
+        #expect(Int(try #require(refused[header: "Retry-After"])) == 60)
+        // All tokens of a user share the allowance; others have their own, and backends none.
+        let other = TestService.Identity(subject: "u1", claims: ["jti": "another"])
+        #expect(try await service.client(as: other).get("/v1/badges").status == 429)
+        #expect(try await service.client(as: .user("u2")).get("/v1/badges").status == 200)
+        for _ in 0..<5 { #expect(try await service.client(as: .service()).get("/v1/me").status == 200) }
+        service.clock.advance(seconds: 60)
+        #expect(try await user.get("/v1/badges").status == 200)
+    }
+
+    @Test func idempotencyKey_repeatsTheAnswer_andNotTheWork() async throws {
+        let service = try TestService.start()
+        let backend = service.client(as: .service())
+        let body: JSON = ["userId": "u1", "category": "news", "priority": "LOW", "title": "T", "message": "M"]
+        let key = ["Idempotency-Key": "\"k-1\""]
+        let first = try await backend.post("/v1/notifications", body, headers: key)
+        let again = try await backend.post("/v1/notifications", body, headers: key)
+        #expect(first.status == 201 && again.status == 201)
+        #expect(again.json == first.json)
+        #expect(first[header: "Idempotency-Replayed"] == nil)
+        #expect(again[header: "Idempotency-Replayed"] == "true")
+        #expect(try await service.client(as: .user("u1")).get("/v1/badges").json["bell"].int == 1)
+        var other = try #require(body.object)
+        other["title"] = "Another"
+        let reused = try await backend.post("/v1/notifications", .object(other), headers: key)
+        #expect(reused.status == 422)
+        #expect(reused.json["code"].string == "idempotency.key_reused")
+        // It belongs to one caller, and is forgotten after a day.
+        let tenant = try await service.client(as: .service(tenant: "t2")).post("/v1/notifications", body, headers: key)
+        #expect(tenant.status == 201 && tenant[header: "Idempotency-Replayed"] == nil)
+        service.clock.advance(seconds: 24 * 3600 + 1)
+        // A day later the token has expired too.
+        let tomorrow = service.client(as: .service())
+        let later = try await tomorrow.post("/v1/notifications", body, headers: key)
+        #expect(later.status == 201 && later.json != first.json)
+        let unusable = try await tomorrow.post(
+            "/v1/notifications", body, headers: ["Idempotency-Key": String(repeating: "k", count: 256)])
+        #expect(unusable.status == 400)
+    }
+
+    @Test func refusals_areKeptToo_andServerErrorsAreNot() async throws {
+        let service = try TestService.start()
+        let key = ["Idempotency-Key": "k"]
+        let body: JSON = [
+            "shopId": "none", "service": "cut", "scheduledStart": "2026-01-10T09:00:00Z", "durationMinutes": 30,
+        ]
+        let user = service.client(as: .user("u1"))
+        #expect(try await user.post("/v1/bookings", body, headers: key).status == 404)
+        let again = try await user.post("/v1/bookings", body, headers: key)
+        #expect(again.status == 404 && again[header: "Idempotency-Replayed"] == "true")
+    }
+
+    /// CNT R-RECON-4, D-CNT-2.
+    @Test func pollWithTheNewestVersion_costsA304() async throws {
+        let service = try TestService.start()
+        let user = service.client(as: .user("u1"))
+        let first = try await user.get("/v1/badges")
+        let tag = try #require(first[header: "ETag"])
+        #expect(first[header: "Poll-Interval"] == "10")
+        for candidate in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
+            let same = try await user.get("/v1/badges", headers: ["If-None-Match": candidate])
+            #expect(same.status == 304, "\(candidate)")
+            #expect(same.body.isEmpty)
+        }
+        let body: JSON = ["id": "e1", "type": "visit.created", "userId": "u1"]
+        #expect(try await service.client(as: .service()).post("/v1/events", body).status == 201)
+        let changed = try await user.get("/v1/badges", headers: ["If-None-Match": tag])
+        #expect(changed.status == 200 && changed.json["bell"].int == 1)
+        #expect(changed[header: "ETag"] != tag)
+    }
+
+    @Test func config_publishesTheConstants() async throws {
+        let service = try TestService.start()
+        let config = try await BellhopClient(baseURL: service.baseURL).get("/v1/config")
+        #expect(config.json["polling"]["connectedSeconds"].int == 10)
+        #expect(config.json["polling"]["disconnectedSeconds"].int == 90)
+        #expect(config.json["polling"]["tabSwitchStaleSeconds"].int == 15)
+    }
+
+    /// CUT N-5.
+    @Test func otherOrigins_areLetIn_onlyIfNamed() async throws {
+        let closed = try TestService.start()
+        let silent = try await closed.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])
+        #expect(silent[header: "Access-Control-Allow-Origin"] == nil)
+        let named = try TestService.start(["corsOrigins": "https://app.example"])
+        let client = named.client(as: .user("u1"))
+        let allowed = try await client.get("/v1/me", headers: ["Origin": "https://app.example"])
+        #expect(allowed[header: "Access-Control-Allow-Origin"] == "https://app.example")
+        #expect(allowed[header: "Access-Control-Allow-Credentials"] == "true")
+        #expect(allowed[header: "Access-Control-Expose-Headers"]?.contains("ETag") == true)
+        let other = try await client.get("/v1/me", headers: ["Origin": "https://evil.example"])
+        #expect(other[header: "Access-Control-Allow-Origin"] == nil)
+        let preflight = try await client.send("OPTIONS", "/v1/badges", headers: ["Origin": "https://app.example"])
+        #expect(preflight.status == 204)
+        #expect(preflight[header: "Access-Control-Allow-Headers"]?.contains("Last-Event-ID") == true)
+        let all = try TestService.start(["corsOrigins": "*"])
+        let any = try await all.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])
+        #expect(any[header: "Access-Control-Allow-Origin"] == "*")
+        #expect(any[header: "Access-Control-Allow-Credentials"] == nil)
+    }
+
+    @Test func badInput_isToldWithItsPlaces_andChangesNothing() async throws {
+        let service = try TestService.start()
+        let backend = service.client(as: .service())
+        func post(_ text: String, type: String = "application/json") async throws -> ServiceAnswer {
+            try await backend.send("POST", "/v1/events", bytes: Data(text.utf8), headers: ["Content-Type": type])
+        }
+        #expect(try await post("{").status == 400)
+        #expect(try await post("[]").status == 400)
+        #expect(try await post(#"{"id":"a","id":"b"}"#).status == 400)
+        #expect(try await post("{}", type: "text/plain").status == 415)
+        #expect(try await post(String(repeating: " ", count: 70_000)).status == 413)
+        let wrong = try await post(#"{"id":5,"type":"visit.lost","userId":"","color":"red"}"#)
+        #expect(wrong.status == 422)
+        let pointers = wrong.json["errors"].array?.compactMap { $0["pointer"].string } ?? []
+        #expect(Set(pointers) == ["/id", "/type", "/userId", "/color"])
+        let query = try await service.client(as: .user("u1")).get("/v1/notifications?limit=0")
+        #expect(query.status == 422 && query.json["errors"][0]["pointer"].string == "?limit")
+        #expect(try await service.client(as: .user("u1")).get("/v1/notifications?colour=red").status == 422)
+        #expect(try await service.client(as: .user("u1")).get("/v1/notifications?limit=1&limit=2").status == 422)
+        #expect(
+            try await service.client(as: .user("u1")).get("/v1/notifications?cursor=AAAAAAAAAAAAAAAAAAAAAAAA").status
+                == 422)
+        #expect(try await backend.get("/nowhere").status == 404)
+        #expect(try await backend.delete("/v1/badges").status == 405)
+        #expect(try await service.client(as: .user("u1")).get("/v1/badges").json["version"].int == 0)
+    }
+
+    @Test func cursor_belongsToItsListAndCaller() async throws {
+        let service = try TestService.start()
+        let backend = service.client(as: .service())
+        for user in ["u1", "u2"] {
+            for number in 1...3 {
+                let body: JSON = ["id": .string("e\(number)"), "type": "visit.created", "userId": .string(user)]
+                #expect(try await backend.post("/v1/events", body).status == 201)
+            }
+        }
+        let user = service.client(as: .user("u1"))
+        let page = try await user.get("/v1/notifications?limit=2")
+        let next = try #require(page.json["next"].string)
+        #expect(page[header: "Link"]?.contains("rel=\"next\"") == true)
+        let rest = try await user.get("/v1/notifications?limit=2&cursor=\(next)")
+        #expect(rest.json["items"].array?.count == 1 && rest.json["next"].isNull)
+        #expect(try await user.get("/v1/notifications?category=visit&cursor=\(next)").status == 422)
+        #expect(try await service.client(as: .user("u2")).get("/v1/notifications?cursor=\(next)").status == 422)
+    }
+
+    @Test func service_tellsItsHealth_andItsNumbers() async throws {
+        let service = try TestService.start()
+        let anyone = BellhopClient(baseURL: service.baseURL)
+        #expect(try await anyone.get("/healthz").json["status"].string == "ok")
+        #expect(try await anyone.get("/readyz").status == 200)
+        let metrics = try await anyone.get("/metrics")
+        #expect(metrics[header: "Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(
+            metrics.text.contains("bellhop_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1"))
+        #expect(metrics.text.contains("bellhop_streams_open 0"))
+    }
+}

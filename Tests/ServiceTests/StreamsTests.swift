@@ -1,0 +1,228 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import MicroHTTP
+import Testing
+
+@testable import Service
+
+/// `GET /v1/stream` over real sockets: what comes, to whom, and that nothing is lost or doubled.
+@Suite struct StreamsTests {
+    private static func tell(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws {
+        let body: JSON = ["id": .string(id), "type": "visit.created", "userId": .string(user)]
+        #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
+    }
+
+    private static func eventIds(_ events: [ServerSentEvent]) -> [String] {
+        events.filter { $0.name == "notification:created" }.compactMap { $0.json["eventId"].string }
+    }
+
+    /// CNT §13.1, CUT N-4, VIS FR-1.4.
+    @Test func ready_comesFirst_withCountsAndCursor_thenWhatHappens() async throws {
+        let service = try TestService.start()
+        let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
+        #expect(stream.ready.json["userId"].string == "u1")
+        #expect(stream.ready.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s1"])
+        #expect(stream.ready.json["badges"]["bell"].int == 0)
+        #expect(!stream.ready.id.isEmpty)
+        try await Self.tell(service, "u1", "e1")
+        #expect(try await stream.next("notification:created").json["eventId"].string == "e1")
+        #expect(try await stream.next("badges:update").json["bell"].int == 1)
+    }
+
+    /// SCH FR-001, NFR-004, EC4: a stream shows its owner's rows and nobody else's, in its tenant and no other.
+    @Test func others_hearNothing() async throws {
+        let service = try TestService.start()
+        let mine = try await service.listen(as: .user("u1"))
+        let other = try await service.listen(as: .user("u2"))
+        let elsewhere = try await service.listen(as: .user("u1", tenant: "t2"))
+        try await Self.tell(service, "u1", "secret")
+        try await Self.tell(service, "u2", "own")
+        try await Self.tell(service, "u1", "theirs", tenant: "t2")
+        _ = try await mine.next("badges:update")
+        _ = try await other.next("badges:update")
+        _ = try await elsewhere.next("badges:update")
+        #expect(Self.eventIds(mine.received) == ["secret"])
+        #expect(Self.eventIds(other.received) == ["own"])
+        #expect(Self.eventIds(elsewhere.received) == ["theirs"])
+        // Another user's position opens nothing.
+        let thief = try await service.listen(as: .user("u3"), lastEventID: mine.ready.id)
+        #expect(thief.ready.json["replayed"].int == 0)
+    }
+
+    /// SCH FR-003, SC-004; CNT flow C3.
+    @Test func resumingStream_getsWhatItMissed_onceAndInOrder_alsoAcrossARestart() async throws {
+        let service = try TestService.start()
+        let first = try await service.listen(as: .user("u1"))
+        try await Self.tell(service, "u1", "e0")
+        _ = try await first.next("badges:update")
+        let cursor = first.lastEventID
+        first.close()
+        for number in 1...5 { try await Self.tell(service, "u1", "e\(number)") }
+        try await service.restart()
+        let second = try await service.listen(as: .user("u1"), lastEventID: cursor)
+        try await Self.tell(service, "u1", "e6")
+        repeat { _ = try await second.next("notification:created") } while Self.eventIds(second.received).last != "e6"
+        #expect(Self.eventIds(second.received) == (1...6).map { "e\($0)" })
+        // Of the counts, a state, the latest is enough.
+        let replayed = second.received.filter { $0.name == "badges:update" }
+        #expect(replayed.first?.json["bell"].int == 6)
+    }
+
+    @Test func positionThatIsGone_isSaidAloud() async throws {
+        let service = try TestService.start()
+        try await Self.tell(service, "u1", "e1")
+        for (id, reason) in [("zzzzzz-1", "epoch"), ("nonsense", "gap")] {
+            let stream = try await service.listen(as: .user("u1"), lastEventID: id)
+            #expect(try await stream.next("stream:resync").json["reason"].string == reason, "\(id)")
+        }
+        let now = try await service.listen(as: .user("u1"))
+        let epoch = try #require(now.ready.id.split(separator: "-").first)
+        service.clock.advance(seconds: 25 * 3600)
+        try await Self.tell(service, "u2", "e2")
+        // Upkeep forgets the old events; it looks at the clock by itself.
+        while try service.app.store.read({ try EventLog.oldestSequence(in: $0) }) <= 2 { await Task.yield() }
+        let late = try await service.listen(as: .user("u1"), lastEventID: "\(epoch)-0")
+        #expect(try await late.next("stream:resync").json["reason"].string == "gap")
+    }
+
+    @Test func ticket_opensOneStream_onceAndSoon() async throws {
+        let service = try TestService.start()
+        let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets", ["topics": ["queue:s1"]])
+        #expect(made.status == 201 && made[header: "Cache-Control"] == "no-store")
+        let ticket = try #require(made.json["ticket"].string)
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /v1/stream?ticket=\(ticket) HTTP/1.1\r\nHost: x\r\n\r\n")
+        let head = try raw.read(until: "\"serverTime\"")
+        #expect(head.hasPrefix("HTTP/1.1 200") && head.contains("text/event-stream"))
+        #expect(head.contains("\"topics\":[\"personal\",\"queue:s1\"]"))
+        let anyone = BellhopClient(baseURL: service.baseURL)
+        #expect(try await anyone.get("/v1/stream?ticket=\(ticket)").status == 401)
+        let second = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
+        service.clock.advance(seconds: 31)
+        #expect(try await anyone.get("/v1/stream?ticket=\(second.json["ticket"].string ?? "")").status == 401)
+    }
+
+    @Test func cookie_opensStreams_andNothingElse() async throws {
+        let service = try TestService.start()
+        let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b; \(cookie)\r\n\r\n")
+        #expect(try raw.read(until: "stream:ready").hasPrefix("HTTP/1.1 200"))
+        let refused = try await BellhopClient(baseURL: service.baseURL).get("/v1/badges", headers: ["Cookie": cookie])
+        #expect(refused.status == 401)
+    }
+
+    /// SCH FR-002.
+    @Test func stream_warnsAndCloses_whenItsTokenExpires_unlessItIsRenewed() async throws {
+        let service = try TestService.start()
+        let identity = TestService.Identity.user("u1")
+        func open() async throws -> StreamListener {
+            let client = BellhopClient(baseURL: service.baseURL)
+                .with(token: service.token(for: identity, lifetimeSeconds: 60))
+            let listener = StreamListener(client.events())
+            _ = try await listener.next("stream:ready")
+            return listener
+        }
+        let (ending, renewed) = (try await open(), try await open())
+        let id = try #require(renewed.received.first?.json["streamId"].string)
+        service.clock.advance(seconds: 31)
+        _ = try await ending.next("stream:expiring")
+        _ = try await renewed.next("stream:expiring")
+        let token = service.token(for: identity, lifetimeSeconds: 600)
+        let answer = try await service.client(as: identity).put("/v1/streams/\(id)/token", ["token": .string(token)])
+        #expect(answer.status == 200)
+        let stranger = try await service.client(as: .user("u2"))
+            .put("/v1/streams/\(id)/token", ["token": .string(service.token(for: .user("u2")))])
+        #expect(stranger.status == 404)
+        service.clock.advance(seconds: 31)
+        #expect(try await ending.next("stream:closing").json["reason"].string == "expired")
+        try await Self.tell(service, "u1", "after")
+        #expect(try await renewed.next("notification:created").json["eventId"].string == "after")
+    }
+
+    @Test func revocation_closesStreams_andRefusesTheToken() async throws {
+        let service = try TestService.start()
+        let revoked = TestService.Identity(subject: "u1", claims: ["jti": "token-1", "session_id": "s-1"])
+        let stays = TestService.Identity(subject: "u1", claims: ["jti": "token-2", "session_id": "s-2"])
+        let (first, second) = (try await service.listen(as: revoked), try await service.listen(as: stays))
+        let answer = try await service.client(as: .service()).post("/v1/revocations", ["tokenId": "token-1"])
+        #expect(answer.status == 201)
+        #expect(try await first.next("stream:closing").json["reason"].string == "revoked")
+        #expect(try await service.client(as: revoked).get("/v1/me").status == 401)
+        #expect(try await service.client(as: stays).get("/v1/me").status == 200)
+        try await service.restart()
+        #expect(try await service.client(as: revoked).get("/v1/me").status == 401)
+        second.close()
+    }
+
+    /// ENG E-7.
+    @Test func topics_areReplaced_withoutReconnecting() async throws {
+        let service = try TestService.start()
+        let backend = service.client(as: .service())
+        for shop in ["s1", "s2"] {
+            _ = try await backend.put("/v1/shops/\(shop)", ["name": "Shop", "timeZone": "UTC"])
+        }
+        let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
+        #expect(try await stream.next("queue:update").json["shopId"].string == "s1")
+        let id = try #require(stream.ready.json["streamId"].string)
+        let user = service.client(as: .user("u1"))
+        let replaced = try await user.put("/v1/streams/\(id)/subscriptions", ["topics": ["queue:s2"]])
+        #expect(replaced.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s2"])
+        #expect(try await stream.next("queue:update").json["shopId"].string == "s2")
+        _ = try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": true])
+        _ = try await backend.put("/v1/shops/s2/barbers/b1", ["onDuty": true])
+        let next = try await stream.next("queue:update").json
+        #expect(next["shopId"].string == "s2" && next["currentlyServing"].int == 1)
+        #expect(try await user.put("/v1/streams/\(id)/subscriptions", ["topics": ["nonsense"]]).status == 422)
+        #expect(try await user.get("/v1/streams/none/subscriptions").status == 404)
+    }
+
+    @Test func streamsOfAUser_areBounded() async throws {
+        let service = try TestService.start(["streamsPerUserMax": "2"])
+        let first = try await service.listen(as: .user("u1"))
+        let second = try await service.listen(as: .user("u1"))
+        let third = try await service.client(as: .user("u1")).get("/v1/stream")
+        #expect(third.status == 429 && third.json["code"].string == "stream.too_many")
+        first.close()
+        // The place is free when the server has noticed.
+        while service.app.server.openStreams > 1 { await Task.yield() }
+        let fourth = try await service.listen(as: .user("u1"))
+        second.close()
+        fourth.close()
+    }
+
+    /// A clean stop tells streams, and says when to come back.
+    @Test func shutdown_tellsStreams() async throws {
+        let service = try TestService.start()
+        let stream = try await service.listen(as: .user("u1"))
+        let stopping = Task { try await service.restart() }
+        let closing = try await stream.next("stream:closing")
+        #expect(closing.json["reason"].string == "shutdown")
+        #expect((closing.json["retryAfterMs"].int ?? 0) > 0)
+        try await stopping.value
+    }
+
+    /// SCH EC10: many streams, many writers, every one sees each event once, in the log's order.
+    @Test func manyStreams_seeEveryEventOnce_inOrder() async throws {
+        let service = try TestService.start()
+        var streams: [StreamListener] = []
+        for _ in 0..<8 { streams.append(try await service.listen(as: .user("u1"))) }
+        let expected = Set((0..<5).flatMap { writer in (0..<8).map { "w\(writer)-\($0)" } })
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for writer in 0..<5 {
+                group.addTask { for number in 0..<8 { try await Self.tell(service, "u1", "w\(writer)-\(number)") } }
+            }
+            try await group.waitForAll()
+        }
+        for stream in streams {
+            while Self.eventIds(stream.received).count < expected.count {
+                _ = try await stream.next("notification:created")
+            }
+            #expect(Set(Self.eventIds(stream.received)) == expected)
+            let numbers = stream.received.compactMap { Int($0.id.split(separator: "-").last ?? "") }
+            #expect(numbers == numbers.sorted())
+        }
+    }
+}

@@ -20,6 +20,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def server_environment(own):
+    """The caller's environment without its BELLHOP_ variables: the service refuses those it does not know, and a
+    stray setting would be measured with it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")}
+    return dict(kept, **(own or {}))
+
+
 class Server:
     """One server process pinned to its cores. Stopped by its own handle, at the latest when the run ends."""
 
@@ -31,7 +38,7 @@ class Server:
         self.process = subprocess.Popen(
             ["taskset", "-c", cores] + [str(part) for part in command],
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT,
-            env=dict(os.environ, **(environment or {})), start_new_session=True)
+            env=server_environment(environment), start_new_session=True)
         _running.append(self)
         self.pid = self.process.pid
         try:

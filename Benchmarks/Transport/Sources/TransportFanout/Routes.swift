@@ -26,7 +26,7 @@ func makeServer(port: Int, shards: Int) throws -> Server<Fanout> {
     configuration.port = port
     configuration.reactors = 1
     configuration.shards = shards
-    configuration.streamLimit = 25_000
+    configuration.streamsMax = 25_000
     return try Server(configuration: configuration, routes: routes(list)) { _, shard in
         list.append(shard)
         return Fanout(shard: shard)

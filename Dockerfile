@@ -8,8 +8,10 @@ RUN apt-get update \
 WORKDIR /src
 COPY Package.swift ./
 RUN swift package resolve
+COPY openapi.yaml ./
 COPY Sources Sources
 COPY Tests Tests
+COPY Benchmarks/Simulation Benchmarks/Simulation
 # FoundationNetworking links libcurl; in the static form of the Swift libraries that is left to the linker's caller.
 RUN swift build -c release --product bellhop --static-swift-stdlib -Xlinker -lcurl -Xlinker -s
 RUN binary="$(swift build -c release --product bellhop --static-swift-stdlib -Xlinker -lcurl -Xlinker -s --show-bin-path)/bellhop" \

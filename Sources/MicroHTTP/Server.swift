@@ -23,11 +23,12 @@ public final class Server<Program: StreamProgram>: Sendable {
         var configuration = configuration
         let router = try Router(routes)
         let descriptors = Int(cmhd_raise_descriptor_limit())
-        // A reserve for connections, the database and what else a process opens.
-        let reserve = configuration.connectionsMax + 256
+        // A reserve for connections, the database and what else a process opens. Without it streams could take the
+        // last descriptor, and nobody could ask anything any more.
+        let reserve = max(128, min(1024, descriptors / 50))
         configuration.connectionsMax = min(configuration.connectionsMax, max(16, descriptors / 4))
         configuration.streamsMax = max(
-            1, min(configuration.streamsMax, descriptors - min(reserve, descriptors / 2)))
+            1, min(configuration.streamsMax, descriptors - reserve))
         self.configuration = configuration
         let places = StreamPlaces<Program>(max: configuration.streamsMax)
         var options = StreamShardOptions()

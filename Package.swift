@@ -72,6 +72,7 @@ let package = Package(
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient"], swiftSettings: strict),
         .testTarget(name: "DatabaseTests", dependencies: ["Database"], swiftSettings: strict),
         .testTarget(name: "DomainTests", dependencies: ["Domain", "QueueSimulation"], swiftSettings: strict),
+        .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP"], swiftSettings: strict),
         .testTarget(name: "RealtimeTests", dependencies: ["Realtime"], swiftSettings: strict),
         .testTarget(
             name: "ServiceTests",

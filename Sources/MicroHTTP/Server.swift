@@ -35,7 +35,7 @@ public final class Server<Program: StreamProgram>: Sendable {
         options.bufferBytesMax = configuration.streamBufferBytesMax
         options.heartbeatSeconds = configuration.heartbeatSeconds
         options.released = { places.release() }
-        shards = (0..<configuration.shards).map { StreamShard<Program>(index: $0, options: options) }
+        shards = try (0..<configuration.shards).map { try StreamShard<Program>(index: $0, options: options) }
         places.shards = shards
         self.places = places
         let (listening, port) = try SocketAddress.listen(
@@ -46,7 +46,7 @@ public final class Server<Program: StreamProgram>: Sendable {
         reactors = listening.map {
             Reactor(listening: $0, configuration: settled, router: router, streams: places)
         }
-        for shard in shards { shard.start(program: makeProgram(shard.index, shard)) }
+        for shard in shards { try shard.start(program: makeProgram(shard.index, shard)) }
     }
 
     /// Accepts connections from here on.

@@ -1,173 +1,208 @@
-import CMicroHTTPD
 import Foundation
+import Glibc
 import Synchronization
-
-/// How a shard treats its streams.
-struct StreamShardOptions: Sendable {
-    var bufferBytesMax = 64 * 1024
-    var heartbeatSeconds = 15
-    var heartbeat = Array(":\n\n".utf8)
-    /// How long a stream that is being closed may take to read its last bytes.
-    var closingSeconds: UInt64 = 5
-    /// Called when a stream's place is free again.
-    var released: @Sendable () -> Void = {}
-}
 
 /// A thread that owns streams: the only one that writes to their sockets, and that closes them.
 ///
-/// Openings, messages and the end come through one inbox, which gives them one order.
-///
-/// `@unchecked Sendable`: `inbox` and `isStopped` are only touched while `lock` is held; `sockets` and `program` belong
-/// to the shard's thread from `start` on.
+/// Openings, messages and the end come through one inbox, which gives them one order. The thread takes all that waits
+/// there as one batch, lets the program handle it, and then sends each stream what the batch has queued for it in one
+/// call of the kernel; what comes meanwhile is the next batch. So the busier the shard, the more it joins.
 public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
-    private enum Item {
-        case message(Program.Message)
-        case adopted(Int32, any Sendable)
-        case stop(deadline: UInt64)
-    }
-
+    // Unchecked because of `table` and `program`, which belong to the shard's thread once `start` has made it, and of
+    // `thread`, which `lifecycle` guards.
     public let index: Int
-    private let sockets: StreamSockets
+    @usableFromInline let table: StreamTable
+    private let inbox: StreamInbox<Program.Message>
+    private let options: StreamShardOptions
     private var program: Program?
-    private let wakeup: Int32
-    /// Guards `inbox` and `isStopped`.
-    private let lock = NSLock()
-    private var inbox: [Item] = []
-    private var isStopped = false
-    private let open = Atomic<Int>(0)
-    private let ended = DispatchSemaphore(value: 0)
+    private let published = PublishedStreamCounters()
+    private let openCount = Atomic(0)
+    /// Guards `thread`.
+    private let lifecycle = NSLock()
+    private var thread: StreamThread?
 
-    init(index: Int, options: StreamShardOptions) {
+    init(index: Int, options: StreamShardOptions) throws(StreamShardError) {
         self.index = index
-        wakeup = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
-        precondition(wakeup >= 0, "no descriptor is left for a shard")
-        sockets = StreamSockets(shard: UInt32(index), options: options, wakeup: wakeup)
+        self.options = options
+        inbox = try StreamInbox()
+        table = try StreamTable(shard: index, options: options, wakeDescriptor: inbox.wakeDescriptor)
     }
 
-    deinit { close(wakeup) }
+    // MARK: Any thread
 
-    /// Streams of this shard. Any thread.
-    public var openStreams: Int { open.load(ordering: .relaxed) }
+    /// Hands the program a message. After the shard has stopped, messages are dropped.
+    public func post(_ message: Program.Message) { _ = inbox.put(.message(message)) }
 
-    func start(program: Program) {
-        self.program = program
-        let thread = Thread { [self] in
-            if let program = self.program { run(program) }
-            ended.signal()
-        }
-        thread.name = "shard-\(index)"
-        thread.start()
+    /// The same for many, in order and with nothing between them.
+    public func post(contentsOf messages: some Sequence<Program.Message>) { inbox.put(messages: messages) }
+
+    /// Streams that are open now.
+    public var openStreams: Int { openCount.load(ordering: .relaxed) }
+
+    /// As of the end of the last batch.
+    public var counters: StreamCounters {
+        var counters = published.read()
+        counters.inboxDepth = inbox.depth
+        return counters
     }
 
-    // MARK: From any thread
-
-    public func post(_ message: Program.Message) { append([.message(message)]) }
-
-    public func post(contentsOf messages: some Sequence<Program.Message>) { append(messages.map { .message($0) }) }
-
+    /// The shard owns the descriptor from here on; after it has stopped, it closes it at once.
     func adopt(descriptor: Int32, context: any Sendable) {
-        if !append([.adopted(descriptor, context)]) { close(descriptor) }
+        if !inbox.put(.opening(descriptor: descriptor, context: context)) { refuse(descriptor) }
     }
 
-    /// Tells the program, lets the streams read what is on its way, closes them and ends the thread.
+    /// Starts the shard's thread, on which everything of the program happens from here on.
+    func start(program: Program) throws(StreamShardError) {
+        lifecycle.lock()
+        defer { lifecycle.unlock() }
+        precondition(thread == nil && self.program == nil, "a shard starts once")
+        self.program = program
+        thread = try StreamThread(name: "streams-\(index)") { [self] in run() }
+    }
+
+    /// Handles what was posted before, lets the program send its last, sends that, closes all streams and waits for the
+    /// thread. A second call does nothing. Never to be called from the shard's own thread, which would wait for itself.
+    /// - Parameter deadlineSeconds: how long slow readers may take for their last bytes.
     func stop(deadlineSeconds: Double) {
-        append([.stop(deadline: cmhd_monotonic_nanoseconds() + UInt64(deadlineSeconds * 1e9))])
-        ended.wait()
-    }
-
-    @discardableResult
-    private func append(_ items: [Item]) -> Bool {
-        let (isTaken, isFirst) = lock.withLock {
-            guard !isStopped else { return (false, false) }
-            defer { inbox += items }
-            return (true, inbox.isEmpty)
+        let nanoseconds = UInt64(max(0, min(deadlineSeconds, 1e6)) * 1e9)
+        inbox.requestStop(deadline: monotonicNanoseconds() + nanoseconds)
+        let running = lifecycle.withLock {
+            defer { thread = nil }
+            return thread
         }
-        if isFirst { eventfd_write(wakeup, 1) }
-        return isTaken
+        if let running { return running.join() }
+        // Never started, or stopped by another: what is left in the inbox has no thread to take it.
+        for case .opening(let descriptor, _) in inbox.takeAll() { refuse(descriptor) }
     }
 
-    // MARK: From the shard's thread only
+    private func refuse(_ descriptor: Int32) {
+        Glibc.close(descriptor)
+        options.released()
+    }
+
+    // MARK: The shard's thread only
 
     /// Queues bytes for a stream. All that one batch queues for a stream leaves in one call of the kernel at its end.
-    ///
-    /// - Parameter collapse: not 0: while the stream is backed up, what waits under the same key is dropped for it.
+    /// What is sent to a stream that is closed, or that is to be closed, is dropped.
+    /// - Parameter collapse: not 0: while the stream is backed up, this replaces what waits under the same key, unless
+    ///   that is partly sent, and goes to the end of what waits.
+    @inlinable
     public func send(_ bytes: SharedBytes, to stream: StreamHandle, collapse: UInt64 = 0) {
-        sockets.queue(bytes, for: stream, collapse: collapse)
+        table.send(bytes, to: stream, collapse: collapse)
     }
 
-    /// Closes a stream when what is queued for it has left, or after a bounded wait.
-    public func close(_ stream: StreamHandle) { sockets.beginClosing(stream, reason: .requested) }
+    /// Closes a stream when what was queued for it has left, or after a bounded wait.
+    @inlinable
+    public func close(_ stream: StreamHandle) { table.close(stream) }
 
-    /// Bytes that wait in this process for a stream.
-    public func waitingBytes(of stream: StreamHandle) -> Int { sockets.waitingBytes(of: stream) }
+    /// Bytes that wait for a stream in this process.
+    @inlinable
+    public func waitingBytes(of stream: StreamHandle) -> Int { table.waitingBytes(of: stream) }
 
-    public var streamCount: Int { sockets.count }
+    /// Streams that are open, or of whose end the program has not heard yet.
+    @inlinable
+    public var streamCount: Int { table.count }
 
     // MARK: The loop
 
-    private func run(_ program: Program) {
-        sockets.overflowed = { [unowned program] in program.streamOverflowed($0) }
-        sockets.closed = { [unowned self, unowned program] stream, reason in
-            open.wrappingSubtract(1, ordering: .relaxed)
-            program.streamClosed(stream, reason: reason)
-        }
-        var stopAt: UInt64?
-        var tickAt = cmhd_monotonic_nanoseconds()
+    private func run() {
+        guard let program else { preconditionFailure("the program is set before the thread is made") }
+        table.beginOwnership()
+        let startedAt = monotonicNanoseconds()
+        var batch: [StreamInbox<Program.Message>.Item] = []
         while true {
-            sockets.wait(milliseconds: sockets.count > 0 || stopAt != nil ? Self.tickMilliseconds : 1000)
-            for item in take() {
-                switch item {
-                case .message(let message): program.received(message)
-                case .adopted(let descriptor, let context): adopt(descriptor, context, program)
-                case .stop(let deadline):
-                    stopAt = deadline
-                    program.shardWillStop()
-                    sockets.closeAll(by: deadline)
+            table.poll(milliseconds: inbox.prepareToSleep() ? millisecondsToTick(startedAt) : 0)
+            let stopDeadline = inbox.take(into: &batch)
+            if table.count == 0 { table.tick = tick(startedAt, at: monotonicNanoseconds()) }
+            if !batch.isEmpty {
+                table.counters.batches += 1
+                handle(batch, program)
+                inbox.reuse(&batch)
+            }
+            tickIfDue(startedAt, program)
+            settle(program)
+            published.publish(table.counters)
+            if let stopDeadline {
+                stop(program, deadline: stopDeadline)
+                break
+            }
+        }
+        self.program = nil
+    }
+
+    private func handle(_ batch: [StreamInbox<Program.Message>.Item], _ program: Program) {
+        for item in batch {
+            switch item {
+            case .message(let message): program.received(message)
+            case .opening(let descriptor, let context):
+                guard let stream = table.open(descriptor) else {
+                    options.released()
+                    continue
                 }
+                openCount.store(table.count, ordering: .relaxed)
+                program.streamOpened(stream, context: context)
             }
-            sockets.readEvents()
-            let now = cmhd_monotonic_nanoseconds()
-            if now >= tickAt {
-                tickAt = now + UInt64(Self.tickMilliseconds) * 1_000_000
-                program.ticked(now)
-                sockets.tick(now, perSecond: 1000 / Self.tickMilliseconds)
+            if table.isFlushDue { settle(program) }
+        }
+    }
+
+    /// Sends what is queued, and tells the program what has come of it, until nothing is left to tell.
+    private func settle(_ program: Program) {
+        while table.hasWork {
+            if !table.flushSlice() { table.poll(milliseconds: 0) }
+            while let stream = table.takeOverflowing() {
+                table.resolve(stream, program.streamOverflowed(stream))
             }
-            sockets.flush()
-            if stopAt != nil && sockets.count == 0 { break }
-        }
-        end()
-    }
-
-    private static var tickMilliseconds: Int { 250 }
-
-    private func adopt(_ descriptor: Int32, _ context: any Sendable, _ program: Program) {
-        guard let stream = sockets.adopt(descriptor) else { return }
-        open.wrappingAdd(1, ordering: .relaxed)
-        program.streamOpened(stream, context: context)
-    }
-
-    private func take() -> [Item] {
-        var count: eventfd_t = 0
-        eventfd_read(wakeup, &count)
-        return lock.withLock {
-            guard !inbox.isEmpty else { return [] }
-            defer { inbox = [] }
-            return inbox
+            table.concludeClosings()
+            while let (stream, reason) = table.takeEnded() {
+                openCount.store(table.count, ordering: .relaxed)
+                program.streamClosed(stream, reason: reason)
+                options.released()
+            }
         }
     }
 
-    /// What came after the stop is let go: connections are closed, messages forgotten.
-    private func end() {
-        let late = lock.withLock {
-            isStopped = true
-            defer { inbox = [] }
-            return inbox
+    private func stop(_ program: Program, deadline: UInt64) {
+        program.shardWillStop()
+        settle(program)
+        table.closeAll()
+        settle(program)
+        while table.count > 0 {
+            let now = monotonicNanoseconds()
+            guard now < deadline else { break }
+            table.poll(milliseconds: Int32(min((deadline - now) / 1_000_000 + 1, 1_000)))
+            settle(program)
         }
-        for case .adopted(let descriptor, _) in late { close(descriptor) }
-        sockets.overflowed = { _ in .close }
-        sockets.closed = { _, _ in }
-        program = nil
+        table.endAll()
+        settle(program)
+        published.publish(table.counters)
     }
 
-    private func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+    // MARK: Time
+
+    private func tickIfDue(_ startedAt: UInt64, _ program: Program) {
+        let now = monotonicNanoseconds()
+        let tick = tick(startedAt, at: now)
+        guard tick != table.tick, table.count > 0 else { return }
+        table.advance(to: tick)
+        program.ticked(now)
+    }
+
+    private func tick(_ startedAt: UInt64, at now: UInt64) -> UInt32 {
+        UInt32(truncatingIfNeeded: (now - startedAt) / Ticks.nanoseconds)
+    }
+
+    /// Without streams nothing is due.
+    private func millisecondsToTick(_ startedAt: UInt64) -> Int32 {
+        guard table.count > 0 else { return -1 }
+        let next = UInt64(table.tick) + 1
+        let (now, dueAt) = (monotonicNanoseconds() - startedAt, next * Ticks.nanoseconds)
+        return dueAt > now ? Int32((dueAt - now) / 1_000_000 + 1) : 0
+    }
+}
+
+private func monotonicNanoseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

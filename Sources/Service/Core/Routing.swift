@@ -68,5 +68,12 @@ extension Server {
     func write(to text: inout MetricsText) {
         text.single("bellhop_http_requests_read_total", .counter, "Requests whose head was read.", Double(requestCount))
         text.single("bellhop_streams_max", .gauge, "Streams that may be open.", Double(streamsMax))
+        let counters = shards.map(\.counters)
+        func sum(_ value: (StreamCounters) -> Int) -> Double { Double(counters.reduce(0) { $0 + value($1) }) }
+        text.single("bellhop_stream_sends_total", .counter, "Calls of the kernel that sent to streams.", sum(\.sends))
+        text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", sum(\.sentBytes))
+        text.single("bellhop_stream_stalls_total", .counter, "Times a stream's socket was full.", sum(\.stalls))
+        text.single("bellhop_stream_collapsed_total", .counter, "States replaced by newer ones.", sum(\.collapsed))
+        text.single("bellhop_stream_inbox_depth", .gauge, "Messages that wait for shards.", sum(\.inboxDepth))
     }
 }

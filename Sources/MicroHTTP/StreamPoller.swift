@@ -1,0 +1,102 @@
+import CMicroHTTPD
+import Glibc
+
+/// The kernel's calls about sockets, in the form that the streams' table needs.
+struct StreamPoller: ~Copyable {
+    private let descriptor: Int32
+    private let events: UnsafeMutableBufferPointer<epoll_event>
+
+    /// Events taken at a time. More come with the next call; it only bounds the memory.
+    private static var eventsMax: Int { 256 }
+    /// What the inbox's descriptor is registered under; no stream has this key, for indices end far below.
+    private static var wakeKey: UInt64 { .max }
+
+    init(wakeDescriptor: Int32) throws(StreamShardError) {
+        descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard descriptor >= 0 else { throw StreamShardError("epoll_create1", errno) }
+        var event = epoll_event()
+        event.events = EPOLLIN.rawValue | EPOLLET.rawValue
+        event.data.u64 = Self.wakeKey
+        guard epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeDescriptor, &event) == 0 else {
+            let code = errno
+            Glibc.close(descriptor)
+            throw StreamShardError("epoll_ctl", code)
+        }
+        events = .allocate(capacity: Self.eventsMax)
+        events.initialize(repeating: epoll_event())
+    }
+
+    deinit {
+        events.deallocate()
+        Glibc.close(descriptor)
+    }
+
+    /// Watches a socket in both directions at once: edge-triggered, being writable is reported only after the socket was
+    /// full, so that a stalled stream needs no further call.
+    func add(_ socket: Int32, key: UInt64) -> Bool {
+        var event = epoll_event()
+        event.events = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
+        event.data.u64 = key
+        return epoll_ctl(descriptor, EPOLL_CTL_ADD, socket, &event) == 0
+    }
+
+    func remove(_ socket: Int32) {
+        var unused = epoll_event()
+        _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, socket, &unused)
+    }
+
+    func wait(milliseconds: Int32, _ body: (_ key: UInt64, _ flags: UInt32) -> Void) {
+        let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
+        guard count > 0 else { return }
+        for event in events[..<Int(count)] where event.data.u64 != Self.wakeKey { body(event.data.u64, event.events) }
+    }
+
+    /// Drops what a client has sent, without copying it. Answers how much.
+    @discardableResult
+    func ignoreInput(of socket: Int32, bytesMax: Int) -> Int {
+        var total = 0
+        while total < bytesMax {
+            let flags = Int32(MSG_DONTWAIT) | Int32(MSG_TRUNC)
+            let count = recv(socket, nil, 16 * 1024, flags)
+            guard count > 0 else { break }
+            total += count
+        }
+        return total
+    }
+
+    func error(of socket: Int32) -> Int32 {
+        var (code, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        return getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno
+    }
+
+    private static var sendFlags: Int32 { Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT) }
+
+    /// Bytes that the kernel took, 0 if it takes none now, or the negative error code.
+    @inline(__always)
+    func send(_ bytes: UnsafeMutableRawPointer, _ count: Int, to socket: Int32) -> Int {
+        while true {
+            let sent = Glibc.send(socket, bytes, count, Self.sendFlags)
+            if sent >= 0 { return sent }
+            guard errno == EINTR else { return Self.outcome(of: errno) }
+        }
+    }
+
+    func send(_ pieces: UnsafeMutableBufferPointer<iovec>, to socket: Int32) -> Int {
+        var message = msghdr()
+        message.msg_iov = pieces.baseAddress
+        message.msg_iovlen = pieces.count
+        while true {
+            let sent = sendmsg(socket, &message, Self.sendFlags)
+            if sent >= 0 { return sent }
+            guard errno == EINTR else { return Self.outcome(of: errno) }
+        }
+    }
+
+    /// A kernel short of memory is treated as a full socket: the heartbeat tries again.
+    private static func outcome(of code: Int32) -> Int {
+        switch code {
+        case EAGAIN, ENOBUFS, ENOMEM: return 0
+        default: return -Int(code)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// The bounds of a shard's streams.
+struct StreamShardOptions: Sendable {
+    /// What may wait in the process for one slow reader. Without it a stalled client would cost memory without end; with
+    /// much more, 10,000 stalled ones would cost gigabytes; with much less, a burst would cost healthy ones a resync.
+    var bufferBytesMax: Int
+    /// The longest silence on a stream; 0: no heartbeats. Proxies cut connections that are silent for 30 to 60 seconds,
+    /// and a vanished client is only found out when something is sent to it.
+    var heartbeatSeconds: Int
+    /// What breaks the silence: a comment, which no client hands to its application.
+    var heartbeat: [UInt8]
+    /// How long `StreamShard.close(_:)` waits for a slow reader to take what was sent before. Without it a stalled client
+    /// would keep its stream for ever.
+    var closingSeconds: Double
+    /// Called once for each adopted descriptor after it was closed, from the shard's thread, or from the thread that
+    /// calls `adopt` or `stop`.
+    var released: @Sendable () -> Void
+
+    init(
+        bufferBytesMax: Int = 65_536, heartbeatSeconds: Int = 15, heartbeat: [UInt8] = Array(":\n\n".utf8),
+        closingSeconds: Double = 5, released: @escaping @Sendable () -> Void = {}
+    ) {
+        self.bufferBytesMax = bufferBytesMax
+        self.heartbeatSeconds = heartbeatSeconds
+        self.heartbeat = heartbeat
+        self.closingSeconds = closingSeconds
+        self.released = released
+    }
+}

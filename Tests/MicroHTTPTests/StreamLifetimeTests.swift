@@ -1,0 +1,220 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import MicroHTTP
+
+/// How streams end, what becomes of their handles, and how a shard stops.
+@Suite(.timeLimit(.minutes(5)))
+struct StreamLifetimeTests {
+    @Test func peerThatCloses_isNoticed() throws {
+        let fixture = try ShardFixture()
+        let client = try fixture.open()
+        client.close()
+        fixture.record.wait("the end is noticed") { $0.closings == 1 && $0.released == 1 }
+        #expect(fixture.record.closings == [.peerClosed])
+        #expect(fixture.shard.openStreams == 0)
+    }
+
+    @Test func peerThatResets_isNoticed() throws {
+        let fixture = try ShardFixture()
+        let client = try fixture.open()
+        client.reset()
+        fixture.record.wait("the end is noticed") { $0.closings == 1 }
+        #expect(fixture.record.closings == [.reset])
+    }
+
+    /// A client that vanished before its stream was opened is opened and closed, so that programs need no third case.
+    @Test func peerThatHasGoneBefore_isOpenedAndClosed() throws {
+        let fixture = try ShardFixture()
+        let pair = try Loopback()
+        pair.client.close()
+        fixture.shard.adopt(descriptor: pair.server, context: "")
+        fixture.record.wait("both are told") { $0.openings == 1 && $0.closings == 1 }
+    }
+
+    @Test func descriptorThatCannotBeWatched_isReleased() throws {
+        let fixture = try ShardFixture()
+        fixture.shard.adopt(descriptor: dup(open("/dev/null", O_RDONLY | O_CLOEXEC)), context: "")
+        fixture.record.wait("it is given back") { $0.released == 1 }
+        #expect(fixture.record.entries.isEmpty)
+        _ = try fixture.open()
+    }
+
+    /// Stops: a handle of a closed stream that reaches the next client in its place.
+    @Test func staleHandle_reachesNobody() throws {
+        let fixture = try ShardFixture()
+        let first = try fixture.open()
+        let stale = fixture.perform { $0.streams[0] }
+        first.close()
+        fixture.record.wait("the first is closed") { $0.closings == 1 }
+        let second = try fixture.open()
+        let fresh = fixture.perform { $0.streams[0] }
+        #expect(fresh.index == stale.index && fresh.generation != stale.generation)
+        fixture.post { program in
+            program.shard.send(SharedBytes(Array("stale".utf8)), to: stale)
+            program.shard.close(stale)
+            program.shard.send(SharedBytes(Array("fresh".utf8)), to: fresh)
+            program.record.add(.note("\(program.shard.waitingBytes(of: stale))"))
+        }
+        #expect(second.read(5) == "fresh")
+        #expect(fixture.record.notes == ["0"])
+        let foreign = StreamHandle(shard: 9, index: fresh.index, generation: fresh.generation)
+        let unknown = StreamHandle(shard: 3, index: 5_000, generation: 0)
+        fixture.perform { program in
+            for handle in [foreign, unknown] {
+                program.shard.send(SharedBytes(Array("no".utf8)), to: handle)
+                program.shard.close(handle)
+            }
+        }
+        #expect(fixture.record.closings.count == 1)
+    }
+
+    @Test func nothingFollowsAClose_inTheSameBatch() throws {
+        let fixture = try ShardFixture()
+        let client = try fixture.open()
+        fixture.post { program in
+            let stream = program.streams[0]
+            program.sendAll("before")
+            program.shard.close(stream)
+            program.shard.close(stream)
+            program.shard.send(SharedBytes(Array("after".utf8)), to: stream)
+        }
+        fixture.post { $0.sendAll("later") }
+        #expect(client.readToEnd() == "before")
+        fixture.record.wait("it is closed once") { $0.closings == 1 }
+        #expect(fixture.record.closings == [.requested])
+    }
+
+    /// A client that says something it need not say still gets the last bytes: no reset takes them away.
+    @Test func unreadInput_doesNotTakeTheLastBytes() throws {
+        let fixture = try ShardFixture()
+        let client = try fixture.open()
+        client.write("GET / HTTP/1.1\r\n\r\n")
+        fixture.post { program in
+            program.sendAll("last")
+            program.shard.close(program.streams[0])
+        }
+        #expect(client.readToEnd() == "last")
+    }
+
+    /// Stops: a client that keeps a shard busy with input nobody wants.
+    @Test func peerThatNeverStopsTalking_isCutOff() throws {
+        let fixture = try ShardFixture()
+        let client = try fixture.open()
+        let text = String(repeating: "x", count: 40_000)
+        client.write(text)
+        client.write(text)
+        fixture.record.wait("it is cut off") { $0.closings == 1 }
+        #expect(fixture.record.closings == [.reset])
+    }
+
+    /// 1,000 clients come and go while events flow; every place is given back.
+    @Test func churn_leavesNothingBehind() throws {
+        let fixture = try ShardFixture(.init(heartbeatSeconds: 1))
+        let rounds = 1_000
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for round in 0..<rounds / 4 {
+                guard let pair = try? Loopback() else { continue }
+                fixture.shard.adopt(descriptor: pair.server, context: "")
+                fixture.post { $0.sendAll(event(round)) }
+                if round % 3 == 0 { _ = pair.client.read(1) }
+                round % 2 == 0 ? pair.client.close() : pair.client.reset()
+            }
+        }
+        fixture.record.wait("all are closed") { $0.closings == rounds && $0.released == rounds }
+        #expect(fixture.shard.openStreams == 0)
+        #expect(fixture.perform { $0.shard.streamCount } == 0)
+        fixture.waitForCounters("all are counted") { $0.opened == rounds && $0.closed == rounds }
+    }
+
+    // MARK: Time
+
+    @Test func silentStream_getsHeartbeats() throws {
+        let fixture = try ShardFixture(.init(heartbeatSeconds: 1))
+        let clients = try (0..<8).map { _ in try fixture.open() }
+        for client in clients { #expect(client.read(9) == ":\n\n:\n\n:\n\n") }
+    }
+
+    @Test func program_isTickedWhileThereAreStreams() throws {
+        let fixture = try ShardFixture()
+        let client = try fixture.open()
+        fixture.record.wait("the clock goes") { $0.ticks >= 3 }
+        client.close()
+    }
+
+    // MARK: Stopping
+
+    /// The order of a shutdown: what was posted, the last words, the end of the stream, then the thread.
+    @Test func stop_sendsTheLastWords_andCloses() throws {
+        let fixture = try ShardFixture()
+        let clients = try (0..<50).map { _ in try fixture.open() }
+        fixture.post { $0.atStop = { $0.sendAll("retry: 5000\n\n") } }
+        for number in 0..<10 { fixture.post { $0.sendAll(event(number)) } }
+        fixture.shard.stop(deadlineSeconds: 30)
+        let expected = (0..<10).map { event($0) }.joined() + "retry: 5000\n\n"
+        for client in clients { #expect(client.readToEnd() == expected) }
+        #expect(fixture.record.closings == Array(repeating: .shutdown, count: 50))
+        #expect(fixture.record.released == 50)
+        #expect(fixture.shard.openStreams == 0)
+    }
+
+    /// Stops: one stalled reader that keeps a process from ending.
+    @Test func stop_waitsForSlowReadersOnlySoLong() throws {
+        let fixture = try ShardFixture(.init(bufferBytesMax: 10_000_000, heartbeatSeconds: 0))
+        let client = try fixture.open(isNarrow: true)
+        for number in 0..<2_000 { fixture.post { $0.sendAll(event(number)) } }
+        fixture.shard.stop(deadlineSeconds: 0.2)
+        #expect(fixture.record.closings == [.shutdown])
+        client.close()
+    }
+
+    @Test func stop_letsSlowReadersFinish() throws {
+        let fixture = try ShardFixture(.init(bufferBytesMax: 10_000_000, heartbeatSeconds: 0))
+        let client = try fixture.open(isNarrow: true)
+        let expected = (0..<2_000).map { event($0) }.joined()
+        for number in 0..<2_000 { fixture.post { $0.sendAll(event(number)) } }
+        let (done, matches) = (DispatchSemaphore(value: 0), Flag())
+        DispatchQueue(label: "reader").async {
+            if client.readToEnd() == expected { matches.raise() }
+            done.signal()
+        }
+        fixture.shard.stop(deadlineSeconds: 60)
+        done.wait()
+        #expect(matches.isRaised)
+        #expect(fixture.record.closings == [.shutdown])
+    }
+
+    @Test func adoptionAfterStop_closesTheDescriptor() throws {
+        let fixture = try ShardFixture()
+        fixture.shard.stop(deadlineSeconds: 1)
+        fixture.shard.stop(deadlineSeconds: 1)
+        let pair = try Loopback()
+        fixture.shard.adopt(descriptor: pair.server, context: "")
+        fixture.post { $0.record.add(.note("never")) }
+        #expect(pair.client.readToEnd() == "")
+        #expect(fixture.record.released == 1)
+        #expect(fixture.record.entries.isEmpty)
+    }
+
+    @Test func shardThatNeverStarted_closesWhatItWasGiven() throws {
+        let fixture = try ShardFixture(isStarted: false)
+        let pair = try Loopback()
+        fixture.shard.adopt(descriptor: pair.server, context: "")
+        fixture.shard.stop(deadlineSeconds: 1)
+        #expect(pair.client.readToEnd() == "")
+        #expect(fixture.record.released == 1)
+    }
+
+    /// The shard and its program hold each other while it runs, and let go when it has stopped.
+    @Test func stoppedShard_isFreed() throws {
+        weak var shard: StreamShard<RecordingProgram>?
+        do {
+            let fixture = try ShardFixture()
+            shard = fixture.shard
+            _ = try fixture.open()
+            fixture.shard.stop(deadlineSeconds: 5)
+        }
+        #expect(shard == nil)
+    }
+}

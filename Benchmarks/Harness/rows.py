@@ -102,6 +102,8 @@ class Bench:
         return medians, reasons
 
     def one_fanout(self, server, process, streams, window, **options):
+        if isinstance(server, Bellhop):
+            server.open_shops(process)
         result = load("sse_load", self.cores.all_load(), port=process.port, streams=streams, mode="closed",
                       window=window, threads=min(self.client_threads, streams), seconds=self.seconds, warmup=0.4,
                       server_pid=process.pid, **dict(self.fanout_options(server, streams), **options))

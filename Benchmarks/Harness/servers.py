@@ -176,8 +176,11 @@ class Bellhop:
         return json.loads(answer) if answer else None
 
     def open_shops(self, server):
+        """Shops whose barbers are off duty: the first flip puts them on duty. A flip that changed nothing would make no
+        event, and a run that waits for it would wait for ever."""
         for shop in range(SHOPS):
             self.call(server, "PUT", f"/v1/shops/s{shop}", {"name": f"Shop {shop}", "timeZone": "Europe/Berlin"})
+            self.call(server, "PUT", f"/v1/shops/s{shop}/barbers/b1", {"onDuty": False})
 
     def fanout(self, streams):
         """Every stream, each with a user and token of its own, watches the shops; a barber comes and goes."""

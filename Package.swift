@@ -72,12 +72,17 @@ let package = Package(
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient"], swiftSettings: strict),
         .testTarget(name: "DatabaseTests", dependencies: ["Database"], swiftSettings: strict),
         .testTarget(name: "DomainTests", dependencies: ["Domain", "QueueSimulation"], swiftSettings: strict),
-        .testTarget(name: "MicroHTTPTests", dependencies: ["MicroHTTP"], swiftSettings: strict),
+        // A bare TCP connection, for tests of what no HTTP client would send.
+        .target(name: "RawConnections", path: "Tests/RawConnections", swiftSettings: strict),
+        .testTarget(
+            name: "MicroHTTPTests", dependencies: ["MicroHTTP", "RawConnections"], swiftSettings: strict),
+        // The house's style, as a test.
+        .testTarget(name: "TidyTests", swiftSettings: strict),
         .testTarget(name: "RealtimeTests", dependencies: ["Realtime"], swiftSettings: strict),
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain",
+                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain", "RawConnections",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),

@@ -8,6 +8,8 @@ import Glibc
 /// rely on, and a poster that waited for a shard could wait for itself. What bounds it are its posters: openings by the
 /// limit on streams, answers of workers by their queue, events by the rate of committed transactions. Its depth is a
 /// counter, so that overload is seen.
+///
+/// `@unchecked Sendable`: the variables are only touched while `lock` is held.
 final class StreamInbox<Message: Sendable>: @unchecked Sendable {
     enum Item {
         case message(Message)

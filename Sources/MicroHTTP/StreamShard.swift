@@ -8,9 +8,10 @@ import Synchronization
 /// Openings, messages and the end come through one inbox, which gives them one order. The thread takes all that waits
 /// there as one batch, lets the program handle it, and then sends each stream what the batch has queued for it in one
 /// call of the kernel; what comes meanwhile is the next batch. So the busier the shard, the more it joins.
+///
+/// `@unchecked Sendable`: `table` and `program` belong to the shard's thread once `start` has made it; `thread` is only
+/// touched while `lifecycle` is held.
 public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
-    // Unchecked because of `table` and `program`, which belong to the shard's thread once `start` has made it, and of
-    // `thread`, which `lifecycle` guards.
     public let index: Int
     @usableFromInline let table: StreamTable
     private let inbox: StreamInbox<Program.Message>

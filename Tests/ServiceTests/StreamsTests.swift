@@ -3,6 +3,7 @@ import Database
 import Domain
 import Foundation
 import MicroHTTP
+import RawConnections
 import Testing
 
 @testable import Service

@@ -1,5 +1,6 @@
 /// The bounds of streams, each with what breaks without it.
 enum StreamLimits {
+    /// Published to clients, with its reason.
     static let topicsMax = StreamConstants.topicsMax
     /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
     static let topicBytesMax = 160
@@ -23,5 +24,6 @@ enum StreamLimits {
     static let shardAnswerSeconds = 5.0
     /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
     static let shutdownSpreadMilliseconds = 5000
+    /// Published to clients, with its reason.
     static let retryMilliseconds = StreamConstants.retryMilliseconds
 }

@@ -1,14 +1,14 @@
 import Glibc
 
 /// A TCP connection, for what no HTTP client would send.
-final class RawConnection: Sendable {
-    struct Failed: Error {
+public final class RawConnection: Sendable {
+    public struct Failed: Error {
         let what: String
     }
 
     private let descriptor: Int32
 
-    init(_ port: Int, receiveBufferBytes: Int32? = nil) throws {
+    public init(_ port: Int, receiveBufferBytes: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var bytes = receiveBufferBytes {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
@@ -30,9 +30,9 @@ final class RawConnection: Sendable {
 
     deinit { close(descriptor) }
 
-    func send(_ text: String) throws { try send(Array(text.utf8)) }
+    public func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    func send(_ bytes: [UInt8]) throws {
+    public func send(_ bytes: [UInt8]) throws {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes {
@@ -43,10 +43,10 @@ final class RawConnection: Sendable {
         }
     }
 
-    func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+    public func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Reads up to and with the first occurrence of a text, and what came in the same piece; or all, at the end.
-    func read(until text: String? = nil) throws -> String {
+    public func read(until text: String? = nil) throws -> String {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {

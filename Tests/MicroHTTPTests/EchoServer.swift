@@ -1,0 +1,117 @@
+import Foundation
+
+@testable import MicroHTTP
+
+/// A server whose routes show one thing each.
+///
+/// `@unchecked Sendable`: `held` is only touched while `condition` is locked.
+final class EchoServer: @unchecked Sendable {
+    private(set) var server: Server<Announcer>!
+    private let workers = WorkerPool(name: "echo", threads: 4, queueMax: 1000)
+    /// Guards `held`.
+    private let condition = NSCondition()
+    private var held: [Responder] = []
+
+    /// A program that greets, repeats what it is told to all, and says goodbye.
+    final class Announcer: StreamProgram {
+        private let shard: StreamShard<Announcer>
+        private var streams: Set<StreamHandle> = []
+
+        init(_ shard: StreamShard<Announcer>) {
+            self.shard = shard
+        }
+
+        func streamOpened(_ stream: StreamHandle, context: any Sendable) {
+            streams.insert(stream)
+            shard.send(SharedBytes(Array("opened\n".utf8)), to: stream)
+        }
+
+        func received(_ message: String) {
+            let bytes = SharedBytes(Array(message.utf8))
+            for stream in streams { shard.send(bytes, to: stream) }
+        }
+
+        func streamClosed(_ stream: StreamHandle, reason _: StreamCloseReason) { streams.remove(stream) }
+        func streamOverflowed(_: StreamHandle) -> OverflowAction { .close }
+        func ticked(_: UInt64) {}
+
+        func shardWillStop() {
+            for stream in streams {
+                shard.send(SharedBytes(Array("bye\n".utf8)), to: stream)
+                shard.close(stream)
+            }
+        }
+    }
+
+    init(host: String = "127.0.0.1", port: Int = 0) throws {
+        var configuration = ServerConfiguration()
+        configuration.host = host
+        configuration.port = port
+        configuration.decorate = { $1.headers.append(("X-Decorated", "yes")) }
+        configuration.problem = { problem in
+            switch problem {
+            case .notFound: Response(status: 404)
+            case .methodNotAllowed: Response(status: 405)
+            case .bodyTooLarge: Response(status: 413)
+            case .malformed: Response(status: 400)
+            case .tooManyStreams, .unanswered: Response(status: 503)
+            }
+        }
+        server = try Server(configuration: configuration, routes: routes) { _, shard in Announcer(shard) }
+        try server.start()
+    }
+
+    deinit {
+        let (server, workers) = (server, workers)
+        Thread {
+            server?.shutdown(deadlineSeconds: 1)
+            workers.shutdown()
+        }.start()
+    }
+
+    var port: Int { server.port }
+
+    func waitUntilHeld(_ count: Int) {
+        condition.withLock { while held.count < count { condition.wait() } }
+    }
+
+    func releaseHeld() {
+        for responder in condition.withLock({ held }) { responder.complete(Self.text("released")) }
+    }
+
+    private static func text(_ text: String) -> Response { Response(status: 200, body: .bytes(Array(text.utf8))) }
+
+    private var routes: [Route] {
+        [
+            Route(.get, "/hello") { request in
+                .response(Self.text("hello \(request.queryItems.first?.value ?? "")"))
+            },
+            Route(.get, "/hello/{name}") { .response(Self.text("hello \($0.parameter(0))")) },
+            Route(.post, "/echo", bodyBytesMax: 100) { .response(Response(status: 200, body: .bytes($0.body))) },
+            Route(.get, "/later") { [workers] request in
+                .deferred { responder in
+                    _ = workers.submit {
+                        responder.complete(Self.text("later \(request.queryItems.first?.value ?? "")"))
+                    }
+                }
+            },
+            Route(.post, "/again", bodyBytesMax: 100) { [workers] request in
+                guard request.context == nil else {
+                    let name = request.header("x-NAME") ?? ""
+                    return .response(Self.text("second \(String(decoding: request.body, as: UTF8.self)) \(name)"))
+                }
+                request.context = NSObject()
+                return .again { resume in _ = workers.submit(resume) }
+            },
+            Route(.get, "/held") { [unowned self] _ in
+                .deferred { responder in
+                    self.condition.withLock {
+                        self.held.append(responder)
+                        self.condition.broadcast()
+                    }
+                }
+            },
+            Route(.get, "/stream") { _ in .stream(StreamOpening(headers: [], context: 0)) },
+        ]
+    }
+}

@@ -1,0 +1,185 @@
+import Foundation
+import RawConnections
+import Synchronization
+import Testing
+
+@testable import MicroHTTP
+
+/// The server over real sockets: what is answered, what is refused, and what must not get lost on the way.
+@Suite struct ServerTests {
+    @Test func requests_areAnswered_oneAfterTheOtherOnAConnection() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /hello?name=a%20b&flag HTTP/1.1\r\nHost: x\r\nX-Name: Ä\r\n\r\n")
+        #expect(try raw.read(until: "hello a b").hasPrefix("HTTP/1.1 200"))
+        // Pipelined: three at once, of which one waits for another thread.
+        try raw.send(
+            "GET /hello?name=1 HTTP/1.1\r\nHost: x\r\n\r\nGET /later?name=2 HTTP/1.1\r\nHost: x\r\n\r\n"
+                + "GET /hello?name=3 HTTP/1.1\r\nHost: x\r\n\r\n")
+        let answers = try raw.read(until: "hello 3")
+        let order = ["hello 1", "later 2", "hello 3"].compactMap { answers.range(of: $0)?.lowerBound }
+        #expect(order.count == 3 && order == order.sorted())
+    }
+
+    @Test func bodies_arriveWhole_alsoInPiecesAndChunks() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        for piece in ["POST /echo HTTP/1.1\r\nHo", "st: x\r\nContent-Length: 10\r\n\r\n01234", "56789"] {
+            try raw.send(piece)
+        }
+        _ = try raw.read(until: "0123456789")
+        try raw.send(
+            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+        _ = try raw.read(until: "abcdefg")
+        try raw.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        #expect(try raw.read(until: "100 Continue").hasPrefix("HTTP/1.1 100"))
+        try raw.send("ok")
+        _ = try raw.read(until: "ok")
+    }
+
+    @Test(arguments: [
+        ("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", "404"),
+        ("DELETE /hello HTTP/1.1\r\nHost: x\r\n\r\n", "405"),
+        ("GET /hello/%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
+        ("GET /hello?name=%00 HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
+        ("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413"),
+        ("GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", "413"),
+        ("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "400"),
+        ("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", "400"),
+        ("OPTIONS /hello HTTP/1.1\r\nHost: x\r\n\r\n", "204"),
+        ("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
+    ])
+    func badHeads_areAnswered_beforeAnyBody(_ request: String, _ status: String) throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        try raw.send(request)
+        let answer = try raw.read(until: "\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
+        #expect(answer.contains("X-Decorated: yes"))
+    }
+
+    @Test func chunkedBody_thatGrowsTooLarge_isRefused() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        let chunk = "32\r\n" + String(repeating: "x", count: 50) + "\r\n"
+        try raw.send(
+            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)\(chunk)\(chunk)0\r\n\r\n")
+        #expect(try raw.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 413"))
+        // One that never ends is cut off.
+        let endless = try RawConnection(service.port)
+        try endless.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let large = "4000\r\n" + String(repeating: "x", count: 0x4000) + "\r\n"
+        #expect(throws: (any Error).self) { for _ in 0..<10_000 { try endless.send(large) } }
+    }
+
+    @Test func handler_runsAgain_withTheSameRequest() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        try raw.send("POST /again HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Name: kept\r\n\r\nabc")
+        #expect(try raw.read(until: "second abc kept").contains("200"))
+    }
+
+    @Test func clientThatVanishes_whileItsRequestWaits_harmsNobody() throws {
+        let service = try EchoServer()
+        for _ in 0..<50 {
+            let raw = try RawConnection(service.port)
+            try raw.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+        }
+        let patient = try RawConnection(service.port)
+        try patient.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+        service.waitUntilHeld(51)
+        service.releaseHeld()
+        _ = try patient.read(until: "released")
+        let next = try RawConnection(service.port)
+        try next.send("GET /hello?name=alive HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try next.read(until: "hello alive")
+    }
+
+    @Test func answersFromOtherThreads_areNotMixedUp() throws {
+        let service = try EchoServer()
+        DispatchQueue.concurrentPerform(iterations: 8) { worker in
+            do {
+                let raw = try RawConnection(service.port)
+                for number in 0..<100 {
+                    try raw.send("GET /later?name=\(worker)-\(number)! HTTP/1.1\r\nHost: x\r\n\r\n")
+                    let answer = try raw.read(until: "later \(worker)-\(number)!")
+                    #expect(answer.hasPrefix("HTTP/1.1 200"))
+                }
+            } catch {
+                Issue.record(error)
+            }
+        }
+    }
+
+    @Test func streams_leaveTheServer_andAreSentTo() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+        let head = try raw.read(until: "opened\n")
+        #expect(head.hasPrefix("HTTP/1.1 200") && head.contains("Connection: close"))
+        service.server.shards[0].post("to all\n")
+        #expect(try raw.read(until: "to all\n").hasSuffix("to all\n"))
+        #expect(service.server.openStreams == 1)
+        raw.finishSending()
+        #expect(try raw.read() == "")
+        let many = try (0..<20).map { _ in try RawConnection(service.port) }
+        for raw in many { try raw.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n") }
+        for raw in many.prefix(8) { _ = try raw.read(until: "opened\n") }
+    }
+
+    @Test func shutdown_finishesRequests_tellsStreams_andEnds() throws {
+        let service = try EchoServer()
+        let stream = try RawConnection(service.port)
+        try stream.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try stream.read(until: "opened\n")
+        let held = try RawConnection(service.port)
+        try held.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+        service.waitUntilHeld(1)
+        let stopped = DispatchSemaphore(value: 0)
+        Thread {
+            service.server.shutdown(deadlineSeconds: 20)
+            stopped.signal()
+        }.start()
+        service.releaseHeld()
+        #expect(try held.read(until: "released").hasPrefix("HTTP/1.1 200"))
+        #expect(try stream.read() == "bye\n")
+        stopped.wait()
+        #expect(throws: (any Error).self) { try RawConnection(service.port) }
+    }
+
+    @Test func shutdown_answersWhatIsStillHeld() throws {
+        let service = try EchoServer()
+        let held = try RawConnection(service.port)
+        try held.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+        service.waitUntilHeld(1)
+        service.server.shutdown(deadlineSeconds: 0.2)
+        #expect(try held.read().hasPrefix("HTTP/1.1 503"))
+        service.releaseHeld()
+    }
+
+    @Test func portThatIsTaken_isToldClearly() throws {
+        let service = try EchoServer()
+        #expect(throws: ServerError.self) { try EchoServer(port: service.port) }
+        #expect(throws: ServerError.self) { try EchoServer(host: "no.such.host.invalid") }
+        _ = try EchoServer(host: "::1")
+    }
+
+    @Test func workers_refuseMoreThanTheirQueueHolds_andFinishWhatTheyTook() {
+        let pool = WorkerPool(name: "test", threads: 1, queueMax: 2)
+        let gate = DispatchSemaphore(value: 0)
+        let started = DispatchSemaphore(value: 0)
+        let done = Atomic<Int>(0)
+        #expect(
+            pool.submit {
+                started.signal()
+                gate.wait()
+            })
+        started.wait()
+        for _ in 0..<2 { #expect(pool.submit { done.wrappingAdd(1, ordering: .relaxed) }) }
+        #expect(!pool.submit {})
+        gate.signal()
+        pool.shutdown()
+        #expect(done.load(ordering: .relaxed) == 2)
+        #expect(!pool.submit {})
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import Testing
+
+/// The style of the house, as far as a test can see it.
+@Suite struct TidyTests {
+    struct File {
+        let path: String
+        let lines: [String]
+        var text: String { lines.joined(separator: "\n") }
+        var name: String { String(path.split(separator: "/").last ?? "") }
+    }
+
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// What is committed or could be: files that git would add, by their paths.
+    private static func files(under folders: [String], endingWith ending: String) throws -> [File] {
+        try folders.flatMap { folder -> [File] in
+            let base = root.appendingPathComponent(folder)
+            let found = FileManager.default.enumerator(atPath: base.path)?.compactMap { $0 as? String } ?? []
+            return try found.filter { $0.hasSuffix(ending) && !$0.contains(".build") && !$0.contains(".work/") }
+                .sorted()
+                .map { path in
+                    let text = try String(contentsOf: base.appendingPathComponent(path), encoding: .utf8)
+                    return File(path: "\(folder)/\(path)", lines: text.components(separatedBy: "\n"))
+                }
+        }
+    }
+
+    private static func swift() throws -> [File] { try files(under: ["Sources", "Tests"], endingWith: ".swift") }
+
+    // MARK: The rooms
+
+    /// Which of our modules a module may import.
+    @Test func modules_importOnlyWhatTheyMay() throws {
+        let allowed: [String: Set<String>] = [
+            "MicroHTTP": ["CMicroHTTPD"], "Database": ["CSQLite"], "Realtime": [], "Domain": [], "BellhopClient": [],
+            "Service": ["MicroHTTP", "Database", "Realtime", "Domain"], "bellhop": ["Service", "BellhopClient"],
+        ]
+        let ours = Set(allowed.keys).union(["CMicroHTTPD", "CSQLite"])
+        for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
+            let module = String(file.path.split(separator: "/")[1])
+            for line in file.lines where line.hasPrefix("import ") {
+                let name = String(line.split(separator: " ").last?.split(separator: ".").first ?? "")
+                guard ours.contains(name) else { continue }
+                #expect(allowed[module]?.contains(name) == true, "\(file.path): \(line)")
+            }
+        }
+    }
+
+    /// Domain is pure: no I/O, no clock, no Foundation.
+    @Test func domain_isPure() throws {
+        for file in try Self.files(under: ["Sources/Domain"], endingWith: ".swift") {
+            #expect(!file.lines.contains("import Foundation"), "\(file.path)")
+        }
+    }
+
+    /// Features meet by facts: none names a type of another.
+    @Test func features_doNotKnowEachOther() throws {
+        let files = try Self.files(under: ["Sources/Service"], endingWith: ".swift")
+        let features = Set(
+            files.map { String($0.path.split(separator: "/")[2]) }.filter { !$0.hasSuffix(".swift") && $0 != "Core" })
+        for feature in features {
+            let own = files.filter { $0.path.hasPrefix("Sources/Service/\(feature)/") }
+            for other in features where other != feature {
+                for file in own {
+                    #expect(!file.text.contains("\(other)Feature"), "\(file.path) names \(other)Feature")
+                }
+            }
+            #expect(own.contains { $0.name == "\(feature).swift" }, "\(feature) has no \(feature).swift")
+        }
+    }
+
+    // MARK: Names
+
+    @Test func names_sayWhatThingsAre() throws {
+        let drawers = ["Manager", "Helper", "Util", "Base", "Impl", "Info", "Common"]
+        // The field's own terms: RFC 4648's encoding, and a server's address.
+        let terms = ["Base64URL", "baseURL", "BaseURL", "baseAddress"]
+        for file in try Self.swift() where !file.path.hasPrefix("Tests/TidyTests/") {
+            for line in file.lines {
+                let words = line.split(whereSeparator: { " :<(".contains($0) }).map(String.init)
+                guard
+                    let place = words.firstIndex(where: {
+                        ["class", "struct", "enum", "actor", "protocol"].contains($0)
+                    }),
+                    place + 1 < words.count, !line.contains("///")
+                else { continue }
+                let name = words[place + 1]
+                for drawer in drawers where name.contains(drawer) {
+                    #expect(terms.contains { name.contains($0) }, "\(file.path): \(name)")
+                }
+            }
+        }
+    }
+
+    // MARK: Size
+
+    @Test func lines_fitTheScreen_andFilesTheMind() throws {
+        for file in try Self.swift() {
+            #expect(file.lines.count <= 520, "\(file.path) has \(file.lines.count) lines")
+            // The formatter holds code to 120 columns and leaves comments to us; tables and texts cannot be broken.
+            for (number, line) in file.lines.enumerated() where line.count > 124 && line.contains("//") {
+                #expect(line.contains("/// |"), "\(file.path):\(number + 1) has \(line.count) columns")
+            }
+        }
+    }
+
+    @Test func functions_haveAtMostSeventyLines() throws {
+        for file in try Self.swift() {
+            var start: (line: Int, indent: Int)?
+            for (number, line) in file.lines.enumerated() {
+                let indent = line.prefix { $0 == " " }.count
+                let text = line.dropFirst(indent)
+                let opens = text.hasPrefix("func ") || text.contains(" func ") || text.hasPrefix("init(")
+                if start == nil, opens, line.hasSuffix("{"), !text.hasPrefix("//") { start = (number, indent) }
+                if let begun = start, indent == begun.indent, text == "}" {
+                    #expect(number - begun.line <= 70, "\(file.path):\(begun.line + 1)")
+                    start = nil
+                }
+            }
+        }
+    }
+
+    // MARK: Proofs and promises
+
+    /// Whoever turns the compiler's checks off says why it is right.
+    @Test func uncheckedCode_namesItsProof() throws {
+        for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
+            for (number, line) in file.lines.enumerated()
+            where line.contains("@unchecked Sendable") && !line.contains("//") {
+                let above = file.lines[max(0, number - 14)..<number].joined(separator: "\n")
+                #expect(above.contains("@unchecked Sendable"), "\(file.path):\(number + 1)")
+            }
+            for (number, line) in file.lines.enumerated() where line.contains("nonisolated(unsafe)") {
+                let above = file.lines[max(0, number - 3)...number].joined(separator: "\n")
+                #expect(above.contains("//"), "\(file.path):\(number + 1)")
+            }
+        }
+    }
+
+    @Test func locks_sayWhatTheyGuard() throws {
+        for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
+            for (number, line) in file.lines.enumerated()
+            where line.contains("= NSLock()") || line.contains("= NSCondition()") {
+                let near =
+                    file.lines[max(0, number - 4)...number].joined() + file.lines[max(0, number - 12)..<number].joined()
+                #expect(near.lowercased().contains("guard"), "\(file.path):\(number + 1)")
+            }
+        }
+    }
+
+    @Test func limits_sayWhatBreaksWithoutThem() throws {
+        for file in try Self.files(under: ["Sources/Service"], endingWith: "Limits.swift") {
+            for (number, line) in file.lines.enumerated() where line.contains("static let ") && number > 0 {
+                #expect(file.lines[number - 1].contains("///"), "\(file.path):\(number + 1)")
+            }
+        }
+    }
+
+    @Test func nothingIsLeftUndone_norWaitsForTime() throws {
+        for file in try Self.swift() where !file.path.hasPrefix("Tests/TidyTests/") {
+            for (number, line) in file.lines.enumerated() {
+                for word in ["TODO", "FIXME", "XXX"] {
+                    #expect(!line.contains(word), "\(file.path):\(number + 1) says \(word)")
+                }
+                guard file.path.hasPrefix("Tests/") else { continue }
+                for sleep in [" usleep(", " sleep(", "Thread.sleep"] {
+                    #expect(!line.contains(sleep), "\(file.path):\(number + 1) sleeps")
+                }
+            }
+        }
+    }
+
+    // MARK: Papers
+
+    @Test func everyDependency_hasItsReason() throws {
+        let package = try String(contentsOf: Self.root.appendingPathComponent("Package.swift"), encoding: .utf8)
+        let reasons = try String(
+            contentsOf: Self.root.appendingPathComponent("Docs/dependencies.md"), encoding: .utf8)
+        for line in package.components(separatedBy: "\n") where line.contains("url: \"https://") {
+            let name = line.split(separator: "\"").first { $0.hasPrefix("https://") }?.split(separator: "/").last ?? ""
+            #expect(reasons.contains(name), "Docs/dependencies.md does not say why \(name)")
+        }
+    }
+
+    @Test func everyFeature_isInTheCatalog() throws {
+        let catalog = try String(
+            contentsOf: Self.root.appendingPathComponent("Sources/Service/Catalog.swift"), encoding: .utf8)
+        for file in try Self.files(under: ["Sources/Service"], endingWith: ".swift") {
+            let parts = file.path.split(separator: "/")
+            guard parts.count == 4, file.name == "\(parts[2]).swift" else { continue }
+            #expect(catalog.contains("\(parts[2])Feature.feature"), "\(file.path)")
+        }
+    }
+}

@@ -123,7 +123,7 @@ class Bench:
         if not self.quick:
             curve, curve_reasons = self.measure_fanout(self.contestants(), [10, 100], self.cores.server, turns=1)
         reasons.update({key: value for key, value in curve_reasons.items() if isinstance(key, tuple)})
-        self.fanout_rates = dict(rates, **curve)
+        self.fanout_rates = {**rates, **curve}
         for streams in sizes:
             self.report_fanout(rates, reasons, streams)
         self.report_fanout_curve(reasons)
@@ -295,8 +295,8 @@ class Bench:
         server = Bellhop(self.executable("bellhop"))
         idle, busy = [], []
         with server.start(self.cores.two_servers or self.cores.server) as process:
-            server.open_shops(process)
             for _ in range(self.turns):
+                server.open_shops(process)
                 idle.append(self.rest_p99(process))
                 fanout = Load("sse_load", self.cores.load[0], port=process.port, streams=streams, mode="closed", window=2,
                               threads=1, seconds=60, warmup=0, until_input_ends=True, **server.fanout(streams))
@@ -355,8 +355,8 @@ class Bench:
         server = Bellhop(self.executable("bellhop"), shards=2 if self.cores.two_servers else 1)
         p50, p99, sent50, sent99 = [], [], [], []
         with server.start(cores) as process:
-            server.open_shops(process)
             for _ in range(self.turns):
+                server.open_shops(process)
                 result = load("sse_load", self.cores.all_load(), port=process.port, streams=1_000, mode="paced", rate=50,
                               threads=self.client_threads, seconds=2 if self.quick else 6, warmup=1,
                               **server.fanout(1_000))

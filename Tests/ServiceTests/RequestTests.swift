@@ -26,6 +26,7 @@ import Testing
         #expect(try await service.client(as: other).get("/v1/badges").status == 429)
         #expect(try await service.client(as: .user("u2")).get("/v1/badges").status == 200)
         for _ in 0..<5 { #expect(try await service.client(as: .service()).get("/v1/me").status == 200) }
+        #expect(try await user.get("/v1/stream").status == 429)
         service.clock.advance(seconds: 60)
         #expect(try await user.get("/v1/badges").status == 200)
     }

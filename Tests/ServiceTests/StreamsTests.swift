@@ -205,6 +205,44 @@ import Testing
         try await stopping.value
     }
 
+    /// CUT N-1, N-2: `retry` for EventSource, and a comment that keeps proxies from closing a silent stream.
+    @Test func silentStream_isKeptOpenByComments() throws {
+        let service = try TestService.start(["heartbeatSeconds": "1"])
+        let raw = try RawConnection(service.port)
+        let token = service.token(for: .user("u1"))
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        let head = try raw.read(until: "\n:\n")
+        #expect(head.contains("retry: 1000\n"))
+        #expect(head.contains("X-Accel-Buffering: no"))
+    }
+
+    /// A client that reads too slowly costs a bounded buffer: it is told to fetch everything again, and goes on.
+    @Test func slowReader_isToldToFetchAgain_andGoesOn() async throws {
+        let service = try TestService.start()
+        let raw = try RawConnection(service.port, receiveBufferBytes: 2048)
+        let token = service.token(for: .user("u1"))
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        _ = try raw.read(until: "serverTime")
+        let backend = service.client(as: .service())
+        var number = 0
+        while service.app.server.shards.reduce(0, { $0 + $1.counters.overflows }) == 0 {
+            number += 1
+            let body: JSON = [
+                "userId": "u1", "category": "news", "priority": "LOW", "title": .string("n\(number)"),
+                "message": .string(String(repeating: "x", count: 2000)),
+            ]
+            #expect(try await backend.post("/v1/notifications", body).status == 201)
+        }
+        try await Self.tell(service, "u1", "after-all")
+        let text = try raw.read(until: "after-all")
+        let resync = try #require(text.range(of: "event: stream:resync"))
+        #expect(text[resync.upperBound...].contains("overflow"))
+        // Whole events only, also where the buffer was thrown away.
+        for block in text.components(separatedBy: "\n\n").dropFirst().dropLast() where !block.hasPrefix(":") {
+            #expect(block.contains("event: ") && block.contains("data: {") && block.hasSuffix("}"), "\(block.prefix(200))")
+        }
+    }
+
     /// SCH EC10: many streams, many writers, every one sees each event once, in the log's order.
     @Test func manyStreams_seeEveryEventOnce_inOrder() async throws {
         let service = try TestService.start()

@@ -195,14 +195,22 @@ final class Authenticator: @unchecked Sendable {
 }
 
 extension Authenticator {
-    /// For streams, whose token may stand in a header, a cookie or a body.
+    /// For streams, whose token may stand in a header, a cookie or a body. An opening is a request like any other: it
+    /// counts, or a client that reconnects in a loop would be bounded by nothing.
     func verdict(on token: String) -> TokenVerdict {
         var token = token
         let verdict = token.withUTF8 { self.verdict(on: $0) }
         return switch verdict {
-        case .principal(let principal): .caller(principal.caller)
+        case .principal(let principal): admitted(principal)
         case .refused(let failure): .refused(failure)
         case .pending(let start): .pending(start)
         }
+    }
+
+    private func admitted(_ principal: Principal) -> TokenVerdict {
+        guard let rate = principal.bucket?.take(at: clock.now()), !rate.isAllowed else {
+            return .caller(principal.caller)
+        }
+        return .refused(.rateLimited(rate))
     }
 }

@@ -84,12 +84,7 @@ struct Dispatcher: Sendable {
         if let bucket = principal.bucket {
             let rate = bucket.take(at: runner.clock.now())
             trace.rate = rate
-            guard rate.isAllowed else {
-                throw Failure(
-                    .rateLimited, "rate_limited",
-                    "You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
-                    retryAfterSeconds: Int(rate.resetSeconds))
-            }
+            guard rate.isAllowed else { throw .rateLimited(rate) }
         }
         try checkRole(principal.caller, endpoint)
         return .admitted(principal.caller)

@@ -42,6 +42,15 @@ final class RateLimiter: @unchecked Sendable {
     }
 }
 
+extension Failure {
+    static func rateLimited(_ rate: RateBucket.State) -> Failure {
+        Failure(
+            .rateLimited, "rate_limited",
+            "You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
+            retryAfterSeconds: Int(rate.resetSeconds))
+    }
+}
+
 /// One caller's requests in one window.
 ///
 /// `@unchecked Sendable`: the variables are only touched while `lock` is held.

@@ -1,0 +1,79 @@
+import BellhopClient
+import Configuration
+import Database
+import Domain
+import Foundation
+import Logging
+import Testing
+
+@testable import Service
+
+/// What happens when the ground gives way: a clear answer, and nothing half done.
+@Suite struct TroubleTests {
+    /// What an error of the store means to the one who called.
+    @Test func storeTrouble_isToldAs503_withATimeToComeBack() throws {
+        let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))
+        #expect(busy.kind == .unavailable && busy.retryAfterSeconds == 2)
+        let full = try #require(Failure(DatabaseError(.full, "no space left")))
+        #expect(full.kind == .unavailable && full.code == "storage.full")
+        for code in [DatabaseError.Code.busy, .ioError, .interrupted, .unavailable] {
+            #expect(try #require(Failure(DatabaseError(code, "trouble"))).kind == .unavailable, "\(code)")
+        }
+        #expect(try #require(Failure(DatabaseError(.notPermitted, "no"))).kind == .forbidden)
+        // A mistake of ours is not the caller's to know.
+        #expect(Failure(DatabaseError(.corrupt, "secret detail")) == nil)
+        #expect(Failure(DatabaseError(.statement, "secret detail")) == nil)
+    }
+
+    @Test func secondService_onTheSameFile_isRefused() throws {
+        let service = try TestService.start()
+        let settings = try TestService.settings([
+            "port": "0", "database": "sqlite:\(service.directory.path)/test.sqlite", "jwtSecret": TestService.secret,
+        ])
+        do {
+            _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
+            Issue.record("two services own one file")
+        } catch let error as DatabaseError {
+            #expect(error.code == .locked)
+        }
+        // A look beside the running service is possible.
+        #expect(try Operations.check(settings).isEmpty)
+    }
+
+    @Test func damagedFile_stopsTheStart_withAClearLine() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("damaged-\(UUID().uuidString).sqlite")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(repeating: 0x55, count: 8192).write(to: file)
+        let settings = try TestService.settings([
+            "port": "0", "database": "sqlite:\(file.path)", "jwtSecret": TestService.secret,
+        ])
+        do {
+            _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
+            Issue.record("a damaged file was taken")
+        } catch let error as DatabaseError {
+            #expect(error.code == .corrupt)
+        }
+    }
+
+    /// A write that fails leaves nothing, neither rows nor counts nor events.
+    @Test func failedTransaction_leavesNothing() async throws {
+        let service = try TestService.start()
+        let stream = try await service.listen(as: .user("u1"))
+        let runner = service.app.runner
+        let draft = NotificationDraft(userId: ID("u1"), category: .visit, priority: .low, title: "T", message: "M")
+        await #expect(throws: Failure.self) {
+            try await runner.store.write { db in
+                try runner.write(as: .system(tenant: "default"), in: db) { tx in
+                    tx.record(NotificationRequested(draft: draft))
+                    try tx.settle()
+                    throw Failure.notFound("anything")
+                }
+            }
+        }
+        let body: JSON = ["id": "e1", "type": "visit.created", "userId": "u1"]
+        #expect(try await service.client(as: .service()).post("/v1/events", body).status == 201)
+        #expect(try await stream.next("badges:update").json["bell"].int == 1)
+        #expect(stream.received.filter { $0.name == "notification:created" }.count == 1)
+        try service.expectExactCounts()
+    }
+}

@@ -239,7 +239,8 @@ import Testing
         #expect(text[resync.upperBound...].contains("overflow"))
         // Whole events only, also where the buffer was thrown away.
         for block in text.components(separatedBy: "\n\n").dropFirst().dropLast() where !block.hasPrefix(":") {
-            #expect(block.contains("event: ") && block.contains("data: {") && block.hasSuffix("}"), "\(block.prefix(200))")
+            let isWhole = block.contains("event: ") && block.contains("data: {") && block.hasSuffix("}")
+            #expect(isWhole, "\(block.prefix(200))")
         }
     }
 

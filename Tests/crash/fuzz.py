@@ -68,10 +68,11 @@ def exchange(port, request):
                 if not piece:
                     return None
                 answer += piece
-        except (ConnectionError, BrokenPipeError):
-            return None
         except socket.timeout:
             return "silence"
+        except OSError:
+            # Closed by the service while we were sending or before we were done.
+            return None
     parts = answer.split(b" ", 2)
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else "garbage"
 

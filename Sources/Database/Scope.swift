@@ -23,6 +23,10 @@ public struct Scope: Sendable, Hashable {
         return audience.contains { keys.contains($0) }
     }
 
+    /// Lets go of the predicates made so far, which are made again when they are needed: for a scope that is held for
+    /// long and asked seldom.
+    public func forgetPredicates() { predicates.forget() }
+
     public static func == (left: Scope, right: Scope) -> Bool {
         left.predicates === right.predicates
             || (left.tenant.utf8.elementsEqual(right.tenant.utf8) && left.keys == right.keys)
@@ -63,6 +67,12 @@ final class PredicateCache: @unchecked Sendable {
     /// Guards `entries`.
     private let lock = NSLock()
     private var entries: [Key: SQL] = [:]
+
+    func forget() {
+        lock.lock()
+        defer { lock.unlock() }
+        entries = [:]
+    }
 
     func predicate(_ key: Key, make: () -> SQL) -> SQL {
         lock.lock()

@@ -127,7 +127,8 @@ extension StreamHub {
 
     private func renew(_ slot: Int32, _ caller: Caller) {
         let isScopeNew = sessions[Int(slot)]?.caller.scope.keys != caller.scope.keys
-        sessions[Int(slot)]?.caller = caller
+        let lease = sessions[Int(slot)]?.opener.lease
+        sessions[Int(slot)]?.opener = StreamOpener(caller: caller, topics: [], lastEventID: nil, lease: lease)
         sessions[Int(slot)]?.lifetime.renew(expiresAt: caller.expiresAt.microseconds)
         deadlines[Int(slot)] = sessions[Int(slot)]?.lifetime.nextStepAt ?? .max
         guard isScopeNew else { return }

@@ -11,14 +11,16 @@ final class StreamHub: StreamProgram {
 
     /// What is kept of a stream beside its place in the hub and its subscription.
     struct Session {
-        var caller: Caller
+        /// Whose stream it is; its lease is given back when the session goes. By reference: the places of thousands of
+        /// streams stand in one array, half of which may be free.
+        var opener: StreamOpener
         var lifetime: TokenLifetime
-        /// Given back when the session goes.
-        let lease: StreamLease?
         /// Monotonic nanoseconds; 0: never.
         var lastOverflowAt: UInt64 = 0
         /// The last event is on its way: nothing may follow it.
         var isEnding = false
+
+        var caller: Caller { opener.caller }
     }
 
     let shard: StreamShard<StreamHub>
@@ -52,8 +54,7 @@ final class StreamHub: StreamProgram {
         guard let opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
         let slot = Int32(stream.index)
         let session = Session(
-            caller: opener.caller, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds),
-            lease: opener.lease)
+            opener: opener, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds))
         occupy(slot, stream, session)
         // The hub first, then the head, then the log: an event that commits in between is either read or received.
         hub.join(slot, tenant: opener.caller.tenant, scope: opener.caller.scope.keys, topics: opener.topics)

@@ -37,6 +37,8 @@ struct StreamReader: Sendable {
             start = try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head)
         }
         guard let start else { throw Failure(.unavailable, "stream.unreadable", "The stream could not be read.") }
+        // The scope lives as long as the stream and is hardly asked again: what was made for this reading can go.
+        caller.scope.forgetPredicates()
         return start
     }
 

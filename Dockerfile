@@ -19,7 +19,7 @@ RUN binary="$(swift build -c release --product bellhop --static-swift-stdlib -Xl
     && ldd "$binary" | grep -o '/[^ )]*' | sort -u | while read -r library; do \
         mkdir -p "/image$(dirname "$library")" && cp -L "$library" "/image$library" || exit 1; done \
     && install -D -m 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
-    && mkdir -p /image/usr/share /image/data && cp -a /usr/share/zoneinfo /image/usr/share/zoneinfo \
+    && mkdir -p /image/usr/share /owned/data && cp -a /usr/share/zoneinfo /image/usr/share/zoneinfo \
     && rm -rf /image/usr/share/zoneinfo/right /image/usr/share/zoneinfo/posix \
     && mkdir -m 1777 /image/tmp \
     && echo 'bellhop:x:65532:65532::/data:/nonexistent' > /image/etc/passwd \
@@ -27,7 +27,8 @@ RUN binary="$(swift build -c release --product bellhop --static-swift-stdlib -Xl
 
 FROM scratch
 COPY --from=build /image/ /
-COPY --from=build --chown=65532:65532 /image/data /data
+# As the content of a folder, so that /data itself gets its owner.
+COPY --from=build --chown=65532:65532 /owned/ /
 USER 65532:65532
 WORKDIR /data
 VOLUME /data

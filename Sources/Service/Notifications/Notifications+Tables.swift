@@ -37,8 +37,10 @@ extension NotificationsFeature {
                     CHECK (seen_at IS NOT NULL OR (read_at IS NULL AND archived_at IS NULL))
                 ) STRICT
                 """,
+                // With all that eviction compares: it looks at fifty entries in a row and at one row.
                 """
-                CREATE UNIQUE INDEX notifications_kept ON notifications (tenant, user_id, id)
+                CREATE INDEX notifications_kept
+                ON notifications (tenant, user_id, id, priority, seen_at, read_at, archived_at, removed_at)
                 WHERE removed_at IS NULL
                 """,
                 """

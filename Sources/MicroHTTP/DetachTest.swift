@@ -14,6 +14,7 @@ enum DetachTest {
             MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(descriptors[0]), ptr_value: nil),
             MHD_OptionItem(
                 option: .NOTIFY_COMPLETED,
+                // C takes the function's address as an integer; the type before the cast is the one it calls.
                 value: unsafeBitCast(trialCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
         ]

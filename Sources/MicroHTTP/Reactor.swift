@@ -45,10 +45,12 @@ final class Reactor: @unchecked Sendable {
                 option: .CONNECTION_MEMORY_LIMIT, value: configuration.connectionMemoryBytes, ptr_value: nil),
             MHD_OptionItem(
                 option: .NOTIFY_COMPLETED,
+                // C takes the function's address as an integer; the type before the cast is the one it calls.
                 value: unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context
             ),
             MHD_OptionItem(
                 option: .URI_LOG_CALLBACK,
+                // C takes the function's address as an integer; the type before the cast is the one it calls.
                 value: unsafeBitCast(
                     targetRead
                         as @convention(c) (
@@ -56,6 +58,7 @@ final class Reactor: @unchecked Sendable {
                         ) -> UnsafeMutableRawPointer?, to: Int.self), ptr_value: context),
             MHD_OptionItem(
                 option: .UNESCAPE_CALLBACK,
+                // C takes the function's address as an integer; the type before the cast is the one it calls.
                 value: unsafeBitCast(
                     keepEscapes
                         as @convention(c) (

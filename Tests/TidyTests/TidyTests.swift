@@ -10,11 +10,11 @@ import Testing
         var name: String { String(path.split(separator: "/").last ?? "") }
     }
 
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
     /// What is committed or could be: files that git would add, by their paths.
-    private static func files(under folders: [String], endingWith ending: String) throws -> [File] {
+    static func files(under folders: [String], endingWith ending: String) throws -> [File] {
         try folders.flatMap { folder -> [File] in
             let base = root.appendingPathComponent(folder)
             let found = FileManager.default.enumerator(atPath: base.path)?.compactMap { $0 as? String } ?? []
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    private static func swift() throws -> [File] { try files(under: ["Sources", "Tests"], endingWith: ".swift") }
+    static func swift() throws -> [File] { try files(under: ["Sources", "Tests"], endingWith: ".swift") }
 
     // MARK: The rooms
 

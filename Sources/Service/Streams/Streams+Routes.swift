@@ -24,6 +24,7 @@ extension StreamsFeature {
 
     /// `POST /v1/stream-tickets`: for EventSource, which cannot send headers. The body may be empty, or name topics.
     @Sendable private static func createTicket(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+        _ = try call.query([])
         var topics: [String] = []
         if !call.request.body.isEmpty {
             var fields = try call.fields()
@@ -54,6 +55,7 @@ extension StreamsFeature {
 
     /// `GET /v1/streams/{id}/subscriptions`
     @Sendable private static func showTopics(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+        _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
         let caller = call.caller
         return .read { _ in topicsResponse(try directory.ask(id, as: caller, .describe)) }
@@ -64,6 +66,7 @@ extension StreamsFeature {
     /// The shard is asked before the first statement of the transaction, which fixes what it reads: the states sent are
     /// at least as new as the topics' beginning, and no change falls between the two.
     @Sendable private static func replaceTopics(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+        _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
         var fields = try call.fields()
         let named = fields.strings("topics", countMax: StreamLimits.topicsMax)
@@ -85,6 +88,7 @@ extension StreamsFeature {
 
     /// `PUT /v1/streams/{id}/token`: an open stream lives on with a new token of the same user.
     @Sendable private static func renew(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+        _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
         var fields = try call.fields()
         let token = fields.string("token", bytesMax: 8192)
@@ -111,6 +115,7 @@ extension StreamsFeature {
 
     /// `POST /v1/revocations`: by token, by session, or everything of a user that was issued before a moment.
     @Sendable private static func revoke(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+        _ = try call.query([])
         let revocation = try readRevocation(call)
         return .write { tx in
             try insertRevocation(revocation, at: tx.now, in: tx.db)

@@ -1,0 +1,378 @@
+#!/usr/bin/env python3
+"""Lives a day with the running service and holds every answer and every event against openapi.yaml.
+
+schemathesis tries what nobody would think of; this tries what everybody does: bookings that exist, notifications that
+are read, streams with events. Stricter than the document in one point: an answer may have no member that the document
+does not describe.
+"""
+
+import argparse
+import copy
+import datetime
+import http.client
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+import jsonschema
+import yaml
+
+EVENT_DEADLINE_SECONDS = 20
+
+
+class Document:
+    """openapi.yaml as a judge of requests, answers and events."""
+
+    def __init__(self, path):
+        self.open = self._load(path)
+        self.closed = self._close(copy.deepcopy(self.open))
+        self.failures = []
+        self.answered = set()
+        self.events_seen = set()
+
+    @staticmethod
+    def _load(path):
+        class Loader(yaml.SafeLoader):
+            """Leaves times the text that they are."""
+
+        Loader.yaml_implicit_resolvers = {
+            letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+            for letter, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+        with open(path, encoding="utf-8") as file:
+            return yaml.load(file, Loader)
+
+    @staticmethod
+    def _close(document):
+        """Refuses members that are not described; what an allOf is made from stays open, the whole is closed."""
+        parts = set()
+
+        def find(node):
+            if isinstance(node, dict):
+                parts.update(part["$ref"] for part in node.get("allOf", []) if "$ref" in part)
+            for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+                find(child)
+
+        def close(node, place, is_part):
+            if isinstance(node, list):
+                for index, child in enumerate(node):
+                    close(child, f"{place}/{index}", is_part)
+            if not isinstance(node, dict):
+                return
+            for name, child in node.items():
+                close(child, f"{place}/{name}", name in ("allOf", "anyOf"))
+            is_schema = isinstance(node.get("properties"), dict) or "allOf" in node
+            if is_schema and not is_part and place not in parts:
+                node.setdefault("unevaluatedProperties", False)
+
+        find(document)
+        close(document, "#", False)
+        return document
+
+    @staticmethod
+    def _resolve(node, document):
+        while "$ref" in node:
+            target = document
+            for step in node["$ref"][2:].split("/"):
+                target = target[step.replace("~1", "/").replace("~0", "~")]
+            node = target
+        return node
+
+    def _check(self, value, schema, document, what):
+        whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": document["components"]}
+        whole["allOf"] = [schema]
+        validator = jsonschema.Draft202012Validator(whole, format_checker=jsonschema.FormatChecker())
+        for error in validator.iter_errors(value):
+            best = jsonschema.exceptions.best_match([error])
+            self.fail(f"{what}: {best.json_path}: {best.message[:300]}")
+
+    def fail(self, text):
+        self.failures.append(text)
+        print(f"  ✗ {text}", file=sys.stderr)
+
+    @staticmethod
+    def _operation(method, path, document):
+        """What is described for an address, with its name; the more exact pattern wins, as in the router."""
+        for pattern in sorted(document["paths"], key=lambda pattern: pattern.count("{")):
+            if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", pattern), path):
+                return document["paths"][pattern][method.lower()], f"{method} {pattern}"
+        raise SystemExit(f"{method} {path} is not described")
+
+    def request(self, method, path, body):
+        operation, name = self._operation(method, path, self.open)
+        if body is not None:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            self._check(body, schema, self.open, f"{name}, request")
+
+    def answer(self, method, path, status, headers, body):
+        operation, name = self._operation(method, path, self.closed)
+        described = operation["responses"].get(str(status))
+        if described is None:
+            return self.fail(f"{name} answers {status}, which is not described: {body[:200]!r}")
+        self.answered.add((name, str(status)))
+        described = self._resolve(described, self.closed)
+        # There is a Link only where there is a next page.
+        for header in set(described.get("headers", {})) - {"Link"}:
+            if header.lower() not in headers:
+                self.fail(f"{name} {status} lacks the header {header}")
+        if "x-request-id" not in headers:
+            self.fail(f"{name} {status} has no request id")
+        content = described.get("content", {})
+        media = headers.get("content-type", "").split(";")[0]
+        if not content:
+            if body:
+                self.fail(f"{name} {status} has a body that is not described")
+        elif media not in content:
+            self.fail(f"{name} {status} is {media}, and not {', '.join(content)}")
+        elif media.endswith("json"):
+            self._check(json.loads(body), content[media]["schema"], self.closed, f"{name} {status}")
+
+    def event(self, name, data):
+        schema = self.closed["paths"]["/v1/stream"]["get"]["x-events"].get(name)
+        if schema is None:
+            return self.fail(f"the event {name} is not described")
+        self.events_seen.add(name)
+        self._check(json.loads(data), schema, self.closed, f"event {name}")
+
+    def examples(self):
+        """Examples of bodies are what their schemas say."""
+
+        def walk(node, place):
+            if isinstance(node, list):
+                for index, child in enumerate(node):
+                    walk(child, f"{place}/{index}")
+            if not isinstance(node, dict):
+                return
+            if "schema" in node and "example" in node:
+                self._check(node["example"], node["schema"], self.open, f"example at {place}")
+            for name, child in node.items():
+                walk(child, f"{place}/{name}")
+
+        walk(self.open, "#")
+
+
+class Person:
+    """Somebody with a token, whose every exchange is judged."""
+
+    def __init__(self, service, token):
+        self.service = service
+        self.token = token
+
+    def call(self, method, path, body=None, expect=None, headers=None):
+        bare = path.split("?")[0]
+        self.service.document.request(method, bare, body)
+        sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+        data = None
+        if body is not None:
+            data = json.dumps(body)
+            sent["Content-Type"] = "application/json"
+        connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=30)
+        connection.request(method, path, body=data, headers=sent)
+        response = connection.getresponse()
+        content = response.read()
+        received = {name.lower(): value for name, value in response.getheaders()}
+        connection.close()
+        self.service.document.answer(method, bare, response.status, received, content)
+        if expect is not None and response.status != expect:
+            self.service.document.fail(f"{method} {path} answers {response.status}, not {expect}: {content[:300]!r}")
+        is_json = received.get("content-type", "").endswith("json")
+        return json.loads(content) if is_json and content else None, received
+
+    def listen(self, query=""):
+        return Listener(self.service, self.token, query)
+
+
+class Listener:
+    """An open stream; collects its events and judges each."""
+
+    def __init__(self, service, token, query):
+        self.service = service
+        self.condition = threading.Condition()
+        # Guarded by the condition.
+        self.events = []
+        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=60)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.connection.request("GET", f"/v1/stream{query}", headers=headers)
+        self.response = self.connection.getresponse()
+        if self.response.status != 200:
+            raise SystemExit(f"no stream: {self.response.status} {self.response.read()!r}")
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        name, data = None, []
+        try:
+            for raw in self.response:
+                line = raw.decode().rstrip("\r\n")
+                if line.startswith("event: "):
+                    name = line[7:]
+                elif line.startswith("data: "):
+                    data.append(line[6:])
+                elif not line and name:
+                    with self.condition:
+                        self.service.document.event(name, "\n".join(data))
+                        self.events.append((name, json.loads("\n".join(data))))
+                        self.condition.notify_all()
+                    name, data = None, []
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            pass
+
+    def expect(self, *names):
+        """Waits until each of the events has come; gives the data of the first of them."""
+        end = time.monotonic() + EVENT_DEADLINE_SECONDS
+        with self.condition:
+            while missing := [name for name in names if name not in [event for event, _ in self.events]]:
+                if not self.condition.wait(timeout=max(0, end - time.monotonic())):
+                    self.service.document.fail(f"no event {', '.join(missing)}")
+                    return {}
+            return next(data for name, data in self.events if name == names[0])
+
+
+class Service:
+    def __init__(self, arguments):
+        parts = urllib.parse.urlsplit(arguments.url)
+        self.host, self.port = parts.hostname, parts.port
+        self.binary = arguments.binary
+        self.document = Document(arguments.document)
+
+    def person(self, subject, *options, lifetime="1h"):
+        return Person(self, self.token(subject, *options, lifetime=lifetime))
+
+    def token(self, subject, *options, lifetime="1h"):
+        command = [self.binary, "token", "--subject", subject, "--lifetime", lifetime, *options]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def at(minutes):
+    moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=minutes)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def notifications(backend, dora):
+    event = {"id": "day-1", "type": "visit.created", "userId": "dora",
+             "data": {"visitId": "v1", "visitType": "Check-up", "hospital": "St. Mary", "status": "confirmed"}}
+    backend.call("POST", "/v1/events", event, 201, {"Idempotency-Key": "day-key-1"})
+    backend.call("POST", "/v1/events", event, 201, {"Idempotency-Key": "day-key-1"})
+    backend.call("POST", "/v1/events", event, 200)
+    nothing = {"id": "day-2", "type": "visit.updated", "userId": "dora", "data": {"changes": []}}
+    backend.call("POST", "/v1/events", nothing, 200)
+    for kind in ("auth.login", "auth.signup", "emergency.accepted"):
+        backend.call("POST", "/v1/events", {"id": f"day-{kind}", "type": kind, "userId": "dora"}, 201)
+    draft = {"userId": "dora", "category": "request", "priority": "NORMAL", "title": "Ben asks", "message": "To join.",
+             "type": None, "lockScreen": None, "data": {"from": "ben", "deep": [1, {"a": None}]}}
+    backend.call("POST", "/v1/notifications", draft, 201)
+    dora.call("POST", "/v1/notifications", draft, 403)
+    _, headers = dora.call("GET", "/v1/badges", expect=200)
+    dora.call("GET", "/v1/badges", expect=304, headers={"If-None-Match": headers["etag"]})
+    dora.call("GET", "/v1/badges?include=conversations", expect=200)
+    page, _ = dora.call("GET", "/v1/notifications?limit=2", expect=200)
+    dora.call("GET", f"/v1/notifications?limit=2&cursor={page['next']}", expect=200)
+    dora.call("GET", "/v1/notifications?category=visit&state=unseen&priority=HIGH", expect=200)
+    one = page["items"][0]["id"]
+    dora.call("GET", f"/v1/notifications/{one}", expect=200)
+    dora.call("PATCH", f"/v1/notifications/{one}", {"seen": True, "read": None}, 200)
+    dora.call("PATCH", f"/v1/notifications/{one}", {"archived": True}, 200)
+    dora.call("PATCH", "/v1/notifications", {"upTo": page["items"][1]["id"], "set": {"read": True}}, 200)
+    dora.call("PATCH", "/v1/notifications", {"upTo": one, "category": None, "set": {"seen": True}}, 200)
+    dora.call("DELETE", f"/v1/notifications/{one}", expect=200)
+    dora.call("DELETE", f"/v1/notifications/{one}", expect=404)
+    dora.call("GET", "/v1/preferences", expect=200)
+    quiet = {"start": "22:00", "end": "07:00"}
+    wishes = {"sound": False, "haptics": None, "quietHours": quiet, "timeZone": "Europe/Berlin"}
+    dora.call("PUT", "/v1/preferences", wishes, 200)
+    dora.call("PUT", "/v1/preferences", {}, 200)
+
+
+def bookings(backend, staff, dora):
+    backend.call("PUT", "/v1/shops/day", {"name": "The Cut Club", "timeZone": "UTC"}, 201)
+    staff.call("PUT", "/v1/shops/day", {"name": "The Cut Club", "timeZone": "Europe/Berlin"}, 200)
+    dora.call("PUT", "/v1/shops/day", {"name": "Dora's", "timeZone": "UTC"}, 403)
+    staff.call("PUT", "/v1/shops/day/barbers/b1", {"onDuty": True, "name": "Bo", "onBreak": None}, 201)
+    staff.call("PUT", "/v1/shops/day/barbers/b1", {"onDuty": True}, 200)
+    staff.call("PUT", "/v1/shops/day/barbers/b2", {"onDuty": False, "onBreak": True}, 201)
+    staff.call("DELETE", "/v1/shops/day/barbers/b2", expect=204)
+    for path in ("/v1/shops", "/v1/shops?limit=1", "/v1/shops/day", "/v1/shops/day/barbers", "/v1/shops/day/queue"):
+        dora.call("GET", path, expect=200)
+    wish = {"shopId": "day", "barberId": "b1", "service": "cut", "scheduledStart": at(5), "durationMinutes": 30}
+    booking, headers = dora.call("POST", "/v1/bookings", {**wish, "tier": None, "customerName": None}, 201)
+    path = f"/v1/bookings/{booking['id']}"
+    dora.call("POST", "/v1/bookings", wish, 409)
+    dora.call("POST", "/v1/bookings", {**wish, "shopId": "nowhere"}, 404)
+    staff.call("DELETE", "/v1/shops/day/barbers/b1", expect=409)
+    dora.call("GET", path, expect=304, headers={"If-None-Match": headers["etag"]})
+    dora.call("PATCH", path, {"status": "cancelled"}, 428)
+    dora.call("PATCH", path, {"status": "cancelled"}, 412, {"If-Match": '"99"'})
+    dora.call("PATCH", path, {"status": "confirmed"}, 403, {"If-Match": '"1"'})
+    dora.call("PATCH", path, {"durationMinutes": 20}, 200, {"If-Match": '"1"'})
+    version = 2
+    for change in ({"status": "confirmed"}, {"arrived": True}, {"status": "in-progress"}, {"status": "completed"}):
+        staff.call("PATCH", path, change, 200, {"If-Match": f'"{version}"'})
+        dora.call("GET", "/v1/shops/day/queue", expect=200)
+        dora.call("GET", "/v1/shops/day/queue/entries", expect=200)
+        version += 1
+    staff.call("PATCH", path, {"status": "pending"}, 409, {"If-Match": f'"{version}"'})
+    dora.call("GET", path, expect=200)
+    dora.call("GET", f"{path}/history", expect=200)
+    staff.call("GET", f"{path}/history?limit=2", expect=200)
+    for walk_in in ({"customerName": "Kim", "tier": "blackCard"}, {"userId": "dora", "durationMinutes": 15}):
+        staff.call("POST", "/v1/shops/day/queue/entries", {"service": "cut", **walk_in}, 201)
+    staff.call("GET", "/v1/shops/day/queue/entries", expect=200)
+    staff.call("GET", "/v1/shops/day/queue/accuracy", expect=200)
+    dora.call("GET", "/v1/shops/day/queue/accuracy", expect=403)
+    staff.call("GET", f"/v1/bookings?shopId=day&status=completed&day={at(0)[:10]}&barberId=b1&userId=dora", expect=200)
+    dora.call("GET", "/v1/bookings?limit=1", expect=200)
+
+
+def streams(service, backend, dora):
+    ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
+    stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
+    name = stream.expect("stream:ready")["streamId"]
+    stream.expect("stream:resync")
+    dora.call("GET", f"/v1/streams/{name}/subscriptions", expect=200)
+    dora.call("PUT", f"/v1/streams/{name}/subscriptions", {"topics": ["personal", "queue:day"]}, 200)
+    dora.call("PUT", f"/v1/streams/{name}/token", {"token": dora.token}, 200)
+    backend.call("PUT", f"/v1/streams/{name}/token", {"token": dora.token}, 403)
+    backend.call("GET", f"/v1/streams/{name}/subscriptions", expect=404)
+    brief = service.person("dora", lifetime="20s").listen()
+    brief.expect("stream:expiring")
+    renewed = service.token("dora", "--claim", 'app_metadata.class_ids=["c1"]')
+    dora.call("PUT", f"/v1/streams/{brief.expect('stream:ready')['streamId']}/token", {"token": renewed}, 200)
+    backend.call("POST", "/v1/revocations", {"tokenId": "of-nobody"}, 201)
+    backend.call("POST", "/v1/revocations", {"sessionId": "of-nobody"}, 201)
+    backend.call("POST", "/v1/revocations", {"userId": "dora", "issuedBefore": at(1)}, 201)
+    stream.expect("stream:closing")
+    dora.call("GET", "/v1/me", expect=401)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--binary", required=True, help="bellhop, which mints the tokens (BELLHOP_JWT_SECRET)")
+    parser.add_argument("--document", default="openapi.yaml")
+    service = Service(parser.parse_args())
+    document = service.document
+    document.examples()
+    backend = service.person("backend", "--role", "service_role")
+    staff = service.person("sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["day"]')
+    dora = service.person("dora")
+    for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
+        dora.call("GET", path, expect=200)
+    stream = dora.listen("?topics=queue:day")
+    notifications(backend, dora)
+    bookings(backend, staff, dora)
+    stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
+                  "booking:status_change", "queue:update")
+    streams(service, backend, dora)
+    described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
+    if unseen := described - document.events_seen:
+        document.fail(f"events that did not come: {', '.join(sorted(unseen))}")
+    print(f"{len(document.answered)} kinds of answers, {len(document.events_seen)} kinds of events, "
+          f"{len(document.failures)} differences")
+    sys.exit(1 if document.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -94,13 +94,16 @@ extension ShopsFeature {
 
     /// Every pair of bookings that hold one barber's time at once; there must be none.
     static let overlapAudit = Audit(name: "bookings") { db in
-        try db.rows(
+        // As for one booking: without it each would be held against all that its barber ever left pending.
+        let longest = BookingLimits.durationMinutes.upperBound * 60_000_000
+        return try db.rows(
             """
             SELECT a.tenant, a.shop_id, a.barber_id, a.id, b.id
             FROM \(bookings, unscoped: .audit("overlaps are looked for in all shops")) AS a
             JOIN \(bookings, unscoped: .audit("overlaps are looked for in all shops")) AS b
                 ON b.tenant = a.tenant AND b.shop_id = a.shop_id AND b.barber_id = a.barber_id AND b.id > a.id
                 AND b.scheduled_start < a.ends_at AND b.ends_at > a.scheduled_start
+                AND b.scheduled_start > a.scheduled_start - \(longest)
             WHERE a.status IN ('pending', 'confirmed', 'in-progress') AND a.source = 'online'
                 AND b.status IN ('pending', 'confirmed', 'in-progress') AND b.source = 'online'
             LIMIT 100
@@ -127,6 +130,8 @@ extension ShopsFeature {
         var barberId: ID<Barber>?
         var userId: ID<User>?
         var day: String?
+        /// Only what counts for the queue (CUT Q-2).
+        var isQueued = false
     }
 
     /// Where a page ends: the start and the id of its last booking.
@@ -156,6 +161,7 @@ extension ShopsFeature {
         var conditions: [SQL] = ["TRUE"]
         if let shopId = filter.shopId { conditions.append("shop_id = \(shopId.text)") }
         if let status = filter.status { conditions.append("status = \(status.rawValue)") }
+        if filter.isQueued { conditions.append("status IN ('confirmed', 'in-progress')") }
         if let barberId = filter.barberId { conditions.append("barber_id = \(barberId.text)") }
         if let userId = filter.userId { conditions.append("user_id = \(userId.text)") }
         if let day {

@@ -18,14 +18,17 @@ struct ShopQueue {
         now = tx.now
         barbers = try ShopsFeature.listBarbers(of: shop.id, tx)
         bookings = try Self.todaysBookings(of: shop, tx)
-        samples = try Self.samples(of: shop.id, tx)
         let onDuty = barbers.filter(\.isOnDuty)
+        // Where nobody serves no wait is told, and what only a wait is made from need not be read: the numbers of a
+        // closed shop are computed by whoever asks for them.
+        samples = onDuty.isEmpty ? [] : try Self.samples(of: shop.id, tx)
+        let arrivals = onDuty.isEmpty ? ArrivalModel() : try Self.arrivals(of: shop.id, tx)
         let waiting = bookings.filter { $0.status == .confirmed }
         let serving = bookings.filter { $0.status == .inProgress }
         let state = ShopState(
             barbers: Self.states(of: onDuty, serving, at: tx.now),
             waiting: waiting.map { Self.customer($0, at: tx.now) },
-            serviceTimes: ServiceTimeModel(samples: samples), arrivals: try Self.arrivals(of: shop.id, tx))
+            serviceTimes: ServiceTimeModel(samples: samples), arrivals: arrivals)
         let calibration = PercentileCalibration(factor: try ShopsFeature.calibration(of: shop.id, tx))
         status = QueueStatus(
             shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count, inService: serving.count,
@@ -55,7 +58,7 @@ struct ShopQueue {
     private static let everybody = Unscoped.reaction("everybody in line counts; only numbers leave")
 
     /// Bookings of one day that are looked at. A shop of 64 barbers does not have more.
-    private static let bookingsMax = 2000
+    static let bookingsMax = 2000
 
     private static func todaysBookings(of shop: Shop, _ tx: Transaction) throws -> [Booking] {
         let day = TimeZones.day(of: tx.now, in: shop.timeZone)
@@ -91,7 +94,8 @@ struct ShopQueue {
                 elapsedMinutes: now.minutes(since: booking.startedAt ?? now),
                 plannedMinutes: Double(booking.durationMinutes))
         }
-        var loose = serving.filter { booking in !barbers.contains { $0.id == booking.barberId } }
+        // A barber who has gone off duty ends the service at hand alone: it keeps nobody else busy.
+        var loose = serving.filter { $0.barberId == nil }
         return barbers.map { barber in
             // Somebody serves those who named nobody: the first barber who is free otherwise.
             let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())

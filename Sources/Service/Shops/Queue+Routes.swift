@@ -38,10 +38,9 @@ extension ShopsFeature {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
             let queue = try ShopQueue(try requireShop(id, tx), tx)
-            let filter = BookingFilter(shopId: id)
+            let filter = BookingFilter(shopId: id, isQueued: true)
             let day = TimeZones.day(of: tx.now, in: queue.shop.timeZone)
-            let visible = try listBookings(filter, in: day, after: nil, limit: entriesMax, tx)
-                .filter { $0.status.isQueued }
+            let visible = try listBookings(filter, in: day, after: nil, limit: ShopQueue.bookingsMax, tx)
             let entries = visible.map { booking -> QueueEntry in
                 let place = queue.place(of: booking.id)
                 return QueueEntry(booking: booking, position: place?.position, wait: place?.wait)
@@ -49,9 +48,6 @@ extension ShopsFeature {
             return Response.page(entries.sorted(), next: nil, call)
         }
     }
-
-    /// The line of one day.
-    private static let entriesMax = 2000
 
     /// `POST …/queue/entries`: a customer without a booking joins the line.
     private static func addWalkIn(_ call: Call) throws -> Answer {
@@ -62,6 +58,11 @@ extension ShopsFeature {
         try fields.finish()
         return .write { tx in
             _ = try requireShop(id, tx)
+            // The bookings' policy lets everybody write their own: without this, the staff of another shop could put
+            // themselves, confirmed, into this one's line.
+            guard actor(in: id, tx) == .staff else {
+                throw Failure.forbidden("Only the shop may put somebody in its line.", code: "booking.staff_only")
+            }
             try requireBarber(walkIn.barberId, of: id, tx)
             let booking = Booking(
                 id: tx.makeID(Booking.self), userId: walkIn.userId, shopId: id, barberId: walkIn.barberId,

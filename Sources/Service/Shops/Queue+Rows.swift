@@ -34,10 +34,24 @@ extension ShopsFeature {
             """)
     }
 
-    /// Shops whose numbers change by themselves, with the time.
-    static func movingShops(_ tx: Transaction) throws -> [ID<Shop>] {
-        try tx.db.rows(
-            "SELECT shop_id FROM \(queues, unscoped: keeping) WHERE tenant = \(tx.tenant) AND is_moving = 1"
+    /// Shops whose numbers change by themselves: with the time, and those of a closed shop when a day begins for which
+    /// there are bookings. Longest not computed first.
+    static func movingShops(
+        computedBefore due: Timestamp, limit: Int, _ tx: Transaction
+    ) throws -> [ID<Shop>] {
+        // Today's bookings lie within the longest day, of 25 hours, whatever the shop's time zone.
+        let (first, last) = (tx.now.adding(seconds: -25 * 3600), tx.now.adding(seconds: 25 * 3600))
+        return try tx.db.rows(
+            """
+            SELECT shop_id FROM \(queues, unscoped: keeping) AS queue
+            WHERE tenant = \(tx.tenant) AND updated_at <= \(due.microseconds) AND (is_moving = 1 OR EXISTS (
+                SELECT 1 FROM \(bookings, unscoped: keeping) AS booking
+                WHERE booking.tenant = queue.tenant AND booking.shop_id = queue.shop_id
+                    AND booking.scheduled_start >= \(first.microseconds)
+                    AND booking.scheduled_start < \(last.microseconds)
+                    AND booking.status IN ('confirmed', 'in-progress')))
+            ORDER BY updated_at LIMIT \(limit)
+            """
         ) { ID(try $0.text(0)) }
     }
 
@@ -71,7 +85,7 @@ extension ShopsFeature {
             INSERT INTO \(estimates, unscoped: keeping)
                 (tenant, booking_id, shop_id, lane, p50, p90, formula, joined_at)
             VALUES (\(tx.tenant), \(booking.id.text), \(booking.shopId.text), \(booking.tier.lane.rawValue),
-                \(wait.p50), \(wait.p90), \(Double(formula)), \((booking.arrivedAt ?? tx.now).microseconds))
+                \(wait.p50), \(wait.p90), \(Double(formula)), \(tx.now.microseconds))
             ON CONFLICT (tenant, booking_id) DO NOTHING
             """)
     }

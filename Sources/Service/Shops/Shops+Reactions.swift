@@ -8,9 +8,18 @@ extension ShopsFeature {
     ]
 
     /// With the time services come nearer to their end: the numbers of shops that are open change by themselves.
-    static let queueTick = Tick(name: "shops.queues", everySeconds: 30) { tx in
-        for shopId in try movingShops(tx) { try recompute(shopId, tx) }
+    ///
+    /// A few at a time, those that wait longest first: everybody who writes waits for it. So some 700 shops of a tenant
+    /// are told anew within a minute; what is older than that is computed when it is read.
+    static let queueTick = Tick(name: "shops.queues", everySeconds: 5) { tx in
+        let due = tx.now.adding(seconds: -queueRestSeconds)
+        for shopId in try movingShops(computedBefore: due, limit: queuesAtOnceMax, tx) { try recompute(shopId, tx) }
     }
+
+    /// A queue that was computed just now need not be again; with the tick's pause well below ``queueAgeSecondsMax``.
+    private static let queueRestSeconds: Int64 = 30
+    /// Queues of one tick: at a millisecond or two for each, a pause of the writer that nobody notices.
+    private static let queuesAtOnceMax = 64
 
     /// All that a change of a booking brings with it (CUT B-2).
     private static func follow(_ change: BookingChanged, _ tx: Transaction) throws {
@@ -51,7 +60,7 @@ extension ShopsFeature {
     /// Who arrives is told a wait; when the service begins, the wait shows how good that was.
     private static func noteEstimate(_ booking: Booking, _ previous: Booking?, _ shop: Shop, _ tx: Transaction) throws {
         switch booking.status {
-        case .confirmed where booking.arrivedAt != nil && previous?.arrivedAt == nil:
+        case .confirmed where isInLine(booking) && previous.map(isInLine) != true:
             let queue = try ShopQueue(shop, tx)
             guard let wait = queue.place(of: booking.id)?.wait else { return }
             // What the formula tells is asked without the newcomer, as the customer would have seen it at the door.
@@ -61,6 +70,11 @@ extension ShopsFeature {
         case .cancelled, .noShow: try dropEstimate(of: booking, tx)
         default: return
         }
+    }
+
+    /// Whether the customer is there and may be called. Who came before the shop has confirmed waits from then on.
+    private static func isInLine(_ booking: Booking) -> Bool {
+        booking.status == .confirmed && booking.arrivedAt != nil
     }
 
     /// Stores the queue anew, and tells those who watch it if anything is different.

@@ -1,0 +1,164 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Shops, their days and their people over real HTTP, and what both walls around barbers' time would have missed.
+@Suite struct ShopsTests {
+    // MARK: Days
+
+    private static func moment(_ text: String) throws -> Timestamp { try #require(Timestamp(rfc3339: text)) }
+
+    /// Q-2: "today" is the shop's, also where it has 23 or 25 hours, or begins at one o'clock.
+    @Test(arguments: [
+        ("Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
+        ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
+        ("Asia/Kathmandu", "2026-01-10", "2026-01-09T18:15:00Z", "2026-01-10T18:15:00Z"),
+        ("Pacific/Kiritimati", "2026-01-01", "2025-12-31T10:00:00Z", "2026-01-01T10:00:00Z"),
+        // The clocks go forward at midnight: the day begins at one, and the next at midnight again.
+        ("Asia/Beirut", "2026-03-29", "2026-03-28T22:00:00Z", "2026-03-29T21:00:00Z"),
+        ("Atlantic/Azores", "2026-03-29", "2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"),
+        ("UTC", "2024-02-29", "2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"),
+    ])
+    func day_beginsAndEnds_asTheShopsClockSays(_ zone: String, _ name: String, _ from: String, _ to: String) throws {
+        let day = try Self.moment(from)..<Self.moment(to)
+        #expect(TimeZones.day(named: name, in: zone) == day)
+        #expect(TimeZones.day(of: day.lowerBound, in: zone) == day)
+        #expect(TimeZones.day(of: day.upperBound.adding(seconds: -1), in: zone) == day)
+        #expect(TimeZones.day(of: day.upperBound, in: zone).lowerBound == day.upperBound)
+    }
+
+    /// No moment is of two days or of none.
+    @Test(arguments: [
+        "Africa/Cairo", "America/Havana", "America/Santiago", "Asia/Beirut", "Atlantic/Azores", "Australia/Lord_Howe",
+        "Europe/Berlin",
+    ])
+    func days_followEachOther_withoutGaps(_ zone: String) throws {
+        var day = TimeZones.day(of: try Self.moment("2025-01-01T12:00:00Z"), in: zone)
+        for _ in 0..<800 {
+            let next = TimeZones.day(of: day.upperBound, in: zone)
+            #expect(next.lowerBound == day.upperBound, "\(zone): \(day)")
+            day = next
+        }
+    }
+
+    /// A day that calendars dispute, or that a place left out, is a question like any other: it must not end the service.
+    @Test(arguments: ["0001-01-01", "1582-10-10", "1582-10-15", "1844-12-31", "2011-12-30", "9999-12-31"])
+    func strangeDays_areAnswered(_ name: String) async throws {
+        let service = try TestService.start()
+        let backend = service.client(as: .service())
+        for zone in ["UTC", "Pacific/Apia", "Asia/Manila", "America/Juneau", "Europe/Berlin"] {
+            #expect(try await backend.put("/v1/shops/s1", ["name": "X", "timeZone": .string(zone)]).status < 300)
+            let answer = try await backend.get("/v1/bookings?shopId=s1&day=\(name)")
+            #expect(answer.status == 200 && answer.json["items"].array?.isEmpty == true, "\(zone) \(answer.text)")
+        }
+    }
+
+    @Test func zonesThatAreNone_areRefused() async throws {
+        let service = try TestService.start()
+        let backend = service.client(as: .service())
+        for zone in ["", "EST", "Mars/Phobos", "../../etc/passwd", "/", "Europe/Berlin "] {
+            let answer = try await backend.put("/v1/shops/s1", ["name": "X", "timeZone": .string(zone)])
+            #expect(answer.status == 422 && answer.json["errors"][0]["pointer"].string == "/timeZone", "\(zone)")
+        }
+        #expect(try await backend.get("/v1/shops/s1").status == 404)
+    }
+
+    // MARK: Who may join the line
+
+    /// A policy that lets everybody write their own rows must not let them write themselves into a line.
+    @Test func staffOfAnotherShop_cannotPutThemselves_intoTheLine() async throws {
+        let service = try await BookingsTests.shop()
+        let noShop = TestService.Identity(subject: "sly", claims: ["role": "staff"])
+        for identity in [noShop, .staff(of: "s2", named: "sly")] {
+            let client = service.client(as: identity)
+            let answer = try await client.post("/v1/shops/s1/queue/entries", ["service": "cut", "userId": "sly"])
+            #expect(answer.status == 403 && answer.json["code"].string == "booking.staff_only", "\(answer.problem)")
+            #expect(try await client.get("/v1/bookings").json["items"].array?.isEmpty == true)
+        }
+        #expect(try await service.client(as: .service()).get("/v1/shops/s1/queue").json["queueLength"].int == 0)
+    }
+
+    // MARK: Numbers
+
+    /// A barber who goes home after the service at hand keeps nobody else busy.
+    @Test func serviceOfABarberOffDuty_isNobodyElses() async throws {
+        let service = try await BookingsTests.shop()
+        let backend = service.client(as: .service())
+        let body: JSON = ["service": "cut", "barberId": "b1", "customerName": "Kim"]
+        let booking = try await backend.post("/v1/shops/s1/queue/entries", body).json
+        #expect(try await BookingsTests.move(backend, booking, to: ["status": "in-progress"]).status == 200)
+        #expect(try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": false]).status == 200)
+        let status = try await backend.get("/v1/shops/s1/queue").json
+        #expect(status["inService"].int == 1 && status["currentlyServing"].int == 1)
+        #expect(status["estimate"]["standard"]["p90"].int == 0, "\(status)")
+    }
+
+    /// Who came before the shop has confirmed is told a wait at the confirmation, and waits from then on.
+    @Test func earlyArrival_isTakenIntoAccount_whenTheShopConfirms() async throws {
+        let service = try await BookingsTests.shop()
+        let staff = service.client(as: .staff(of: "s1"))
+        let made = try await service.client(as: .user("u1")).post("/v1/bookings", BookingsTests.wish()).json
+        let arrived = try await BookingsTests.move(staff, made, to: ["arrived": true]).json
+        #expect(arrived["status"].string == "pending" && !arrived["arrivedAt"].isNull)
+        service.clock.advance(seconds: 300)
+        let confirmed = try await BookingsTests.move(staff, arrived, to: ["status": "confirmed"]).json
+        service.clock.advance(seconds: 600)
+        #expect(try await BookingsTests.move(staff, confirmed, to: ["status": "in-progress"]).status == 200)
+        let accuracy = try await staff.get("/v1/shops/s1/queue/accuracy").json["standard"]
+        #expect(accuracy["n"].int == 1 && accuracy["meanAbsoluteError"].double == 10, "\(accuracy)")
+    }
+
+    /// Q-5: nobody does anything in a closed shop at midnight, and yet tomorrow's bookings become today's.
+    @Test func closedShop_tellsItsWatchers_whenADayBegins() async throws {
+        let service = try TestService.start(at: "2026-01-10T22:50:00Z")
+        let backend = service.client(as: .service())
+        let shop: JSON = ["name": "Night Cuts", "timeZone": "Europe/Berlin"]
+        #expect(try await backend.put("/v1/shops/s1", shop).status == 201)
+        let wish: JSON = [
+            "shopId": "s1", "service": "cut", "scheduledStart": "2026-01-11T09:00:00Z", "durationMinutes": 30,
+            "customerName": "Kim",
+        ]
+        let made = try await backend.post("/v1/bookings", wish).json
+        #expect(try await BookingsTests.move(backend, made, to: ["status": "confirmed"]).status == 200)
+        let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
+        #expect(try await stream.next("queue:update").json["queueLength"].int == 0)
+        service.clock.advance(seconds: 15 * 60)
+        let told = try await stream.next("queue:update").json
+        #expect(told["queueLength"].int == 1 && told["state"].string == "unstaffed")
+    }
+
+    // MARK: The third wall
+
+    /// What got past the service's question and the database's triggers is found by `bellhop check`.
+    @Test func overlapsThatGotIn_areFoundByTheAudit() async throws {
+        let service = try await BookingsTests.shop()
+        let user = service.client(as: .user("u1"))
+        for start in [BookingsTests.nine, "2026-01-10T12:00:00Z"] {
+            #expect(try await user.post("/v1/bookings", BookingsTests.wish(start)).status == 201)
+        }
+        try service.expectExactCounts()
+        let moved = try BookingsTests.movedStart(minutes: 20)
+        try await service.app.store.write { db in
+            try db.run("DROP TRIGGER bookings_update_overlap")
+            try db.run(
+                """
+                UPDATE bookings SET scheduled_start = \(moved.microseconds),
+                    ends_at = \(moved.adding(minutes: 30).microseconds)
+                WHERE scheduled_start > \(moved.adding(minutes: 60).microseconds)
+                """)
+        }
+        let found = try service.app.store.read { try ShopsFeature.overlapAudit.run($0) }
+        #expect(found.count == 1 && found[0].contains("b1"), "\(found)")
+    }
+}
+
+extension BookingsTests {
+    /// Nine o'clock and some minutes.
+    static func movedStart(minutes: Int64) throws -> Timestamp {
+        try #require(Timestamp(rfc3339: nine)).adding(minutes: minutes)
+    }
+}

@@ -135,8 +135,14 @@ final class Reactor: @unchecked Sendable {
     /// is gone.
     private func giveUpWaiting() {
         guard firstWaiting != nil else { return }
-        let oldest = cmhd_monotonic_nanoseconds() &- UInt64(configuration.answerSeconds) * 1_000_000_000
-        while let request = firstWaiting, request.suspendedAt < oldest { answerUnanswered(request) }
+        let now = cmhd_monotonic_nanoseconds()
+        let patience = UInt64(configuration.answerSeconds) * 1_000_000_000
+        // A sum, not a difference: the clock starts with the machine, and may be younger than the patience.
+        while let request = firstWaiting, request.suspendedAt + patience < now { answerUnanswered(request) }
+    }
+
+    private func answerAllUnanswered() {
+        while let request = firstWaiting { answerUnanswered(request) }
     }
 
     private func answerUnanswered(_ request: Request) {
@@ -146,8 +152,12 @@ final class Reactor: @unchecked Sendable {
 
     /// libmicrohttpd may not be stopped with suspended connections: they are answered first.
     private func stop(_ daemon: OpaquePointer) {
-        while let request = firstWaiting { answerUnanswered(request) }
-        for _ in 0..<8 where requestsOpen > 0 { MHD_run(daemon) }
+        answerAllUnanswered()
+        for _ in 0..<8 where requestsOpen > 0 {
+            MHD_run(daemon)
+            // Behind an answered request the next one of its connection is read, and may be kept again.
+            answerAllUnanswered()
+        }
         MHD_stop_daemon(daemon)
         close(pollDescriptor)
         self.daemon = nil
@@ -348,6 +358,10 @@ private enum BodyFraming: Equatable {
     init(_ request: Request) {
         let length = request.withHeader("Content-Length") { $0.map { Self.number($0) } }
         let coding = request.header("Transfer-Encoding")?.lowercased()
+        if length != nil || coding != nil, request.framingHeaderCount > 1 {
+            self = .unusable("Content-Length or Transfer-Encoding is there more than once.")
+            return
+        }
         switch (length, coding) {
         case (nil, nil), (0, nil): self = .none
         case (let count?, nil): self = count.map { .length($0) } ?? .unusable("Content-Length is no number.")

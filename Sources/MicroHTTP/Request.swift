@@ -98,6 +98,14 @@ public final class Request: @unchecked Sendable {
         return text.withUTF8 { body($0) }
     }
 
+    /// How many headers tell where the body ends; each is looked up by its first occurrence only. Reactor only.
+    var framingHeaderCount: Int {
+        guard let connection else { return 0 }
+        var count = 0
+        MHD_get_connection_values(connection, .HEADER_KIND, countFraming, &count)
+        return count
+    }
+
     /// The client's address, without its port.
     public var remoteAddress: String {
         if let copiedAddress { return copiedAddress }
@@ -147,6 +155,16 @@ private func collectHeader(
     guard let context, let name else { return .YES }
     let headers = Unmanaged<HeaderList>.fromOpaque(context).takeUnretainedValue()
     headers.list.append((String(cString: name), value.map { String(cString: $0) } ?? ""))
+    return .YES
+}
+
+private func countFraming(
+    _ context: UnsafeMutableRawPointer?, _: MHD_ValueKind, _ name: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?
+) -> MHD_Result {
+    guard let context, let name else { return .YES }
+    if strcasecmp(name, "Content-Length") == 0 || strcasecmp(name, "Transfer-Encoding") == 0 {
+        context.assumingMemoryBound(to: Int.self).pointee += 1
+    }
     return .YES
 }
 

@@ -60,7 +60,7 @@ public struct StreamOpening {
     public var headers: [(name: String, value: String)]
     /// Given to the program; released if the stream never opens.
     public var context: any Sendable
-    /// Nil: the shard with the fewest streams.
+    /// Nil: the shards take turns.
     public var shard: Int?
 
     public init(headers: [(name: String, value: String)], context: any Sendable, shard: Int? = nil) {

@@ -25,6 +25,9 @@ enum SocketAddress {
     static func listen(
         host: String, port: Int, count: Int, backlog: Int
     ) throws(ServerError) -> (descriptors: [Int32], port: Int) {
+        guard UInt16(exactly: port) != nil else {
+            throw ServerError(description: "\(port) is no port: they go from 0 to 65535")
+        }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

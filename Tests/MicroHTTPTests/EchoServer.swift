@@ -43,10 +43,11 @@ final class EchoServer: @unchecked Sendable {
         }
     }
 
-    init(host: String = "127.0.0.1", port: Int = 0) throws {
+    init(host: String = "127.0.0.1", port: Int = 0, answerSeconds: Int = 60) throws {
         var configuration = ServerConfiguration()
         configuration.host = host
         configuration.port = port
+        configuration.answerSeconds = answerSeconds
         configuration.decorate = { $1.headers.append(("X-Decorated", "yes")) }
         configuration.problem = { problem in
             switch problem {

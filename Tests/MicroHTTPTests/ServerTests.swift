@@ -46,6 +46,7 @@ import Testing
         ("GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", "413"),
         ("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "400"),
         ("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", "400"),
+        ("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n", "400"),
         ("OPTIONS /hello HTTP/1.1\r\nHost: x\r\n\r\n", "204"),
         ("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
     ])
@@ -77,6 +78,20 @@ import Testing
         let raw = try RawConnection(service.port)
         try raw.send("POST /again HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Name: kept\r\n\r\nabc")
         #expect(try raw.read(until: "second abc kept").contains("200"))
+    }
+
+    @Test func heldRequests_areNotGivenUp_onAMachineThatHasJustStarted() throws {
+        // More patience than the machine's clock has counted, as in the first minute after it was switched on.
+        let service = try EchoServer(answerSeconds: 1_000_000_000)
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+        service.waitUntilHeld(1)
+        // The reactor looks for what it has kept too long before it answers this.
+        let next = try RawConnection(service.port)
+        try next.send("GET /hello?name=next HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try next.read(until: "hello next")
+        service.releaseHeld()
+        #expect(try raw.read(until: "released").hasPrefix("HTTP/1.1 200"))
     }
 
     @Test func clientThatVanishes_whileItsRequestWaits_harmsNobody() throws {
@@ -157,10 +172,22 @@ import Testing
         service.releaseHeld()
     }
 
+    @Test func shutdown_answersWhatIsPipelinedBehindHeldRequests() throws {
+        let service = try EchoServer()
+        let held = try RawConnection(service.port)
+        try held.send(String(repeating: "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", count: 12))
+        service.waitUntilHeld(1)
+        // Stopping with a suspended connection would abort the process.
+        service.server.shutdown(deadlineSeconds: 0.2)
+        #expect(try held.read().hasPrefix("HTTP/1.1 503"))
+        service.releaseHeld()
+    }
+
     @Test func portThatIsTaken_isToldClearly() throws {
         let service = try EchoServer()
         #expect(throws: ServerError.self) { try EchoServer(port: service.port) }
         #expect(throws: ServerError.self) { try EchoServer(host: "no.such.host.invalid") }
+        for port in [-1, 65_536] { #expect(throws: ServerError.self) { try EchoServer(port: port) } }
         _ = try EchoServer(host: "::1")
     }
 

@@ -67,7 +67,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     /// - Parameter deadlineSeconds: how long slow readers may take for their last bytes.
     func stop(deadlineSeconds: Double) {
         let nanoseconds = UInt64(max(0, min(deadlineSeconds, 1e6)) * 1e9)
-        inbox.requestStop(deadline: monotonicNanoseconds() + nanoseconds)
+        inbox.requestStop(deadline: cmhd_monotonic_nanoseconds() + nanoseconds)
         let running = lifecycle.withLock {
             defer { thread = nil }
             return thread
@@ -110,12 +110,12 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     private func run() {
         guard let program else { preconditionFailure("the program is set before the thread is made") }
         table.beginOwnership()
-        let startedAt = monotonicNanoseconds()
+        let startedAt = cmhd_monotonic_nanoseconds()
         var batch: [StreamInbox<Program.Message>.Item] = []
         while true {
             table.poll(milliseconds: inbox.prepareToSleep() ? millisecondsToTick(startedAt) : 0)
             let stopDeadline = inbox.take(into: &batch)
-            if table.count == 0 { table.tick = tick(startedAt, at: monotonicNanoseconds()) }
+            if table.count == 0 { table.tick = tick(startedAt, at: cmhd_monotonic_nanoseconds()) }
             if !batch.isEmpty {
                 table.counters.batches += 1
                 handle(batch, program)
@@ -170,7 +170,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         table.closeAll()
         settle(program)
         while table.count > 0 {
-            let now = monotonicNanoseconds()
+            let now = cmhd_monotonic_nanoseconds()
             guard now < deadline else { break }
             table.poll(milliseconds: Int32(min((deadline - now) / 1_000_000 + 1, 1_000)))
             settle(program)
@@ -183,7 +183,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     // MARK: Time
 
     private func tickIfDue(_ startedAt: UInt64, _ program: Program) {
-        let now = monotonicNanoseconds()
+        let now = cmhd_monotonic_nanoseconds()
         let tick = tick(startedAt, at: now)
         guard tick != table.tick, table.count > 0 else { return }
         table.advance(to: tick)
@@ -198,13 +198,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     private func millisecondsToTick(_ startedAt: UInt64) -> Int32 {
         guard table.count > 0 else { return -1 }
         let next = UInt64(table.tick) + 1
-        let (now, dueAt) = (monotonicNanoseconds() - startedAt, next * Ticks.nanoseconds)
+        let (now, dueAt) = (cmhd_monotonic_nanoseconds() - startedAt, next * Ticks.nanoseconds)
         return dueAt > now ? Int32((dueAt - now) / 1_000_000 + 1) : 0
     }
-}
-
-private func monotonicNanoseconds() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

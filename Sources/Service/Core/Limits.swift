@@ -35,7 +35,7 @@ enum Limits {
 
     /// How long the answer to an Idempotency-Key is kept.
     static let idempotencySeconds: Int64 = 24 * 3600
-    /// Bytes of a kept answer; a longer one is not repeated from memory but refused, which no answer of ours reaches.
+    /// Bytes of an Idempotency-Key. It is part of a primary key, and kept for a day.
     static let idempotencyKeyBytesMax = 255
 
     /// Items of a list's page, if the request names none.

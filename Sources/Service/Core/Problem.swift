@@ -6,12 +6,7 @@ import MicroHTTP
 extension Response {
     static func problem(_ failure: Failure) -> Response {
         let status = failure.kind.status
-        let body = JSONWriter.object { writer in
-            writer.member("type", "urn:bellhop:problem:\(failure.code)")
-            writer.member("title", failure.kind.title)
-            writer.member("status", status)
-            writer.member("detail", failure.detail)
-            writer.member("code", failure.code)
+        let body = ProblemBody.make(status, failure.kind.title, failure.code, failure.detail) { writer in
             if let allowed = failure.allowed { writer.member("allowed", allowed) }
             guard !failure.fields.isEmpty else { return }
             writer.key("errors")
@@ -42,18 +37,28 @@ extension Response {
     static let internalProblem = Response(
         status: 500, headers: [("Content-Type", ProblemBody.mediaType)],
         body: .bytes(
-            JSONWriter.object { writer in
-                writer.member("type", "urn:bellhop:problem:internal")
-                writer.member("title", "Internal Server Error")
-                writer.member("status", 500)
-                writer.member("detail", "Something went wrong here; the request id finds it in the log.")
-                writer.member("code", "internal")
-            }))
+            ProblemBody.make(
+                500, "Internal Server Error", "internal",
+                "Something went wrong here; the request id finds it in the log.")))
 }
 
-/// The members that only the request knows, added on the way out.
+/// The object of a problem: the members that each has, and those that only the request knows, added on the way out.
 enum ProblemBody {
     static let mediaType = "application/problem+json"
+
+    static func make(
+        _ status: Int, _ title: String, _ code: String, _ detail: String,
+        _ more: (inout JSONWriter) -> Void = { _ in }
+    ) -> [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("type", "urn:bellhop:problem:\(code)")
+            writer.member("title", title)
+            writer.member("status", status)
+            writer.member("detail", detail)
+            writer.member("code", code)
+            more(&writer)
+        }
+    }
 
     /// Puts `instance` and `requestId` at the end of a problem's object.
     static func complete(_ body: [UInt8], path: String, requestId: String) -> [UInt8] {

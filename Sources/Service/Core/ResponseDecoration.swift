@@ -59,9 +59,11 @@ struct ResponseDecoration: Sendable {
         case .notFound:
             .problem(Failure(.notFound, "route.not_found", "There is nothing at this address."))
         case .methodNotAllowed(let allow):
-            Self.plain(
-                405, "Method Not Allowed", "route.method_not_allowed", "This address answers \(allow).",
-                [("Allow", allow)])
+            Response(
+                status: 405, headers: [("Allow", allow), ("Content-Type", ProblemBody.mediaType)],
+                body: .bytes(
+                    ProblemBody.make(
+                        405, "Method Not Allowed", "route.method_not_allowed", "This address answers \(allow).")))
         case .bodyTooLarge(let max):
             .problem(
                 Failure(.tooLarge, "request.too_large", "The body may have at most \(max) bytes here."))
@@ -76,20 +78,5 @@ struct ResponseDecoration: Sendable {
             .problem(
                 Failure(.unavailable, "unavailable", "The request was not answered in time.", retryAfterSeconds: 1))
         }
-    }
-
-    private static func plain(
-        _ status: Int, _ title: String, _ code: String, _ detail: String,
-        _ headers: [(name: String, value: String)] = []
-    ) -> Response {
-        let body = JSONWriter.object { writer in
-            writer.member("type", "urn:bellhop:problem:\(code)")
-            writer.member("title", title)
-            writer.member("status", status)
-            writer.member("detail", detail)
-            writer.member("code", code)
-        }
-        return Response(
-            status: status, headers: headers + [("Content-Type", ProblemBody.mediaType)], body: .bytes(body))
     }
 }

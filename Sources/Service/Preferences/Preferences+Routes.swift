@@ -1,5 +1,4 @@
 import Domain
-import Foundation
 import MicroHTTP
 
 extension PreferencesFeature {
@@ -17,17 +16,12 @@ extension PreferencesFeature {
     private static func replace(_ call: Call) throws -> Answer {
         _ = try call.query([])
         var fields = try call.fields()
-        let wanted = Preferences(reading: &fields, isTimeZone: isTimeZone)
+        let wanted = Preferences(reading: &fields, isTimeZone: TimeZones.isKnown)
         try fields.finish()
         return .write { tx in
             try store(wanted, tx)
             tx.record(PreferencesChanged(userId: tx.caller.userId, preferences: wanted))
             return Response.json(200, JSONWriter.bytes(wanted))
         }
-    }
-
-    /// Whether the system has rules for a zone. Abbreviations are refused: `EST` names an offset without its summer time.
-    private static func isTimeZone(_ name: String) -> Bool {
-        name == Preferences.timeZoneDefault || (name.contains("/") && TimeZone(identifier: name) != nil)
     }
 }

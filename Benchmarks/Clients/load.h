@@ -132,10 +132,10 @@ static double histogram_percentile_us(const Histogram *h, double percentile) {
 }
 
 static void histogram_print(const char *name, const Histogram *h) {
-    printf("\"%s\":{\"count\":%llu,\"mean\":%.1f,\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p999\":%.1f,\"max\":%.1f}",
+    printf("\"%s\":{\"count\":%llu,\"mean\":%.1f,\"p50\":%.1f,\"p90\":%.1f,\"p95\":%.1f,\"p99\":%.1f,\"p999\":%.1f,\"max\":%.1f}",
            name, (unsigned long long)h->count, h->count ? (double)h->sum / (double)h->count / 1000.0 : 0,
-           histogram_percentile_us(h, 50), histogram_percentile_us(h, 90), histogram_percentile_us(h, 99),
-           histogram_percentile_us(h, 99.9), (double)h->max / 1000.0);
+           histogram_percentile_us(h, 50), histogram_percentile_us(h, 90), histogram_percentile_us(h, 95),
+           histogram_percentile_us(h, 99), histogram_percentile_us(h, 99.9), (double)h->max / 1000.0);
 }
 
 /* A text in which {n} is the running number of a request, {u} that number modulo --users, {c} the number of the

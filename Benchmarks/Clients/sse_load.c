@@ -5,20 +5,29 @@
  *           (with --window 2 the server never waits for the client, and has no more than one event to join with another)
  *   paced   --rate events a second, whatever the server does
  *
+ * With --port A,B the streams take turns between servers, and --publish-port says where requests go (in turn as well).
+ * How an event is known: by the request's {n} behind --marker; with --marker-topics by its {u} there, when the events of
+ * one {u} come in the order of their requests; else by the order in which events come.
+ *
  * One event is --burst SSE events on each of --expect streams (default: all of them). The publishing connections live
  * in the first thread. Latencies count from the moment the request was sent, and in paced mode also from the moment
  * its answer (which tells that the event is committed) was read. */
 #include "load.h"
 
-enum { SOURCES = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536 };
+enum { SOURCES = 8, PORTS_MAX = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536 };
 #define RING (1u << 16)
-#define SAMPLES_MAX (4u << 20)
+#define SAMPLES_MAX (16u << 20)
+
+typedef struct {
+    int count, numbers[PORTS_MAX];
+} Ports;
 
 typedef enum { MODE_HOLD, MODE_CLOSED, MODE_PACED } Mode;
 typedef enum { STATE_NEW, STATE_CONNECTING, STATE_HEAD, STATE_WAITING_READY, STATE_OPEN, STATE_CLOSED } StreamState;
 
 static struct {
-    int port, threads, server_pid;
+    Ports ports, publish_ports;
+    int threads, server_pid;
     size_t streams, window, burst, group, publishers;
     uint64_t expect;
     Mode mode;
@@ -27,7 +36,7 @@ static struct {
     RequestTemplate open_request, publish_request;
     char **tokens;
     size_t token_count;
-    bool until_input_ends;
+    bool until_input_ends, marker_topics;
     uint64_t first_number;
 } options = {.threads = 1, .streams = 1, .window = 1, .burst = 1, .group = 1, .seconds = 3, .warmup = 0.5,
              .rate = 50, .open_timeout = 60, .event = "", .ready_event = ""};
@@ -63,6 +72,7 @@ typedef struct {
 } Publisher;
 
 static Stream *streams;
+static uint32_t *seen_of_topic; /* [stream * users + topic]; a stream is read by one thread */
 static atomic_ulong opened, refused, closed_by_server;
 static atomic_ullong delivered, unexpected;
 static atomic_ullong wake_at; /* thread 0 wants to know when `delivered` reaches this */
@@ -72,6 +82,8 @@ static _Atomic uint64_t sent_at[RING], answered_at[RING], published_count;
 static Publisher *publishers;
 static uint64_t publish_failures, statuses[600], lateness_max;
 
+static int port_of(const Ports *ports, size_t turn) { return ports->numbers[turn % (size_t)ports->count]; }
+
 static Stream *stream_of(const Reader *reader, size_t i) { return &streams[i * (size_t)options.threads + (size_t)reader->index]; }
 
 static void count_event(Reader *reader, Stream *stream, const char *text, size_t length, uint64_t at) {
@@ -80,7 +92,14 @@ static void count_event(Reader *reader, Stream *stream, const char *text, size_t
     if (options.marker) {
         const char *found = memmem(text, length, options.marker, strlen(options.marker));
         if (!found) return;
-        number = strtoull(found + strlen(options.marker), NULL, 10) - options.first_number;
+        number = strtoull(found + strlen(options.marker), NULL, 10);
+        if (options.marker_topics) {
+            if (number >= options.publish_request.users) return;
+            uint64_t topics = options.publish_request.users;
+            number += seen_of_topic[(size_t)(stream - streams) * topics + number]++ * topics;
+        } else {
+            number -= options.first_number;
+        }
     } else if (options.expect >= options.streams * options.burst) {
         number = stream->seen / options.burst;
     } else {
@@ -207,7 +226,7 @@ static void open_more(Reader *reader) {
         size_t i = reader->next_to_open++;
         Stream *stream = stream_of(reader, i);
         size_t index = (size_t)(stream - streams);
-        stream->fd = connect_from((int)(index % SOURCES), options.port);
+        stream->fd = connect_from((int)(index % SOURCES), port_of(&options.ports, index));
         reader->connecting++;
         stream->state = STATE_CONNECTING;
         if (stream->fd < 0) { stream_failed(reader, stream); continue; }
@@ -248,7 +267,7 @@ static void *read_streams(void *argument) {
 
 static void publisher_connect(Reader *reader, size_t i) {
     Publisher *p = &publishers[i];
-    p->fd = connect_from(-1, options.port);
+    p->fd = connect_from(-1, port_of(&options.publish_ports, i));
     if (p->fd < 0) die("cannot connect the publisher: %s", strerror(errno));
     for (int tries = 0; tries < 2000; tries++) {
         struct tcp_info info;
@@ -456,6 +475,17 @@ static Mode mode_named(const char *name) {
     return MODE_HOLD;
 }
 
+static Ports ports_named(const char *list) {
+    Ports ports = {0};
+    for (char *end; *list; list = *end ? end + 1 : end) {
+        if (ports.count == PORTS_MAX) die("at most %d ports", PORTS_MAX);
+        long port = strtol(list, &end, 10);
+        if (end == list || (*end && *end != ',') || port <= 0 || port > 65535) die("not a port: %s", list);
+        ports.numbers[ports.count++] = (int)port;
+    }
+    return ports;
+}
+
 static void parse(int argc, char **argv) {
     static const struct option longs[] = {
         {"port", 1, 0, 'p'}, {"streams", 1, 0, 'n'}, {"threads", 1, 0, 't'}, {"mode", 1, 0, 'm'}, {"path", 1, 0, 'P'},
@@ -463,12 +493,15 @@ static void parse(int argc, char **argv) {
         {"marker", 1, 0, 'k'}, {"publish-method", 1, 0, 'M'}, {"publish-path", 1, 0, 'Q'}, {"publish-header", 1, 0, 'G'},
         {"publish-body", 1, 0, 'b'}, {"users", 1, 0, 'u'}, {"expect", 1, 0, 'x'}, {"burst", 1, 0, 'B'},
         {"group", 1, 0, 'g'}, {"window", 1, 0, 'w'}, {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'W'}, {"rate", 1, 0, 'r'},
-        {"server-pid", 1, 0, 'i'}, {"publishers", 1, 0, 'N'}, {"open-timeout", 1, 0, 'o'}, {"until-input-ends", 0, 0, 'I'}, {"first-number", 1, 0, 'f'}, {0}};
+        {"server-pid", 1, 0, 'i'}, {"publishers", 1, 0, 'N'}, {"open-timeout", 1, 0, 'o'}, {"until-input-ends", 0, 0, 'I'},
+        {"first-number", 1, 0, 'f'}, {"publish-port", 1, 0, 'q'}, {"marker-topics", 0, 0, 'K'}, {0}};
     const char *path = "/", *publish_path = "/publish", *publish_method = "POST", *publish_body = "";
     char *headers = NULL, *publish_headers = NULL;
     uint64_t users = 1;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) switch (c) {
-        case 'p': options.port = atoi(optarg); break;
+        case 'p': options.ports = ports_named(optarg); break;
+        case 'q': options.publish_ports = ports_named(optarg); break;
+        case 'K': options.marker_topics = true; break;
         case 'n': options.streams = strtoull(optarg, NULL, 10); break;
         case 't': options.threads = atoi(optarg); break;
         case 'm': options.mode = mode_named(optarg); options.until_input_ends |= options.mode == MODE_HOLD; break;
@@ -497,8 +530,11 @@ static void parse(int argc, char **argv) {
         case 'f': options.first_number = strtoull(optarg, NULL, 10); break;
         default: die("unknown option");
         }
-    if (options.port <= 0 || !options.streams || options.threads < 1 || !options.burst || !options.window || !options.group)
+    if (!options.ports.count || !options.streams || options.threads < 1 || !options.burst || !options.window || !options.group)
         die("usage: sse_load --port P --streams N --mode hold|closed|paced [--path …] [--publish-path …] …");
+    if (!options.publish_ports.count) options.publish_ports = options.ports;
+    if (options.marker_topics && (!options.marker || options.burst != 1 || options.first_number))
+        die("--marker-topics needs --marker, and counts requests from 0");
     if ((size_t)options.threads > options.streams) options.threads = (int)options.streams;
     if (!options.expect) options.expect = options.streams * options.burst;
     if (!options.publishers)
@@ -540,6 +576,8 @@ int main(int argc, char **argv) {
     raise_descriptor_limit(options.streams + 128);
     streams = must(calloc(options.streams, sizeof *streams));
     for (size_t i = 0; i < options.streams; i++) streams[i].fd = -1;
+    if (options.marker_topics)
+        seen_of_topic = must(calloc(options.streams * options.publish_request.users, sizeof *seen_of_topic));
     wake_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (options.until_input_ends) fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
     uint64_t begin = now_ns();

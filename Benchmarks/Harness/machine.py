@@ -20,6 +20,7 @@ PACKAGES = {
     "pkg-config": "/usr/bin/pkg-config",
     "nginx": "/usr/sbin/nginx",
     "libnginx-mod-nchan": "/usr/lib/nginx/modules/ngx_nchan_module.so",
+    "postgresql": "/usr/bin/pg_createcluster",
     "util-linux": "/usr/bin/taskset",
 }
 
@@ -106,6 +107,12 @@ def _package_version(name):
     return line if line and "no packages" not in line else "not installed"
 
 
+def _postgresql_version():
+    programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    line = _first_line([str(programs[-1]), "--version"]) if programs else None
+    return line.split()[2] if line else "not installed"
+
+
 def description(cores):
     model = "unknown processor"
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -126,6 +133,7 @@ def description(cores):
             f"libmicrohttpd {_package_version('libmicrohttpd-dev')}",
             f"SQLite {_package_version('libsqlite3-dev')}",
             f"nginx {_package_version('nginx')} with nchan {_package_version('libnginx-mod-nchan')}",
+            f"PostgreSQL {_postgresql_version()}",
             "Hummingbird 2.28.1",
         ]),
         "pinning": f"servers on core {cores.server}"

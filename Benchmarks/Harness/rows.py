@@ -8,6 +8,7 @@ import time
 
 from .machine import WORK, Unavailable, say
 from .processes import Load, load, request
+from .replicas import ReplicaRows
 from .report import Row
 from .servers import (Bellhop, CommitServer, Hummingbird, Nchan, SendLoop, StaticServer, Transport, event_text)
 
@@ -504,6 +505,8 @@ class Bench:
             ("latency", "commit → client", self.commit_to_client, ["Commit → client, p50 and p99"]),
             ("badges", "GET /v1/badges", self.badges, ["`GET /v1/badges`, 304 and 200"]),
             ("durable", "durable notifications", self.durable_notifications, ["Durable notifications"]),
+            ("postgres", "two replicas on PostgreSQL", lambda: ReplicaRows(self).measure(), ["Two replicas on PostgreSQL"]),
+            ("order", "order of commits on PostgreSQL", lambda: ReplicaRows(self).order(), ["Commit order on PostgreSQL"]),
             ("start", "start and memory", self.start, ["Start to first answer, existing database", "Resident memory at start"]),
             ("growth", "growth with stored notifications", self.growth, ["Growth with stored notifications"]),
             ("image", "image", self.image, ["Container image"]),

@@ -45,6 +45,12 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let outOfMemory = Code(rawValue: "out_of_memory")
         /// The URL of a database cannot be understood.
         public static let url = Code(rawValue: "url")
+        /// The service may not connect as this role: it could pass by the policies.
+        public static let role = Code(rawValue: "role")
+        /// A text that the engine cannot store: PostgreSQL has none with U+0000.
+        public static let text = Code(rawValue: "text")
+        /// Another transaction holds what this one needs, or the two would wait for each other: the job is done again.
+        public static let contended = Code(rawValue: "contended")
         public static let other = Code(rawValue: "other")
     }
 
@@ -70,7 +76,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
 
     /// Whether the same work may succeed later without anybody changing it.
     public var isTransient: Bool {
-        [.busy, .full, .ioError, .unavailable, .interrupted, .outOfMemory].contains(code)
+        [.busy, .full, .ioError, .unavailable, .interrupted, .outOfMemory, .contended].contains(code)
     }
 }
 

@@ -1,20 +1,32 @@
-/// Where the database is: `sqlite:PATH`, `sqlite:///absolute/path`, or `sqlite::memory:`.
+/// Where the database is: `sqlite:PATH`, `sqlite:///absolute/path`, `sqlite::memory:`, or
+/// `postgres://user:password@host:port/database?parameter=value`, which libpq reads (several hosts, a service file, TLS).
 public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     public enum Location: Sendable, Hashable {
         case file(path: String)
         /// A private file on a RAM file system: everything works as with a file, and is gone at the end.
         case memory
+        /// A PostgreSQL server, as libpq's connection URI.
+        case server(address: String)
     }
 
     public let location: Location
+    /// Safe to show: without the password that a server's address may hold.
     public let description: String
 
     public init(_ text: String) throws(DatabaseError) {
+        if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") {
+            location = .server(address: text)
+            description = Self.shown(text)
+            return
+        }
         description = text
         guard text.hasPrefix("sqlite:") else {
             throw DatabaseError(
                 .url,
-                "'\(Self.scheme(of: text))' is not a known kind of database: use sqlite:PATH or sqlite::memory:")
+                """
+                '\(Self.scheme(of: text))' is not a known kind of database: use sqlite:PATH, sqlite::memory: or \
+                postgres://…
+                """)
         }
         var path = text.dropFirst("sqlite:".count)
         if path == ":memory:" {
@@ -39,6 +51,10 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         DatabaseURL(location: .file(path: path), description: "sqlite:" + path)
     }
 
+    public var engine: DatabaseEngine {
+        if case .server = location { .postgreSQL } else { .sqlite }
+    }
+
     private init(location: Location, description: String) {
         self.location = location
         self.description = description
@@ -47,5 +63,14 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     /// The part that is safe to show: what follows may hold a password.
     private static func scheme(of text: String) -> String {
         String(text.prefix { $0 != ":" }.prefix(20))
+    }
+
+    /// User, hosts and database; a password may stand before the last `@`, and among the parameters.
+    private static func shown(_ text: String) -> String {
+        let body = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
+        let parts = body.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let at = parts[2].lastIndex(of: "@") else { return String(body) }
+        let user = parts[2][..<at].prefix { $0 != ":" }
+        return "\(parts[0])//\(user)\(parts[2][at...])"
     }
 }

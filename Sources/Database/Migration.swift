@@ -3,24 +3,45 @@ import Foundation
 
 /// One step of the schema: applied once, in order, and never changed afterwards.
 public struct Migration: Sendable, Hashable {
+    /// A statement for one engine or for both.
+    public enum Step: Sendable, Hashable, ExpressibleByStringInterpolation {
+        /// In SQLite's words, which PostgreSQL is told in its own: see `TableDefinition`.
+        case both(String)
+        case sqlite(String)
+        case postgreSQL(String)
+
+        public init(stringLiteral text: String) { self = .both(text) }
+
+        func text(for engine: DatabaseEngine) -> String? {
+            switch (self, engine) {
+            case (.both(let text), .sqlite), (.sqlite(let text), .sqlite), (.postgreSQL(let text), .postgreSQL): text
+            case (.both(let text), .postgreSQL): TableDefinition.postgreSQL(text)
+            case (.sqlite, .postgreSQL), (.postgreSQL, .sqlite): nil
+            }
+        }
+    }
+
     /// `0001_notifications`: unique in the whole product.
     public let id: String
-    /// The statements, in SQLite's form.
-    public let sql: [String]
+    public let steps: [Step]
 
-    public init(_ id: String, sql: [String]) {
+    public init(_ id: String, sql steps: [Step]) {
         self.id = id
-        self.sql = sql
+        self.steps = steps
     }
 
-    public init(id: String, sql: [String]) {
-        self.init(id, sql: sql)
+    public init(id: String, sql steps: [Step]) {
+        self.init(id, sql: steps)
     }
 
-    /// SHA-256 over the statements, each with its length in front, so that no two lists read the same.
-    var checksum: String {
+    func statements(for engine: DatabaseEngine) -> [String] { steps.compactMap { $0.text(for: engine) } }
+
+    /// SHA-256 over the statements of an engine, each with its length in front, so that no two lists read the same.
+    func checksum(for engine: DatabaseEngine) -> String { Self.checksum(of: statements(for: engine)) }
+
+    static func checksum(of statements: [String]) -> String {
         var hash = SHA256()
-        for statement in sql {
+        for statement in statements {
             hash.update(data: Array("\(statement.utf8.count):".utf8))
             hash.update(data: Array(statement.utf8))
         }
@@ -32,42 +53,103 @@ public struct Migration: Sendable, Hashable {
     }
 }
 
+/// The definition of a table or an index in the words of PostgreSQL.
+///
+/// One text serves both where only the names of types differ. Texts are compared byte by byte on both (`COLLATE "C"`):
+/// cursors and ids rely on it, and a server's locale must not change an order.
+enum TableDefinition {
+    private static let types = [
+        "INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA", "TEXT": "TEXT COLLATE \"C\"",
+    ]
+
+    static func postgreSQL(_ text: String) -> String {
+        guard text.hasPrefix("CREATE TABLE") else { return text }
+        var body = text
+        // What makes SQLite strict is PostgreSQL's way anyway; tables are clustered by their key in neither's sense.
+        for suffix in [" STRICT, WITHOUT ROWID", " WITHOUT ROWID", " STRICT"] where body.hasSuffix(suffix) {
+            body.removeLast(suffix.count)
+            break
+        }
+        var result = ""
+        var word = ""
+        func flush() {
+            result += types[word] ?? word
+            word = ""
+        }
+        for character in body {
+            if character.isLetter || character == "_" || character.isNumber {
+                word.append(character)
+            } else {
+                flush()
+                result.append(character)
+            }
+        }
+        flush()
+        return result
+    }
+}
+
 extension Store {
-    private static let createHistory: SQL = """
-        CREATE TABLE IF NOT EXISTS schema_migrations (
-          position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL,
-          applied_at INTEGER NOT NULL) STRICT
-        """
+    /// Held by whoever changes the schema, so that replicas that start together do it once.
+    private static let subject = "bellhop:schema"
 
     /// Applies the migrations that the database does not have, all or none, and tells which.
+    ///
+    /// On PostgreSQL it also brings the policies to what the tables say, and the store must have been opened by a role
+    /// that may (`.owner`). Safe to be started by many at once.
     ///
     /// - Throws: `.schema` when an applied migration was changed since, or one is unknown to this build (the
     ///   database belongs to a newer version); then nothing is done.
     @discardableResult
-    public func migrate(_ migrations: [Migration]) throws -> [String] {
+    public func migrate(_ migrations: [Migration], tables: [Table] = []) throws -> [String] {
         let applied = try writeAndWait { connection in
-            try connection.run(Self.createHistory)
+            if connection.engine == .postgreSQL { try PostgresSchema.prepare(connection, subject: Self.subject) }
+            try connection.run(Self.createHistory(for: connection.engine))
             let pending = try Self.pending(migrations, in: connection)
             for migration in pending {
                 try Self.apply(migration, to: connection)
-                let now = Int(Date().timeIntervalSince1970 * 1_000_000)
-                try connection.run(
-                    """
-                    INSERT INTO schema_migrations (id, checksum, applied_at)
-                    VALUES (\(migration.id), \(migration.checksum), \(now))
-                    """)
+                try Self.note(migration.id, checksum: migration.checksum(for: connection.engine), in: connection)
             }
+            if connection.engine == .postgreSQL { try PostgresSchema.installPolicies(of: tables, connection) }
             return pending.map(\.id)
         }
-        if !applied.isEmpty { dropReaders() }
+        if !applied.isEmpty { schemaChanged() }
         return applied
     }
 
-    private static func apply(_ migration: Migration, to connection: Connection) throws(DatabaseError) {
-        for statement in migration.sql {
+    /// PostgreSQL numbers the rows by an identity column where SQLite's integer key does so by itself.
+    private static func createHistory(for engine: DatabaseEngine) -> SQL {
+        switch engine {
+        case .sqlite:
+            """
+            CREATE TABLE IF NOT EXISTS schema_migrations (
+              position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL,
+              applied_at INTEGER NOT NULL) STRICT
+            """
+        case .postgreSQL:
+            """
+            CREATE TABLE IF NOT EXISTS schema_migrations (
+              position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+              checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)
+            """
+        }
+    }
+
+    private static func note(_ id: String, checksum: String, in connection: Connection) throws {
+        let now = Int(Date().timeIntervalSince1970 * 1_000_000)
+        try connection.run(
+            "INSERT INTO schema_migrations (id, checksum, applied_at) VALUES (\(id), \(checksum), \(now))")
+    }
+
+    private static func apply(_ migration: Migration, to connection: Connection) throws {
+        for statement in migration.statements(for: connection.engine) {
             do {
-                try connection.runScript(statement)
-            } catch {
+                if let connection = connection as? SQLiteConnection {
+                    try connection.runScript(statement)
+                } else {
+                    try connection.run(SQL(unchecked: statement))
+                }
+            } catch let error as DatabaseError {
                 throw DatabaseError(error.code, "migration \(migration.id): \(error.detail)", sql: statement)
             }
         }
@@ -76,9 +158,12 @@ extension Store {
     /// The migrations that `migrate` would apply. Changes nothing.
     public func pendingMigrations(_ migrations: [Migration]) throws -> [String] {
         try read { connection in
-            let hasHistory = try connection.exists(
-                "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'")
-            guard hasHistory else { return migrations.map(\.id) }
+            // Each engine keeps its catalog in tables of its own.
+            let history: SQL =
+                connection.engine == .sqlite
+                ? "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"
+                : "SELECT 1 FROM pg_class WHERE oid = to_regclass('schema_migrations')"
+            guard try connection.exists(history) else { return migrations.map(\.id) }
             return try Self.pending(migrations, in: connection).map(\.id)
         }
     }
@@ -99,7 +184,7 @@ extension Store {
                     the database has migration \(entry.id), which this version does not know: it belongs to a newer one
                     """)
             }
-            guard migration.checksum == entry.checksum else {
+            guard migration.checksum(for: connection.engine) == entry.checksum else {
                 throw DatabaseError(
                     .schema, "migration \(entry.id) is not the one that was applied: its text was changed since")
             }

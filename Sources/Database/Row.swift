@@ -1,16 +1,14 @@
-import CSQLite
-
 /// The row a statement stands on. Valid inside the callback it is given to; using it later is a programmer's error.
 ///
 /// Every getter comes by name and by index, and throws `DatabaseError.Code.column` when the column is absent, null
 /// (unless the getter says `optional`) or of another type: a stored number is never silently read as text.
 public struct Row {
-    private let statement: Statement
+    private let statement: RowSource
     private let generation: UInt64
     /// The number of columns, without a check column that a write policy added.
     public let count: Int
 
-    init(_ statement: Statement, hiddenColumns: Int) {
+    init(_ statement: RowSource, hiddenColumns: Int) {
         self.statement = statement
         generation = statement.generation
         count = statement.columnNames.count - hiddenColumns
@@ -53,18 +51,18 @@ public struct Row {
     // MARK: By index
 
     public func text(_ index: Int) throws -> String {
-        try require(SQLITE_TEXT, "a text", at: index)
-        return statement.withBytes(at: index, isText: true) { String(decoding: $0, as: UTF8.self) }
+        try require(.text, "a text", at: index)
+        return String(decoding: statement.bytes(at: index, isText: true), as: UTF8.self)
     }
 
     public func integer(_ index: Int) throws -> Int {
-        try require(SQLITE_INTEGER, "an integer", at: index)
+        try require(.integer, "an integer", at: index)
         return Int(statement.integer(at: index))
     }
 
     /// A whole number counts as real: SQLite stores `2.0` as an integer where it can.
     public func real(_ index: Int) throws -> Double {
-        if type(at: index) != SQLITE_INTEGER { try require(SQLITE_FLOAT, "a real", at: index) }
+        if type(at: index) != .integer { try require(.real, "a real", at: index) }
         return statement.real(at: index)
     }
 
@@ -77,8 +75,8 @@ public struct Row {
     }
 
     public func blob(_ index: Int) throws -> [UInt8] {
-        try require(SQLITE_BLOB, "a blob", at: index)
-        return statement.withBytes(at: index, isText: false) { Array($0) }
+        try require(.blob, "a blob", at: index)
+        return Array(statement.bytes(at: index, isText: false))
     }
 
     /// The bytes of a blob, or the UTF-8 of a text (stored JSON that goes out as it is).
@@ -93,14 +91,14 @@ public struct Row {
     public func optionalBlob(_ index: Int) throws -> [UInt8]? { isNull(index) ? nil : try blob(index) }
     public func optionalBytes(_ index: Int) throws -> [UInt8]? { isNull(index) ? nil : try bytes(index) }
 
-    public func isNull(_ index: Int) -> Bool { type(at: index) == SQLITE_NULL }
+    public func isNull(_ index: Int) -> Bool { type(at: index) == .null }
 
     public func value(_ index: Int) throws -> SQLValue {
         switch type(at: index) {
-        case SQLITE_NULL: .null
-        case SQLITE_INTEGER: .integer(statement.integer(at: index))
-        case SQLITE_FLOAT: .real(statement.real(at: index))
-        case SQLITE_TEXT: .text(try text(index))
+        case .null: .null
+        case .integer: .integer(statement.integer(at: index))
+        case .real: .real(statement.real(at: index))
+        case .text: .text(try text(index))
         default: .blob(try blob(index))
         }
     }
@@ -108,14 +106,19 @@ public struct Row {
     public func withBytes<Result>(
         _ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
-        let isText = type(at: index) == SQLITE_TEXT
-        if !isText { try require(SQLITE_BLOB, "a text or a blob", at: index) }
-        return try statement.withBytes(at: index, isText: isText, body)
+        let isText = type(at: index) == .text
+        if !isText { try require(.blob, "a text or a blob", at: index) }
+        return try body(statement.bytes(at: index, isText: isText))
     }
 
     // MARK: Checks
 
-    private func type(at index: Int) -> Int32 {
+    /// Whether the row, as it was written, lies within the write policy: the hidden last column of a woven statement.
+    func isWithinPolicy() throws -> Bool {
+        statement.integer(at: statement.columnNames.count - 1) == 1
+    }
+
+    private func type(at index: Int) -> ColumnType {
         precondition(generation == statement.generation, "a row was used after its callback: \(statement.text)")
         precondition(index >= 0 && index < count, "no column \(index): \(statement.text)")
         return statement.type(at: index)
@@ -128,14 +131,60 @@ public struct Row {
         return index
     }
 
-    private func require(_ expected: Int32, _ what: String, at index: Int) throws {
+    private func require(_ expected: ColumnType, _ what: String, at index: Int) throws {
         let found = type(at: index)
         if found != expected {
-            throw mismatch(index, "\(what), not \(found == SQLITE_NULL ? "null" : "a value of another type")")
+            throw mismatch(index, "\(what), not \(found == .null ? "null" : "a value of another type")")
         }
     }
 
     private func mismatch(_ index: Int, _ what: String) -> DatabaseError {
         DatabaseError(.column, "column \(statement.columnNames[index]) should hold \(what)", sql: statement.text)
+    }
+}
+
+/// What a column holds in one row.
+enum ColumnType: Sendable {
+    case null, integer, real, text, blob
+}
+
+/// What stands behind a row: a statement of SQLite that stands on it, or a result of PostgreSQL that holds it.
+class RowSource {
+    final let text: String
+    final var columnNames: [String] = []
+    /// Counts rows and executions, so that a `Row` that outlives its callback is noticed.
+    final private(set) var generation: UInt64 = 0
+    /// Where the next name is probably found: readers ask for columns in the order they selected them.
+    private final var nextColumn = 0
+
+    init(text: String) {
+        self.text = text
+    }
+
+    final func nextRow() {
+        generation &+= 1
+        nextColumn = 0
+    }
+
+    final func index(of column: String) -> Int? {
+        let names = columnNames
+        var candidate = nextColumn < names.count ? nextColumn : 0
+        for _ in 0..<names.count {
+            if names[candidate] == column {
+                nextColumn = candidate + 1
+                return candidate
+            }
+            candidate += 1
+            if candidate == names.count { candidate = 0 }
+        }
+        return nil
+    }
+
+    func type(at index: Int) -> ColumnType { preconditionFailure("each source tells its columns' types") }
+    func integer(at index: Int) -> Int64 { preconditionFailure("each source gives its numbers") }
+    func real(at index: Int) -> Double { preconditionFailure("each source gives its numbers") }
+    /// The bytes of a text or blob; valid until the next row.
+    func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
+        preconditionFailure("each source gives its bytes")
     }
 }

@@ -4,6 +4,7 @@ extension SQL {
         var text: String
         var binds: [SQLValue]
         var target: WriteTarget?
+        var unscoped: [String] = []
         /// A subquery needs a name; whether the author gives one shows only with the text that follows.
         private var unnamedSubquery: String?
 
@@ -40,6 +41,7 @@ extension SQL {
             }
             text += fragment.text
             binds += fragment.binds
+            unscoped += fragment.unscoped
         }
 
         public mutating func appendInterpolation<Value: SQLBindable>(values: some Sequence<Value>) {
@@ -72,6 +74,7 @@ extension SQL {
         public mutating func appendInterpolation(_ table: Table, unscoped: Unscoped) {
             if unnamedSubquery != nil { nameSubquery(before: table.name) }
             text += table.name
+            self.unscoped.append(table.name)
         }
 
         private mutating func appendSubquery(of table: Table, where predicate: SQL) {

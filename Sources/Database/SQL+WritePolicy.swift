@@ -5,6 +5,10 @@ extension SQL {
         var binds: [SQLValue]
         /// Whether the last column of each returned row says if the row, as written, is within the scope.
         var hasCheck: Bool
+        /// The table that is written under a scope.
+        var written: Table?
+        /// The tables that are named without a scope.
+        var unscoped: [String] = []
     }
 
     /// The statement with its write policy woven in; the same meaning as row-level security's `USING` and `WITH CHECK`.
@@ -14,11 +18,12 @@ extension SQL {
     /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that tells, and the
     ///   connection refuses what is outside.
     func woven() -> Woven {
-        guard let target else { return Woven(text: text, binds: binds, hasCheck: false) }
+        guard let target else { return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped) }
         let clauses = WriteClauses(scanning: text, target: target)
         let predicate = target.table.writePredicate(for: target.scope, qualifier: clauses.alias)
         let bytes = Array(text.utf8)
-        var woven = Woven(text: "", binds: [], hasCheck: target.verb != .delete)
+        var woven = Woven(
+            text: "", binds: [], hasCheck: target.verb != .delete, written: target.table, unscoped: unscoped)
         woven.text.reserveCapacity(bytes.count + predicate.text.utf8.count * 2 + 32)
 
         if clauses.filtersExistingRows {

@@ -20,6 +20,8 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public private(set) var text: String
     public private(set) var binds: [SQLValue]
     private(set) var target: WriteTarget?
+    /// The tables that the statement names without a scope.
+    private(set) var unscoped: [String] = []
 
     init(text: String, binds: [SQLValue]) {
         self.text = text
@@ -42,6 +44,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         text = interpolation.text
         binds = interpolation.binds
         target = interpolation.target
+        unscoped = interpolation.unscoped
     }
 
     /// The fragments in a row: `SQL.joined(conditions, separator: " AND ")`.
@@ -63,6 +66,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         }
         text += other.text
         binds += other.binds
+        unscoped += other.unscoped
     }
 
     public static func + (left: SQL, right: SQL) -> SQL {

@@ -43,7 +43,7 @@ public struct Scope: Sendable, Hashable {
 /// A scope lives as long as its verified token is cached and is asked the same few questions at every request;
 /// taking its keys apart again each time costs more than the point read they guard.
 ///
-/// `@unchecked Sendable`: every access to `entries` holds `lock`.
+/// `@unchecked Sendable`: every access to `entries` and `madeSettings` holds `lock`.
 final class PredicateCache: @unchecked Sendable {
     struct Key: Hashable {
         let policy: Policy.Templates
@@ -64,14 +64,26 @@ final class PredicateCache: @unchecked Sendable {
     /// Policies are few and constant. Without the bound, a caller that makes policies on the fly would fill memory.
     private static let entriesMax = 64
 
-    /// Guards `entries`.
+    /// Guards `entries` and `madeSettings`.
     private let lock = NSLock()
     private var entries: [Key: SQL] = [:]
+    private var madeSettings: [String: String]?
 
     func forget() {
         lock.lock()
         defer { lock.unlock() }
         entries = [:]
+        madeSettings = nil
+    }
+
+    /// The scope as PostgreSQL is told it. A process has one store, and so one vocabulary.
+    func settings(make: () -> [String: String]) -> [String: String] {
+        lock.lock()
+        defer { lock.unlock() }
+        if let madeSettings { return madeSettings }
+        let made = make()
+        madeSettings = made
+        return made
     }
 
     func predicate(_ key: Key, make: () -> SQL) -> SQL {

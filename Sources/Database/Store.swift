@@ -1,115 +1,67 @@
 import Foundation
 
-/// An open database: reads on the calling thread, writes in groups on one thread.
+/// An open database: reads on the calling thread, writes in groups on the store's own threads.
 ///
-/// Reads never wait for the writer (WAL), nor the writer for reads. A write is answered after the COMMIT that holds
-/// it is on disk.
+/// Reads never wait for a writer, nor writers for reads. A write is answered after the COMMIT that holds it is on disk.
 public final class Store: Sendable {
     public let url: DatabaseURL
     public let options: StoreOptions
-    private let file: DatabaseFile
-    private let readers: ReaderPool
-    private let queue: WriteQueue
-    /// Recognizes the writer's thread, to refuse a wait for itself; nil for a store that only reads. The thread
-    /// keeps its `Thread` alive while it runs, so the identity is not used again.
-    private let writerThread: ObjectIdentifier?
+    private let backend: any StoreBackend
 
-    /// Opens the database, making it if need be.
+    /// Opens the database; an SQLite file is made if need be.
     ///
-    /// - Throws: `.locked` when another service owns it (the message names its process), `.corrupt`, `.readOnly`,
-    ///   `.cannotOpen`.
-    public static func open(_ url: DatabaseURL, options: StoreOptions = StoreOptions()) throws(DatabaseError) -> Store {
-        try Store(url, options: options)
+    /// - Parameter tables: all tables with their policies, from which PostgreSQL is told what a scope holds.
+    /// - Throws: `.locked` when another service owns the file (the message names its process), `.corrupt`, `.readOnly`,
+    ///   `.cannotOpen`; `.role` when the service connects to PostgreSQL as somebody who could pass by its policies.
+    public static func open(
+        _ url: DatabaseURL, options: StoreOptions = StoreOptions(), tables: [Table] = []
+    ) throws(DatabaseError) -> Store {
+        try Store(url, options: options, tables: tables)
     }
 
-    private init(_ url: DatabaseURL, options: StoreOptions) throws(DatabaseError) {
+    private init(_ url: DatabaseURL, options: StoreOptions, tables: [Table]) throws(DatabaseError) {
         self.url = url
         self.options = options
-        file = try DatabaseFile(url, access: options.access)
-        readers = ReaderPool(path: file.path, options: options)
-        queue = WriteQueue(depthMax: options.queueDepthMax)
-        guard options.access == .exclusive else {
-            // A damaged or foreign file shows now and not at the first request.
-            let probe = try Connection(path: file.path, role: .reader, options: options)
-            try probe.runScript("SELECT count(*) FROM sqlite_schema")
-            writerThread = nil
-            queue.close()
-            queue.noteFinished()
-            return
+        switch url.location {
+        case .file, .memory: backend = try SQLiteBackend(url, options: options)
+        case .server(let address):
+            backend = try PostgresBackend(address, options: options, vocabulary: ScopeVocabulary(tables))
         }
-        let connection = try Connection(path: file.path, role: .writer, options: options)
-        try connection.runScript("SELECT count(*) FROM sqlite_schema")
-        let moving = try Connection(path: file.path, role: .checkpointer, options: options)
-        writerThread = Self.start(
-            connection: connection, moving: moving, readers: readers, queue: queue, file: file, options: options)
-    }
-
-    /// Starts the writer and the checkpointer, and gives them their connections for good: each is closed when its
-    /// thread ends, the lock of the file after both.
-    private static func start(
-        connection: Connection, moving: Connection, readers: ReaderPool, queue: WriteQueue,
-        file: DatabaseFile, options: StoreOptions
-    ) -> ObjectIdentifier {
-        let checkpointer = Checkpointer(readers: readers, queue: queue)
-        let work = ThreadWork {
-            Writer(
-                connection: connection, queue: queue, readers: readers, checkpointer: checkpointer, options: options
-            ).run()
-        }
-        let upkeep = ThreadWork { checkpointer.run(moving) }
-        startThread("sqlite-checkpoint") {
-            upkeep.run()
-            checkpointer.noteFinished()
-        }
-        return startThread("sqlite-writer") {
-            work.run()
-            file.release()
-            queue.noteFinished()
-        }
-    }
-
-    @discardableResult
-    private static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> ObjectIdentifier {
-        let thread = Thread(block: body)
-        thread.name = name
-        let identity = ObjectIdentifier(thread)
-        thread.start()
-        return identity
     }
 
     deinit {
         // Without `close` the waiting jobs are still done; the threads end by themselves.
-        queue.close()
+        backend.closeQueues()
     }
+
+    public var engine: DatabaseEngine { url.engine }
 
     // MARK: Reading
 
     /// Reads one state of the database, on the calling thread. What was answered as written is seen.
     ///
-    /// The connection and its rows must not leave `body`. May block for a disk read, never for a writer.
-    public func read<Value>(_ body: (Connection) throws -> Value) throws -> Value {
-        let reader = try readers.take()
-        do {
-            let value = try body(reader.connection)
-            readers.give(reader, isReusable: true)
-            return value
-        } catch {
-            readers.give(reader, isReusable: false)
-            throw error
-        }
+    /// The connection and its rows must not leave `body`. On SQLite it may block for a disk read, never for a writer;
+    /// on PostgreSQL it waits for the network.
+    ///
+    /// - Parameter isSingle: the body runs one statement; on PostgreSQL it then costs one round trip and no
+    ///   transaction around it.
+    public func read<Value>(isSingle: Bool = false, _ body: (Connection) throws -> Value) throws -> Value {
+        try backend.read(isSingle: isSingle, body)
     }
 
     // MARK: Writing
 
     /// Queues work for the next group and returns at once.
     ///
-    /// The body runs in a savepoint on the writer's thread: an error undoes its own changes only. `completion` is
-    /// called on the writer's thread when the changes are durable, or with the error; it must be quick, since the
-    /// next group waits for it.
+    /// The body runs in a savepoint on a writer's thread: an error undoes its own changes only. On PostgreSQL it runs
+    /// again when its group was undone for a reason that has passed (a lost connection, a deadlock): it must have no
+    /// effects but those on the database. `completion` is called on the writer's thread when the changes are durable,
+    /// or with the error; it must be quick, since the next group waits for it.
     ///
+    /// - Parameter lane: work of one lane is done by one writer, in its order; for what would wait for each other.
     /// - Throws: `StoreBusy` when the queue is full; `completion` is not called then.
     public func write<Value: Sendable>(
-        _ body: @escaping @Sendable (Connection) throws -> Value,
+        lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreBusy) {
         let job = WriteJob(
@@ -124,7 +76,7 @@ public final class Store: Sendable {
             },
             fail: { completion(.failure($0)) })
         do {
-            try queue.append(job)
+            try backend.queue(lane: lane).append(job)
         } catch {
             switch error {
             case .full(let busy): throw busy
@@ -136,11 +88,11 @@ public final class Store: Sendable {
     /// Writes and waits without holding a thread. Cancelling the task does not undo a write that is queued.
     @discardableResult
     public func write<Value: Sendable>(
-        _ body: @escaping @Sendable (Connection) throws -> Value
+        lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             do {
-                try write(body) { continuation.resume(with: $0) }
+                try write(lane: lane, body) { continuation.resume(with: $0) }
             } catch {
                 continuation.resume(throwing: error)
             }
@@ -148,78 +100,87 @@ public final class Store: Sendable {
     }
 
     /// Writes and blocks the calling thread until the changes are durable. For threads that may wait: not for a
-    /// reactor, not for the cooperative pool, and never for the writer's own.
+    /// reactor, not for the cooperative pool, and never for a writer's own.
     @discardableResult
     public func writeAndWait<Value: Sendable>(
-        _ body: @escaping @Sendable (Connection) throws -> Value
+        lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
     ) throws -> Value {
-        precondition(ObjectIdentifier(Thread.current) != writerThread, "the writer would wait for itself")
+        precondition(!backend.isOnWriter, "the writer would wait for itself")
         let answer = BlockingAnswer<Value>()
-        try write(body) { answer.set($0) }
+        try write(lane: lane, body) { answer.set($0) }
         return try answer.wait().get()
     }
 
-    /// Called on the writer's thread after each COMMIT and the actions of `Connection.afterCommit`, before anybody
-    /// is answered. It must be quick.
-    public var batchCommitted: (@Sendable () -> Void)? {
-        get { queue.batchCommitted }
-        set { queue.batchCommitted = newValue }
+    /// The last step of every group, inside its transaction, with what its jobs have deposited, in their order.
+    public func setLastStep(_ step: @escaping @Sendable (Connection, [any Sendable]) throws -> Void) {
+        for queue in backend.queues { queue.willCommit = step }
     }
 
-    private static func closedError(_ access: StoreOptions.Access) -> DatabaseError {
+    static func closedError(_ access: StoreOptions.Access) -> DatabaseError {
         access == .readOnly
             ? DatabaseError(.readOnly, "the store was opened for reading only")
             : DatabaseError(.unavailable, "the store is closed")
     }
 
+    // MARK: Other replicas
+
+    /// Calls `wake` with the payload whenever a committed transaction has notified the channel, on any replica, and
+    /// with nil when notifications may have been missed. Returns what ends it; nil on SQLite, where nobody else
+    /// writes.
+    public func listen(
+        to channel: String, _ wake: @escaping @Sendable (String?) -> Void
+    ) -> (@Sendable () -> Void)? {
+        backend.listen(to: channel, wake)
+    }
+
     // MARK: Upkeep
 
-    /// Moves everything from the WAL into the database and empties it.
-    public func checkpoint() throws {
-        readers.releaseSnapshots()
-        let connection = try Connection(path: file.path, role: .checkpointer, options: options)
-        _ = try connection.checkpoint(.truncate)
+    /// Moves everything from SQLite's WAL into the database and empties it.
+    public func checkpoint() throws { try backend.checkpoint() }
+
+    /// What the engine's own check of its files finds wrong; empty for a sound database. Reads the whole SQLite file;
+    /// a server looks after its files itself.
+    public func integrityCheck() throws -> [String] { try backend.integrityCheck() }
+
+    /// The bytes on disk, the WAL included; those of a server are as of the last time it was asked.
+    public var sizeBytes: Int { backend.sizeBytes }
+
+    public func metrics() -> StoreMetrics {
+        backend.queues.dropFirst().reduce(backend.queues[0].snapshot()) { $0.adding($1.snapshot()) }
     }
-
-    /// What `PRAGMA quick_check` finds wrong; empty for a sound database. Reads the whole file.
-    public func integrityCheck() throws -> [String] {
-        let found = try read { try $0.rows("PRAGMA quick_check(20)") { try $0.text(0) } }
-        return found == ["ok"] ? [] : found
-    }
-
-    /// The bytes on disk, the WAL included.
-    public var sizeBytes: Int { file.sizeBytes }
-
-    /// The path of the database file.
-    public var path: String { file.path }
-
-    public func metrics() -> StoreMetrics { queue.snapshot() }
 
     /// Does what is queued, then closes. Later writes fail with `.unavailable`. Blocks; may be called twice.
     public func close() {
-        precondition(ObjectIdentifier(Thread.current) != writerThread, "the writer would wait for itself")
-        queue.close()
-        queue.waitUntilFinished()
-        readers.close()
+        precondition(!backend.isOnWriter, "the writer would wait for itself")
+        backend.close()
     }
 
-    func dropReaders() { readers.drop() }
+    /// The path of an SQLite database; empty for a server.
+    var path: String { (backend as? SQLiteBackend)?.path ?? "" }
+
+    func schemaChanged() { backend.schemaChanged() }
 }
 
-/// Work that is handed to a thread together with what belongs to that thread alone, and let go at its end.
-///
-/// `@unchecked Sendable`: made before the thread starts, which is then the only one to call `run`, once.
-private final class ThreadWork: @unchecked Sendable {
-    private var body: (() -> Void)?
+/// What an engine does for a store.
+protocol StoreBackend: Sendable {
+    func read<Value>(isSingle: Bool, _ body: (Connection) throws -> Value) throws -> Value
+    /// The queues of its writers; never empty.
+    var queues: [WriteQueue] { get }
+    /// Whether this is the thread of one of its writers.
+    var isOnWriter: Bool { get }
+    var sizeBytes: Int { get }
+    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
+    func checkpoint() throws
+    func integrityCheck() throws -> [String]
+    func schemaChanged()
+    func close()
+}
 
-    init(_ body: @escaping () -> Void) {
-        self.body = body
-    }
+extension StoreBackend {
+    func queue(lane: Int) -> WriteQueue { queues[Int(UInt(bitPattern: lane) % UInt(queues.count))] }
 
-    func run() {
-        let work = body
-        body = nil
-        work?()
+    func closeQueues() {
+        for queue in queues { queue.close() }
     }
 }
 

@@ -13,6 +13,8 @@ public struct StoreMetrics: Sendable, Hashable {
     public internal(set) var jobsFailed = 0
     /// Groups lost because their commit, or the whole transaction, failed.
     public internal(set) var batchesFailed = 0
+    /// Groups that were done again, because of a lost connection, a deadlock or a lock held elsewhere.
+    public internal(set) var batchesRetried = 0
     public internal(set) var batchJobsLargest = 0
     /// Jobs refused because the queue was full.
     public internal(set) var refused = 0
@@ -26,6 +28,23 @@ public struct StoreMetrics: Sendable, Hashable {
     public internal(set) var walPages = 0
     public internal(set) var checkpoints = 0
     public internal(set) var checkpointsFailed = 0
+
+    /// Of two writers together.
+    func adding(_ other: StoreMetrics) -> StoreMetrics {
+        var sum = self
+        sum.batches += other.batches
+        sum.jobs += other.jobs
+        sum.jobsFailed += other.jobsFailed
+        sum.batchesFailed += other.batchesFailed
+        sum.batchesRetried += other.batchesRetried
+        sum.batchJobsLargest = max(batchJobsLargest, other.batchJobsLargest)
+        sum.refused += other.refused
+        sum.commitSeconds += other.commitSeconds
+        for (index, count) in other.commitSecondsBuckets.enumerated() { sum.commitSecondsBuckets[index] += count }
+        sum.queueDepth += other.queueDepth
+        sum.queueDepthLargest = max(queueDepthLargest, other.queueDepthLargest)
+        return sum
+    }
 
     mutating func countCommit(jobs count: Int, seconds: Double) {
         batches += 1

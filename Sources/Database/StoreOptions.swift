@@ -5,6 +5,9 @@ public struct StoreOptions: Sendable {
         case exclusive
         /// Reads beside a running service (`bellhop check`); takes no lock and writes nothing.
         case readOnly
+        /// Makes and changes the tables (`bellhop migrate`): on PostgreSQL as a role that may do so, which the service
+        /// itself must not.
+        case owner
     }
 
     public var access: Access = .exclusive
@@ -41,6 +44,23 @@ public struct StoreOptions: Sendable {
     /// Pages the database may have, 0 for SQLite's own limit. A database that may fill the disk takes logs and
     /// everything else on it down.
     public var pagesMax = 0
+
+
+    // MARK: PostgreSQL
+
+    /// Connections that read. Each is a process of the server; more than it has cores do not make it faster.
+    public var readersMax = 8
+    /// Connections that write, each with its own share of the users and shops. Two let one work while the other waits
+    /// for its commit.
+    public var writers = 2
+    /// After this time the server gives a statement up, and a second later this side gives the server up. Without it
+    /// a table that somebody has locked holds every worker.
+    public var statementTimeout: Duration = .seconds(5)
+    /// The connections go through a pooler that hands them out by transaction (PgBouncer): statements cannot be
+    /// prepared by name.
+    public var isPooled = false
+    /// Where notifications are listened for, if not at the store's own address: a pooler does not pass them on.
+    public var listenURL: DatabaseURL?
 
     public init() {}
 }

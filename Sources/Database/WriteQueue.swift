@@ -17,6 +17,9 @@ struct WriteJob: Sendable {
 ///
 /// `@unchecked Sendable`: everything mutable is only touched while `condition` is locked.
 final class WriteQueue: @unchecked Sendable {
+    /// The last step of a group, before it is committed: what its jobs have left for it, in their order.
+    typealias LastStep = @Sendable (Connection, [any Sendable]) throws -> Void
+
     /// Guards all variables below; signalled when a job arrives, the queue closes, or a checkpoint is wanted.
     private let condition = NSCondition()
     private var jobs: [WriteJob] = []
@@ -25,7 +28,7 @@ final class WriteQueue: @unchecked Sendable {
     private var isClosed = false
     private var isFinished = false
     private var metrics = StoreMetrics()
-    private var committedHook: (@Sendable () -> Void)?
+    private var lastStep: LastStep?
     private let depthMax: Int
 
     init(depthMax: Int) {
@@ -102,17 +105,9 @@ final class WriteQueue: @unchecked Sendable {
         return copy
     }
 
-    var batchCommitted: (@Sendable () -> Void)? {
-        get {
-            condition.lock()
-            defer { condition.unlock() }
-            return committedHook
-        }
-        set {
-            condition.lock()
-            defer { condition.unlock() }
-            committedHook = newValue
-        }
+    var willCommit: LastStep? {
+        get { condition.withLock { lastStep } }
+        set { condition.withLock { lastStep = newValue } }
     }
 
     /// Refuses further jobs; those that wait are still done.

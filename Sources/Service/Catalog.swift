@@ -18,16 +18,16 @@ enum Catalog {
 
     /// The core's own tables: of the service, not of users.
     static let coreTables = [
-        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, Idempotency.answers, Tenants.tenants,
-        ServiceSecrets.secrets,
+        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, EventLog.counter, Idempotency.answers,
+        Tenants.tenants, ServiceSecrets.secrets,
     ]
 
     static let migrations =
         [
-            Tenants.migration, ServiceSecrets.migration, EventLog.migration, BadgeLedger.migration,
+            Tenants.migration, ServiceSecrets.migration, EventLog.migrations[0], BadgeLedger.migration,
             Idempotency.migration,
         ]
-        + features().flatMap(\.migrations)
+        + features().flatMap(\.migrations) + [EventLog.migrations[1]]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }
 

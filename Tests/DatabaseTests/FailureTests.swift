@@ -88,7 +88,7 @@ import Testing
         defer { store.close() }
         try store.migrate([Self.items])
         // As the sqlite3 tool would: a connection that knows nothing of the store.
-        let visitor = try Connection(path: store.path, role: .checkpointer, options: options)
+        let visitor = try SQLiteConnection(path: store.path, role: .checkpointer, options: options)
         try visitor.runScript("BEGIN IMMEDIATE")
         do {
             try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
@@ -177,7 +177,7 @@ import Testing
         #expect(try DatabaseURL("sqlite::memory:").location == .memory)
         #expect(try DatabaseURL("sqlite:a/b.sqlite").location == .file(path: "a/b.sqlite"))
         #expect(try DatabaseURL("sqlite:///var/b.sqlite").location == .file(path: "/var/b.sqlite"))
-        for text in ["", "sqlite:", "sqlite:/", "sqlite://host/x", "postgres://me:secret@host/db", "x.sqlite"] {
+        for text in ["", "sqlite:", "sqlite:/", "sqlite://host/x", "mysql://me:secret@host/db", "x.sqlite"] {
             do {
                 _ = try DatabaseURL(text)
                 Issue.record("accepted \(text)")

@@ -48,8 +48,11 @@ import Testing
     }
 
     @Test func checksum_tellsStatementsApart_notOnlyTheirText() {
-        #expect(Migration("x", sql: ["ab", "c"]).checksum != Migration("x", sql: ["a", "bc"]).checksum)
-        #expect(Migration("x", sql: ["abc"]).checksum.count == 64)
+        func checksum(_ steps: [Migration.Step]) -> String { Migration("x", sql: steps).checksum(for: .sqlite) }
+        #expect(checksum(["ab", "c"]) != checksum(["a", "bc"]))
+        #expect(checksum(["abc"]).count == 64)
+        // What another engine is told is none of this one's business.
+        #expect(checksum(["abc", .postgreSQL("x")]) == checksum(["abc"]))
     }
 
     private func expectSchemaError(_ id: String, _ body: () throws -> Void) {

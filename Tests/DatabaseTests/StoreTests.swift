@@ -234,21 +234,27 @@ import Testing
         let store = try makeStore()
         defer { store.close() }
         let log = Collected<String>()
-        store.batchCommitted = { log.append("batch") }
+        store.setLastStep { db, items in
+            log.append("last step: \(items)")
+            db.afterCommit { log.append("after it") }
+        }
         try store.writeAndWait { db in
             db.afterCommit { log.append("kept") }
+            db.deposit("kept")
             _ = try? db.savepoint {
                 db.afterCommit { log.append("undone") }
+                db.deposit("undone")
                 throw CancellationError()
             }
         }
         #expect(throws: CancellationError.self) {
             try store.writeAndWait { db in
                 db.afterCommit { log.append("failed") }
+                db.deposit("failed")
                 throw CancellationError()
             }
         }
-        #expect(log.all == ["kept", "batch", "batch"])
+        #expect(log.all == ["last step: [\"kept\"]", "kept", "after it"])
     }
 
     @Test func rowOutsideTheScope_isRefused_evenIfTheErrorIsSwallowed() throws {

@@ -25,7 +25,7 @@ extension BadgesFeature {
             return .now(.notModified(etag: "\(version)", headers: pollInterval))
         }
         let userId = call.caller.userId
-        return .read { tx in
+        return .readOne { tx in
             let badges = try tx.badges(of: userId)
             guard inclusion == .conversations else {
                 return Response.json(200, JSONWriter.bytes(badges), headers: pollInterval, etag: "\(badges.version)")

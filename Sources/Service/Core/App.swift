@@ -15,6 +15,7 @@ public final class App: Sendable {
     private let settings: Settings
     private let workers: WorkerPool
     private let ticker: Ticker
+    private let pump: EventPump
     private let report: ServiceReport
     private let logger: Logger
 
@@ -26,15 +27,23 @@ public final class App: Sendable {
         self.logger = logger
         let ambiguities = Catalog.ambiguities
         precondition(ambiguities.isEmpty, "the catalog's policies are ambiguous: \(ambiguities)")
-        store = try Store.open(settings.database, options: settings.storeOptions)
+        store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
         let foundation = try Foundations(store: store, settings: settings, clock: clock, logger: logger)
         runner = foundation.runner
-        workers = WorkerPool(name: "worker", threads: settings.workers, queueMax: Limits.workersQueueMax)
+        workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
         let directory = StreamDirectory(
             surroundings: foundation.surroundings(workers: workers, settings: settings),
             revocations: foundation.revocations)
-        let committed = runner.committed
-        store.batchCommitted = { directory.publish(committed.take()) }
+        let replicas = ReplicaMessages(directory: directory, runner: runner, workers: workers)
+        directory.setReplicas(replicas)
+        let pump = EventPump(
+            store: store, head: foundation.head, logger: logger, publish: { replicas.publish($0) },
+            fellBehind: { directory.closeAll() })
+        self.pump = pump
+        store.setLastStep { db, items in
+            let events = try EventLog.append(items.compactMap { $0 as? PendingEvents }, in: db)
+            if !events.isEmpty { db.afterCommit { pump.committed(events) } }
+        }
         let routing = Routing(
             dispatcher: Dispatcher(
                 runner: runner, authenticator: foundation.authenticator, workers: workers,
@@ -49,11 +58,13 @@ public final class App: Sendable {
         }
         let server = server
         report.include { text in server.write(to: &text) }
+        report.include(contact: { pump.isInContact })
         ticker = Ticker(runner: runner, ticks: Catalog.features().flatMap(\.ticks), logger: logger)
     }
 
     /// Starts to listen.
     public func start() throws {
+        pump.start()
         try server.start()
         ticker.start()
         logger.info(
@@ -74,6 +85,7 @@ public final class App: Sendable {
                 ticker.stop()
                 server.shutdown(deadlineSeconds: Double(settings.shutdownSeconds))
                 workers.shutdown()
+                pump.stop()
                 store.close()
                 done.resume()
             }.start()
@@ -86,8 +98,16 @@ extension Settings {
     var storeOptions: StoreOptions {
         var options = StoreOptions()
         options.writerCacheKiB = databaseCacheMegabytes * 1024
+        options.readersMax = databaseConnections
+        options.writers = databaseWriters
+        options.isPooled = databasePooled
+        options.statementTimeout = .seconds(databaseTimeoutSeconds)
+        options.listenURL = databaseListen
         return options
     }
+
+    /// Workers wait for a server, one for each connection; a file hardly makes them wait.
+    var workerThreads: Int { database.engine == .sqlite ? workers : max(workers, databaseConnections) }
 }
 
 /// What requests and streams stand on, read from the database at start.
@@ -103,12 +123,11 @@ private struct Foundations {
 
     init(store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
         self.store = store
-        let applied = try store.migrate(Catalog.migrations)
-        if !applied.isEmpty {
-            logger.info("The database was brought up to date.", metadata: ["migrations": "\(applied.count)"])
-        }
+        try Self.prepare(store, logger)
         (epoch, cursorSecret) = try store.writeAndWait { db in
-            (
+            // Made once, whichever replica is first.
+            try db.lock(["bellhop:start"])
+            return (
                 try EventLog.epoch(at: clock.now(), in: db),
                 try ServiceSecrets.secret(named: "page-cursors", in: db)
             )
@@ -125,8 +144,24 @@ private struct Foundations {
             store: store, clock: clock,
             workshop: Transaction.Workshop(
                 settings: settings, reactions: Catalog.features().flatMap(\.reactions),
-                badgeVersions: BadgeVersions(), ids: IdentifierSource()),
-            tenants: tenants, committed: CommittedEvents())
+                badgeVersions: BadgeVersions(isAlone: store.engine == .sqlite), ids: IdentifierSource()),
+            tenants: tenants)
+    }
+
+    /// A file is brought up to date; of a server, whose tables the service must not own, it is asked.
+    private static func prepare(_ store: Store, _ logger: Logger) throws {
+        guard store.engine == .sqlite else {
+            let pending = try store.pendingMigrations(Catalog.migrations)
+            guard pending.isEmpty else {
+                throw DatabaseError(
+                    .schema, "\(pending.count) migrations are not applied: run bellhop migrate as the tables' owner")
+            }
+            return
+        }
+        let applied = try store.migrate(Catalog.migrations)
+        if !applied.isEmpty {
+            logger.info("The database was brought up to date.", metadata: ["migrations": "\(applied.count)"])
+        }
     }
 
     func surroundings(workers: WorkerPool, settings: Settings) -> StreamSurroundings {

@@ -17,6 +17,13 @@ final class BadgeVersions: @unchecked Sendable {
     private let lock = NSLock()
     private var versions: [Owner: Int] = [:]
     private var generation = 0
+    private let isAlone: Bool
+
+    /// - Parameter isAlone: no other replica writes. If others do, what is known here may be old, and nothing is
+    ///   remembered.
+    init(isAlone: Bool = true) {
+        self.isAlone = isAlone
+    }
 
     func version(of userId: ID<User>, tenant: String) -> Int? {
         lock.withLock { versions[Owner(tenant: tenant, userId: userId.text)] }
@@ -26,6 +33,7 @@ final class BadgeVersions: @unchecked Sendable {
     var presentGeneration: Int { lock.withLock { generation } }
 
     func note(_ version: Int, of userId: ID<User>, tenant: String, readIn generation: Int? = nil) {
+        guard isAlone else { return }
         let owner = Owner(tenant: tenant, userId: userId.text)
         lock.withLock {
             if let generation, generation != self.generation { return }

@@ -121,19 +121,13 @@ struct Dispatcher: Sendable {
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
-        case .read(let body):
-            if endpoint.effort == .instant { return .response(try read(call, body)) }
-            return onWorker(trace) { responder in
-                do {
-                    responder.complete(try read(call, body))
-                } catch {
-                    responder.complete(problem(error, trace))
-                }
-            }
-        case .write(let body):
+        case .read(let body): return try reading(call, trace, endpoint, isSingle: false, body)
+        case .readOne(let body): return try reading(call, trace, endpoint, isSingle: true, body)
+        case .write(let subject, let body):
+            let lane = (subject ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return .deferred { responder in
                 do throws(StoreBusy) {
-                    try runner.store.write({ try write(call, claim, body, $0) }) { result in
+                    try runner.store.write(lane: lane, { try write(call, claim, subject, body, $0) }) { result in
                         switch result {
                         case .success(let response): responder.complete(response)
                         case .failure(let error): responder.complete(problem(error, trace))
@@ -146,13 +140,30 @@ struct Dispatcher: Sendable {
         }
     }
 
-    private func read(_ call: Call, _ body: (Transaction) throws -> Response) throws -> Response {
-        conditional(try runner.read(as: call.caller, body), call.request)
+    private func reading(
+        _ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, isSingle: Bool,
+        _ body: @escaping @Sendable (Transaction) throws -> Response
+    ) throws -> Reply {
+        let read = { @Sendable in
+            conditional(try runner.read(as: call.caller, isSingle: isSingle, body), call.request)
+        }
+        // A reactor must not wait for a server.
+        if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
+        return onWorker(trace) { responder in
+            do {
+                responder.complete(try read())
+            } catch {
+                responder.complete(problem(error, trace))
+            }
+        }
     }
 
     private func write(
-        _ call: Call, _ claim: Idempotency.Claim?, _ body: (Transaction) throws -> Response, _ db: Connection
+        _ call: Call, _ claim: Idempotency.Claim?, _ subject: Subject?, _ body: (Transaction) throws -> Response,
+        _ db: Connection
     ) throws -> Response {
+        let subjects = [subject?.name(in: call.caller.tenant), claim?.subject].compactMap { $0 }
+        if !subjects.isEmpty { try db.lock(subjects) }
         guard let claim else { return try runner.write(as: call.caller, in: db, body) }
         let now = runner.clock.now()
         if let kept = try Idempotency.find(claim, at: now, in: db) { return kept }
@@ -161,7 +172,10 @@ struct Dispatcher: Sendable {
             // Of its own, so that a refusal undoes what was begun, and is kept as the answer.
             response = try db.savepoint { try runner.write(as: call.caller, in: db, body) }
         } catch {
-            guard let failure = Failure(error), failure.kind != .unavailable else { throw error }
+            // What has passed when the request comes again is no answer to keep.
+            guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),
+                failure.kind != .unavailable
+            else { throw error }
             response = .problem(failure)
         }
         try Idempotency.keep(response, for: claim, at: now, in: db)

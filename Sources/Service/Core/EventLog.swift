@@ -11,59 +11,113 @@ enum EventLog {
     static let events = Table("events", read: [], write: [])
     static let routes = Table("event_routes", read: [], write: [])
     static let epochs = Table("event_epochs", read: [], write: [])
+    /// One row: the number of the newest event there ever was.
+    static let counter = Table("event_counter", read: [], write: [])
 
-    static let migration = Migration(
-        "0001_events",
-        sql: [
-            // AUTOINCREMENT: a number is never used twice, also not after the newest rows were removed.
-            """
-            CREATE TABLE events (
-                sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-                tenant TEXT NOT NULL,
-                name TEXT NOT NULL,
-                topic TEXT,
-                audience TEXT NOT NULL,
-                collapse INTEGER NOT NULL,
-                data TEXT NOT NULL,
-                created_at INTEGER NOT NULL
-            ) STRICT
-            """,
-            """
-            CREATE TABLE event_routes (
-                tenant TEXT NOT NULL,
-                route TEXT NOT NULL,
-                sequence INTEGER NOT NULL,
-                PRIMARY KEY (tenant, route, sequence)
-            ) STRICT, WITHOUT ROWID
-            """,
-            "CREATE TABLE event_epochs (epoch TEXT NOT NULL PRIMARY KEY, created_at INTEGER NOT NULL) STRICT",
-        ])
+    /// What replicas listen on: the newest number, whenever a transaction with events is committed.
+    static let channel: StaticString = "bellhop_events"
+
+    static let migrations = [
+        Migration(
+            "0001_events",
+            sql: [
+                // AUTOINCREMENT once made the numbers, which the counter makes now.
+                .sqlite(
+                    """
+                    CREATE TABLE events (
+                        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+                        tenant TEXT NOT NULL,
+                        name TEXT NOT NULL,
+                        topic TEXT,
+                        audience TEXT NOT NULL,
+                        collapse INTEGER NOT NULL,
+                        data TEXT NOT NULL,
+                        created_at INTEGER NOT NULL
+                    ) STRICT
+                    """),
+                .postgreSQL(
+                    """
+                    CREATE TABLE events (
+                        sequence BIGINT PRIMARY KEY,
+                        tenant TEXT NOT NULL,
+                        name TEXT NOT NULL,
+                        topic TEXT,
+                        audience TEXT NOT NULL,
+                        collapse BIGINT NOT NULL,
+                        data TEXT NOT NULL,
+                        created_at BIGINT NOT NULL
+                    )
+                    """),
+                """
+                CREATE TABLE event_routes (
+                    tenant TEXT NOT NULL,
+                    route TEXT NOT NULL,
+                    sequence INTEGER NOT NULL,
+                    PRIMARY KEY (tenant, route, sequence)
+                ) STRICT, WITHOUT ROWID
+                """,
+                "CREATE TABLE event_epochs (epoch TEXT NOT NULL PRIMARY KEY, created_at INTEGER NOT NULL) STRICT",
+            ]),
+        Migration(
+            "0002_event_counter",
+            sql: [
+                "CREATE TABLE event_counter (id INTEGER PRIMARY KEY CHECK (id = 1), newest INTEGER NOT NULL) STRICT",
+                .sqlite(
+                    """
+                    INSERT INTO event_counter (id, newest)
+                    VALUES (1, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0))
+                    """),
+                .postgreSQL("INSERT INTO event_counter (id, newest) VALUES (1, 0)"),
+            ]),
+    ]
 
     private static let keeping = Unscoped.bookkeeping("the log is read by routes, which are the reader's own keys")
 
     // MARK: Writing
 
-    static func append(_ draft: EventDraft, tenant: String, now: Timestamp, in db: Connection) throws -> StreamEvent {
-        let collapse = draft.collapse.map { CollapseKey.of($0) } ?? 0
-        let sequence = try db.integer(
+    /// Numbers the events of a group of transactions and stores them: the group's last step before its commit.
+    ///
+    /// The counter's row is held from here to the commit, on every replica. So numbers have no gaps, and are committed
+    /// in their order: whoever has seen a number has seen, or can read, all before it.
+    static func append(_ pending: [PendingEvents], in db: Connection) throws -> [StreamEvent] {
+        let count = pending.reduce(0) { $0 + $1.drafts.count }
+        guard count > 0 else { return [] }
+        let newest = try db.integer(
             """
-            INSERT INTO \(events, unscoped: keeping) (tenant, name, topic, audience, collapse, data, created_at)
-            VALUES (\(tenant), \(draft.name), \(draft.topic), \(draft.audience.joined(separator: " ")),
-                \(Int(bitPattern: UInt(collapse))), \(String(decoding: draft.data, as: UTF8.self)),
-                \(now.microseconds))
-            RETURNING sequence
+            UPDATE \(counter, unscoped: keeping) SET newest = newest + \(count) WHERE id = 1 RETURNING newest
             """)
-        guard let sequence else { throw DatabaseError(.other, "an event got no number") }
-        for route in routes(topic: draft.topic, audience: draft.audience) {
-            try db.run(
-                """
-                INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)
-                VALUES (\(tenant), \(route), \(sequence))
-                """)
+        guard let newest else { throw DatabaseError(.corrupt, "the events have no counter") }
+        var sequence = Int64(newest - count)
+        var events: [StreamEvent] = []
+        var statements: [SQL] = []
+        for transaction in pending {
+            for draft in transaction.drafts {
+                sequence += 1
+                let event = StreamEvent(
+                    sequence: sequence, tenant: transaction.tenant, name: draft.name, audience: draft.audience,
+                    topic: draft.topic, collapse: draft.collapse.map { CollapseKey.of($0) } ?? 0, data: draft.data)
+                statements.append(insertion(of: event, at: transaction.now))
+                statements += routes(topic: draft.topic, audience: draft.audience).map { route in
+                    """
+                    INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)
+                    VALUES (\(event.tenant), \(route), \(event.sequence))
+                    """
+                }
+                events.append(event)
+            }
         }
-        return StreamEvent(
-            sequence: Int64(sequence), tenant: tenant, name: draft.name, audience: draft.audience, topic: draft.topic,
-            collapse: collapse, data: draft.data)
+        try db.runAll(statements)
+        try db.notify(channel, "\(newest)")
+        return events
+    }
+
+    private static func insertion(of event: StreamEvent, at now: Timestamp) -> SQL {
+        """
+        INSERT INTO \(events, unscoped: keeping) (sequence, tenant, name, topic, audience, collapse, data, created_at)
+        VALUES (\(event.sequence), \(event.tenant), \(event.name), \(event.topic),
+            \(event.audience.joined(separator: " ")), \(Int64(bitPattern: event.collapse)),
+            \(String(decoding: event.data, as: UTF8.self)), \(now.microseconds))
+        """
     }
 
     private static func routes(topic: String?, audience: [String]) -> [String] {
@@ -81,7 +135,7 @@ enum EventLog {
 
     /// The newest event there ever was, also when it is not kept any more.
     static func newestSequence(in db: Connection) throws -> Int64 {
-        Int64(try db.integer("SELECT seq FROM sqlite_sequence WHERE name = 'events'") ?? 0)
+        Int64(try db.integer("SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1") ?? 0)
     }
 
     /// What a scope may see of the given routes with `after < sequence ≤ through`, oldest first, at most `limit`.
@@ -105,6 +159,15 @@ enum EventLog {
         return try stride(from: 0, to: sequences.count, by: fetchedAtOnceMax).flatMap { start in
             try fetch(Array(sequences[start..<min(start + fetchedAtOnceMax, sequences.count)]), in: db)
         }.filter { scope.sees(tenant: $0.tenant, audience: $0.audience) }
+    }
+
+    /// All that follow a number, oldest first: for replicas that others write beside.
+    static func following(_ sequence: Int64, limit: Int, in db: Connection) throws -> [StreamEvent] {
+        try db.rows(
+            """
+            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(limit)
+            """, event)
     }
 
     /// Binds of one statement: few enough that the statement's text is one of a few.
@@ -177,6 +240,13 @@ enum EventLog {
         }
         return try db.run("DELETE FROM \(events, unscoped: keeping) WHERE sequence <= \(last.sequence)")
     }
+}
+
+/// The events of one transaction, until its group is about to be committed.
+struct PendingEvents: Sendable {
+    let tenant: String
+    let now: Timestamp
+    let drafts: [EventDraft]
 }
 
 /// An event as a handler tells it; its number comes with the log.

@@ -31,7 +31,7 @@ struct Endpoint: Sendable {
 
     /// Where the answer is made.
     enum Effort: Sendable {
-        /// On the reactor's thread: microseconds, reads only.
+        /// On the reactor's thread: microseconds, reads only; on a worker where the database is a server.
         case instant
         /// On a worker or the writer's thread.
         case work
@@ -62,8 +62,11 @@ enum Answer {
     case now(Response)
     /// In one read transaction.
     case read(@Sendable (Transaction) throws -> Response)
-    /// In one write transaction; the answer leaves when it is on disk.
-    case write(@Sendable (Transaction) throws -> Response)
+    /// With one statement that reads, which is quicker where the database is a server.
+    case readOne(@Sendable (Transaction) throws -> Response)
+    /// In one write transaction, which holds the subject from its beginning; the answer leaves when it is on disk. The
+    /// body may run more than once, of which one counts: it has no effects but those of the transaction.
+    case write(on: Subject? = nil, @Sendable (Transaction) throws -> Response)
 }
 
 /// What a feature does when a fact is recorded, inside the same transaction.

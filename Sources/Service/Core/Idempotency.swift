@@ -6,7 +6,8 @@ import MicroHTTP
 /// Answers kept by `Idempotency-Key`, so that a repeated request is answered and not done again.
 ///
 /// The answer is kept in the transaction that it answers: there is no moment at which the work is done and the answer
-/// not kept, and two requests with one key can never both be "in flight", since the second waits behind the first.
+/// not kept, and two requests with one key can never both be "in flight", since the second waits behind the first, on
+/// whichever replica it arrives.
 enum Idempotency {
     static let answers = Table("idempotent_answers", read: [], write: [])
 
@@ -39,6 +40,11 @@ enum Idempotency {
         let route: String
         let key: String
         let fingerprint: [UInt8]
+
+        /// Held while the answer is looked for and made: two replicas that get the same key come one after the other.
+        var subject: String {
+            [tenant, userId, route, key].map { "\($0.utf8.count):\($0)" }.joined() + "idempotency"
+        }
     }
 
     /// Nil without the header.

@@ -38,18 +38,21 @@ public enum Operations {
         }
     }
 
-    /// Brings the database up to date; gives the migrations that were applied.
+    /// Brings the database up to date; gives the migrations that were applied. On PostgreSQL the URL must be of a role
+    /// that may make tables, which the service's must not be.
     public static func migrate(_ settings: Settings) throws -> [String] {
-        let store = try Store.open(settings.database, options: settings.storeOptions)
+        var options = settings.storeOptions
+        if settings.database.engine == .postgreSQL { options.access = .owner }
+        let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
         defer { store.close() }
-        return try store.migrate(Catalog.migrations)
+        return try store.migrate(Catalog.migrations, tables: Catalog.tables)
     }
 
     /// Recounts everything that is kept as a number; gives every difference. Works beside a running service.
     public static func check(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions
         options.access = .readOnly
-        let store = try Store.open(settings.database, options: options)
+        let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
         defer { store.close() }
         let pending = try store.pendingMigrations(Catalog.migrations)
         guard pending.isEmpty else { return pending.map { "migration \($0) is not applied: run bellhop migrate" } }

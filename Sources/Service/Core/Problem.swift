@@ -85,6 +85,8 @@ extension Failure {
         case let error as DatabaseError where error.code == .full:
             self.init(
                 .unavailable, "storage.full", "The disk is full; nothing was changed.", retryAfterSeconds: 30)
+        case let error as DatabaseError where error.code == .text:
+            self.init(.invalid, "validation", "A text holds U+0000, which cannot be stored.")
         case let error as DatabaseError where error.isTransient:
             self.init(
                 .unavailable, "unavailable", "The database cannot do this now; nothing was changed.",

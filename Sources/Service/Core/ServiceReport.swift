@@ -15,6 +15,7 @@ final class ServiceReport: @unchecked Sendable {
     private let lock = NSLock()
     private var endpoints: [EndpointMetrics] = []
     private var isStopping = false
+    private var isInContact: @Sendable () -> Bool = { true }
     private var serverSamples: @Sendable (inout MetricsText) -> Void = { _ in }
 
     init(store: Store, authenticator: Authenticator, streams: StreamMetrics) {
@@ -30,6 +31,8 @@ final class ServiceReport: @unchecked Sendable {
 
     func include(endpoints: [EndpointMetrics]) { lock.withLock { self.endpoints = endpoints } }
 
+    func include(contact: @escaping @Sendable () -> Bool) { lock.withLock { isInContact = contact } }
+
     func noteStopping() { lock.withLock { isStopping = true } }
 
     /// Why the service cannot serve; empty when it can.
@@ -37,12 +40,14 @@ final class ServiceReport: @unchecked Sendable {
         var reasons: [String] = []
         if lock.withLock({ isStopping }) { reasons.append("The service is stopping.") }
         if !authenticator.isReady { reasons.append("The issuer's keys could not be fetched yet.") }
-        do {
-            _ = try store.read { try $0.exists("SELECT 1") }
-        } catch {
-            reasons.append("The database cannot be read.")
-        }
+        if !isDatabaseReadable() { reasons.append("The database cannot be read.") }
         return reasons
+    }
+
+    /// A file is read; whether a server answers is known from the last time, since nobody may wait for it here.
+    private func isDatabaseReadable() -> Bool {
+        guard store.engine == .sqlite else { return lock.withLock { isInContact }() }
+        return (try? store.read { try $0.exists("SELECT 1") }) != nil
     }
 
     func metrics() -> String {
@@ -76,6 +81,9 @@ final class ServiceReport: @unchecked Sendable {
             "bellhop_database_writes_undone_total", .counter, "Writes undone by their error.", Double(store.jobsFailed))
         text.single(
             "bellhop_database_commits_failed_total", .counter, "Groups that were lost.", Double(store.batchesFailed))
+        text.single(
+            "bellhop_database_groups_retried_total", .counter, "Groups done again after a loss of the connection.",
+            Double(store.batchesRetried))
         text.single(
             "bellhop_database_writes_refused_total", .counter, "Writes refused: queue full.", Double(store.refused))
         text.single("bellhop_database_queue_depth", .gauge, "Writes that wait.", Double(store.queueDepth))

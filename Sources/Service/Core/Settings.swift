@@ -32,6 +32,12 @@ public struct Settings: Sendable {
     public let port: Int
     public let database: DatabaseURL
     public let databaseCacheMegabytes: Int
+    /// Where notifications are listened for, if not at `database`.
+    public let databaseListen: DatabaseURL?
+    public let databasePooled: Bool
+    public let databaseConnections: Int
+    public let databaseWriters: Int
+    public let databaseTimeoutSeconds: Int
     public let jwtSecret: String?
     public let jwks: String?
     public let jwtIssuer: String?
@@ -82,6 +88,11 @@ public struct Settings: Sendable {
             throw Mistake(description: "database: \(error.detail)")
         }
         databaseCacheMegabytes = try values.int("databaseCacheMegabytes", in: 1...4096)
+        databaseListen = try Self.listenURL(values, beside: database)
+        databasePooled = try values.bool("databasePooled")
+        databaseConnections = try values.int("databaseConnections", in: 1...1000)
+        databaseWriters = try values.int("databaseWriters", in: 1...64)
+        databaseTimeoutSeconds = try values.int("databaseTimeoutSeconds", in: 1...300)
         jwtSecret = values.optionalText("jwtSecret")
         jwks = values.optionalText("jwks")
         guard jwtSecret != nil || jwks != nil else {
@@ -128,6 +139,14 @@ public struct Settings: Sendable {
 }
 
 extension Settings {
+    private static func listenURL(_ values: SettingsReader, beside database: DatabaseURL) throws -> DatabaseURL? {
+        guard let text = values.optionalText("databaseListen") else { return nil }
+        guard database.engine == .postgreSQL, let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
+            throw Mistake(description: "databaseListen: goes with a postgres:// database, and is such a URL itself")
+        }
+        return url
+    }
+
     /// Cores of the machine decide the threads (`Docs/architecture.md`): most for streams, since they fan out.
     private static let cores = SystemCores.count
 
@@ -139,9 +158,21 @@ extension Settings {
         Key("connectionsMax", "Network", "Connections open at a time, streams aside.", "10000"),
         Key("connectionTimeoutSeconds", "Network", "A connection that says nothing for so long is closed.", "30"),
         Key(
-            "database", "Storage", "sqlite:PATH, or sqlite::memory: for one that is gone at the end.",
-            "sqlite:bellhop.sqlite"),
-        Key("databaseCacheMegabytes", "Storage", "Memory for the writer's pages.", "16"),
+            "database", "Storage",
+            "sqlite:PATH, sqlite::memory: for one that is gone at the end, or postgres://user@host/name.",
+            "sqlite:bellhop.sqlite", isSecret: true),
+        Key("databaseCacheMegabytes", "Storage", "SQLite: memory for the writer's pages.", "16"),
+        Key(
+            "databaseListen", "Storage",
+            "PostgreSQL: a direct URL for notifications, where the other one goes through a pooler.", isSecret: true),
+        Key(
+            "databasePooled", "Storage",
+            "true: PostgreSQL is behind a pooler that works by transaction, such as PgBouncer.", "false"),
+        Key("databaseConnections", "Storage", "PostgreSQL: connections that read.", "8"),
+        Key("databaseWriters", "Storage", "PostgreSQL: connections that write.", "2"),
+        Key(
+            "databaseTimeoutSeconds", "Storage", "PostgreSQL: a statement that takes longer is given up with a 503.",
+            "5"),
         Key("eventsKeptHours", "Storage", "How long a stream can resume after a break.", "24"),
         Key("eventsKeptMax", "Storage", "Events kept for resuming streams.", "1000000"),
         Key("jwtSecret", "Tokens", "Secret of HS256 tokens, at least 32 bytes.", isSecret: true),

@@ -22,6 +22,12 @@ final class Tenants: @unchecked Sendable {
 
     var all: [String] { lock.withLock { known.sorted() } }
 
+    /// Learns of those that other replicas have noted.
+    func refresh(in db: Connection) throws {
+        let found = try Tenants(in: db).all
+        lock.withLock { known.formUnion(found) }
+    }
+
     /// Notes a tenant in the transaction of its first write.
     func note(_ tenant: String, in db: Connection) throws {
         guard !lock.withLock({ known.contains(tenant) }) else { return }

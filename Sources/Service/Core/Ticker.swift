@@ -36,16 +36,18 @@ final class Ticker: @unchecked Sendable {
                 name: tick.name, everySeconds: tick.everySeconds, run: { [unowned self] in try self.run(tick) },
                 dueAt: now.adding(seconds: Int64(tick.everySeconds)))
         }
+        // A look at a file costs nothing; a look at a server, by each replica, a little.
+        let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
         let tidying: [(String, (Ticker) throws -> Int)] = [
             ("events", { try $0.pruneEvents() }), ("idempotency", { try $0.pruneAnswers() }),
         ]
         for (name, prune) in tidying {
             jobs.append(
                 Job(
-                    name: name, everySeconds: 1,
+                    name: name, everySeconds: tidyingSeconds,
                     run: { [unowned self] in
                         for _ in 0..<Self.stepsMax where try prune(self) < Limits.prunedAtOnceMax { return }
-                    }, dueAt: now.adding(seconds: 1)))
+                    }, dueAt: now.adding(seconds: Int64(tidyingSeconds))))
         }
     }
 
@@ -94,9 +96,14 @@ final class Ticker: @unchecked Sendable {
     }
 
     private func run(_ tick: Tick) throws {
+        if runner.store.engine == .postgreSQL {
+            try runner.store.read(isSingle: true) { try runner.tenants.refresh(in: $0) }
+        }
         for tenant in runner.tenants.all {
             let runner = runner
             try runner.store.writeAndWait { db in
+                // One replica at a time: the next one finds little left to do.
+                try db.lock([Subject.tick(tick.name).name(in: tenant)])
                 try runner.write(as: .system(tenant: tenant), in: db) { try tick.body($0) }
             }
             if condition.withLock({ isStopping }) { return }

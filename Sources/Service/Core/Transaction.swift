@@ -60,6 +60,24 @@ final class Transaction {
             EventDraft(name: "\(name)", audience: audience, topic: topic, collapse: collapse, data: data))
     }
 
+    /// Tells every replica something that is no user's business: `bellhop:revocation`.
+    func tellReplicas(_ name: StaticString, data: [UInt8]) {
+        guard db.engine == .postgreSQL else { return }
+        emit(name, audience: [], data: data)
+    }
+
+    // MARK: Subjects
+
+    /// Keeps everybody else who holds the subject waiting until this transaction ends. What is read in order to decide
+    /// what is written must be held first.
+    ///
+    /// - Returns: whether it may have changed since it was last read: false where there is one writer.
+    @discardableResult
+    func hold(_ subject: Subject) throws -> Bool {
+        try db.lock([subject.name(in: tenant)])
+        return db.engine == .postgreSQL
+    }
+
     // MARK: Facts
 
     /// Records that something happened; every feature's reactions run before the transaction ends.
@@ -81,6 +99,7 @@ final class Transaction {
 
     /// Changes a user's absolute counts; the version and one `badges:update` follow by themselves.
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
+        try hold(.user(user))
         changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
         if !changedUsers.contains(user) { changedUsers.append(user) }
     }
@@ -106,8 +125,8 @@ final class Transaction {
     /// Has an action run once the transaction is durable, before anybody is answered. It must be quick.
     func afterCommit(_ action: @escaping @Sendable () -> Void) { db.afterCommit(action) }
 
-    /// Runs what waits, writes counts and events, and gives the events in their order. Nothing may follow.
-    func finish() throws -> [StreamEvent] {
+    /// Runs what waits, writes the counts, and leaves the events for the group's last step. Nothing may follow.
+    func finish() throws {
         try settle()
         for user in changedUsers {
             try storeCounts(of: user)
@@ -117,7 +136,7 @@ final class Transaction {
             let (versions, tenant) = (workshop.badgeVersions, tenant)
             afterCommit { versions.note(badges.version, of: user, tenant: tenant) }
         }
-        return try drafts.map { try EventLog.append($0, tenant: tenant, now: now, in: db) }
+        if !drafts.isEmpty { db.deposit(PendingEvents(tenant: tenant, now: now, drafts: drafts)) }
     }
 }
 

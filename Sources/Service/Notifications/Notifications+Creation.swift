@@ -26,6 +26,7 @@ extension NotificationsFeature {
     /// Two statements, a third for a user who has 50 already; the badge and the event log are the core's. The user's row
     /// comes first because it carries the preferences; a repeated event takes its count back.
     static func create(_ draft: NotificationDraft, _ tx: Transaction) throws -> Outcome {
+        try tx.hold(.user(draft.userId))
         let inbox = try addToInbox(of: draft.userId, tx)
         let delivery = inbox.preferences.delivery(
             of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))

@@ -4,7 +4,10 @@ import Domain
 extension NotificationsFeature {
     static let reactions = [
         Reaction.on(NotificationRequested.self) { tx, request in _ = try create(request.draft, tx) },
-        Reaction.on(PreferencesChanged.self) { tx, change in try storePreferences(change, tx) },
+        Reaction.on(PreferencesChanged.self) { tx, change in
+            try tx.hold(.user(change.userId))
+            try storePreferences(change, tx)
+        },
     ]
 
     /// A removed notification's texts go when the event log has forgotten them too; the id of its event stays long

@@ -24,7 +24,7 @@ extension NotificationsFeature {
         guard let draft = event.draft(appName: call.settings.appName) else {
             return .now(Response.json(200, JSONWriter.object { $0.member("notification", Notification?.none) }))
         }
-        return .write { tx in response(to: try create(draft, tx)) }
+        return .write(on: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
     }
 
     /// `POST /v1/notifications`: a notification that is no event.
@@ -33,7 +33,7 @@ extension NotificationsFeature {
         var fields = try call.fields()
         let draft = NotificationDraft(reading: &fields)
         try fields.finish()
-        return .write { tx in response(to: try create(draft, tx)) }
+        return .write(on: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
     }
 
     private static func response(to outcome: Outcome) -> Response {
@@ -58,7 +58,7 @@ extension NotificationsFeature {
             }
             filter.category = category
         }
-        return .read { [filter] tx in
+        return .readOne { [filter] tx in
             // One more than asked for tells whether there is a next page.
             let found = try list(filter, after: page.after, limit: page.limit + 1, tx)
             let items = Array(found.prefix(page.limit))
@@ -80,7 +80,7 @@ extension NotificationsFeature {
         let change = NotificationStateChange(reading: &fields)
         try fields.finish()
         guard let change else { throw Failure.invalid("/seen", "is missing") }
-        return .write { tx in
+        return .write(on: .user(call.caller.userId)) { tx in
             let notification = try require(id, tx)
             let changed = try apply(change, to: [notification], tx)
             return try response(with: changed.first ?? notification, tx)
@@ -98,7 +98,7 @@ extension NotificationsFeature {
         if !fields.has("set") { fields.reject("set", "is missing") }
         try fields.finish()
         guard let change else { throw Failure.invalid("/set", "must be an object") }
-        return .write { tx in
+        return .write(on: .user(call.caller.userId)) { tx in
             let changed = try apply(change, to: try all(upTo: last, in: category, tx), tx)
             let badges = try tx.badges(of: tx.caller.userId)
             return Response.json(
@@ -113,7 +113,7 @@ extension NotificationsFeature {
     private static func remove(_ call: Call) throws -> Answer {
         _ = try call.query([])
         let id = try call.pathID(0, Notification.self)
-        return .write { tx in
+        return .write(on: .user(call.caller.userId)) { tx in
             let notification = try require(id, tx)
             try markRemoved(notification, tx)
             try removeFromInbox(of: notification.userId, tx)

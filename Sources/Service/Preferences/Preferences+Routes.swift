@@ -9,7 +9,7 @@ extension PreferencesFeature {
 
     private static func show(_ call: Call) throws -> Answer {
         _ = try call.query([])
-        return .read { tx in Response.json(200, JSONWriter.bytes(try find(tx))) }
+        return .readOne { tx in Response.json(200, JSONWriter.bytes(try find(tx))) }
     }
 
     /// `PUT /v1/preferences`: replaces all of them; what is left out takes its default.
@@ -18,7 +18,7 @@ extension PreferencesFeature {
         var fields = try call.fields()
         let wanted = Preferences(reading: &fields, isTimeZone: TimeZones.isKnown)
         try fields.finish()
-        return .write { tx in
+        return .write(on: .user(call.caller.userId)) { tx in
             try store(wanted, tx)
             tx.record(PreferencesChanged(userId: tx.caller.userId, preferences: wanted))
             return Response.json(200, JSONWriter.bytes(wanted))

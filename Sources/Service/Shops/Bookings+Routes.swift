@@ -17,7 +17,7 @@ extension ShopsFeature {
         var fields = try call.fields()
         let wish = BookingWish(reading: &fields)
         try fields.finish()
-        return .write { tx in
+        return .write(on: .shop(wish.shopId)) { tx in
             _ = try requireShop(wish.shopId, tx)
             try requireBarber(wish.barberId, of: wish.shopId, tx)
             let actor = actor(in: wish.shopId, tx)
@@ -43,7 +43,9 @@ extension ShopsFeature {
         let change = BookingChange(reading: &fields)
         try fields.finish()
         return .write { tx in
-            let booking = try requireBooking(id, tx)
+            var booking = try requireBooking(id, tx)
+            // Its shop is known only now, and never changes.
+            if try tx.hold(.shop(booking.shopId)) { booking = try requireBooking(id, tx) }
             guard booking.version == version else {
                 throw Failure(
                     .stale, "precondition.stale",

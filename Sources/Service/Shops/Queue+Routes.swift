@@ -56,7 +56,7 @@ extension ShopsFeature {
         var fields = try call.fields()
         let walkIn = WalkIn(reading: &fields)
         try fields.finish()
-        return .write { tx in
+        return .write(on: .shop(id)) { tx in
             _ = try requireShop(id, tx)
             // The bookings' policy lets everybody write their own: without this, the staff of another shop could put
             // themselves, confirmed, into this one's line.

@@ -79,6 +79,7 @@ extension ShopsFeature {
 
     /// Stores the queue anew, and tells those who watch it if anything is different.
     private static func recompute(_ shopId: ID<Shop>, _ tx: Transaction) throws {
+        try tx.hold(.shop(shopId))
         guard let shop = try findShop(shopId, tx) else { return }
         let known = try findQueue(shopId, tx)
         let status = try ShopQueue(shop, tx).status

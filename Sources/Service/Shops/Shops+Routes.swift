@@ -26,7 +26,7 @@ extension ShopsFeature {
     private static func show(_ call: Call) throws -> Answer {
         _ = try call.query([])
         let id = try call.pathID(0, Shop.self)
-        return .read { tx in Response.json(200, JSONWriter.bytes(try requireShop(id, tx))) }
+        return .readOne { tx in Response.json(200, JSONWriter.bytes(try requireShop(id, tx))) }
     }
 
     /// `PUT /v1/shops/{id}`: 201 for a new shop, 200 for a change.
@@ -40,7 +40,7 @@ extension ShopsFeature {
             fields.reject("timeZone", "must be the name of a time zone, such as Europe/Berlin")
         }
         try fields.finish()
-        return .write { tx in
+        return .write(on: .shop(id)) { tx in
             let known = try findShop(id, tx)
             let shop = Shop(
                 id: id, name: name, timeZone: zone, createdAt: known?.createdAt ?? tx.now, updatedAt: tx.now)
@@ -71,7 +71,7 @@ extension ShopsFeature {
         let isOnBreak = fields.optionalBool("onBreak") ?? false
         let name = fields.optionalString("name", bytesMax: Barber.nameBytesMax)
         try fields.finish()
-        return .write { tx in
+        return .write(on: .shop(shopId)) { tx in
             _ = try requireShop(shopId, tx)
             let known = try findBarber(id, of: shopId, tx)
             if known == nil, try listBarbers(of: shopId, tx).count >= barbersMax {
@@ -91,7 +91,7 @@ extension ShopsFeature {
         _ = try call.query([])
         let shopId = try call.pathID(0, Shop.self)
         let id = try call.pathID(1, Barber.self)
-        return .write { tx in
+        return .write(on: .shop(shopId)) { tx in
             _ = try requireShop(shopId, tx)
             guard try findBarber(id, of: shopId, tx) != nil else { throw Failure.notFound("barber") }
             guard try !hasActiveBookings(id, of: shopId, tx) else {

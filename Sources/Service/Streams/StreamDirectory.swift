@@ -1,3 +1,4 @@
+import Database
 import Domain
 import Foundation
 import MicroHTTP
@@ -17,10 +18,18 @@ final class StreamDirectory: @unchecked Sendable {
     /// publishers could post in different orders.
     private let lock = NSLock()
     private var shards: [StreamShard<StreamHub>] = []
+    /// Nil where this process is the only one.
+    private var replicas: ReplicaMessages?
 
     init(surroundings: StreamSurroundings, revocations: RevocationList) {
         self.surroundings = surroundings
         self.revocations = revocations
+    }
+
+    /// Other replicas hold streams too: questions about those go to them.
+    func setReplicas(_ replicas: ReplicaMessages) {
+        guard surroundings.store.engine == .postgreSQL else { return }
+        lock.withLock { self.replicas = replicas }
     }
 
     /// For `Server`: makes the program of one shard.
@@ -45,8 +54,18 @@ final class StreamDirectory: @unchecked Sendable {
         for shard in lock.withLock({ shards }) { shard.post(.revoked(revocation)) }
     }
 
-    /// Asks the shard of a stream, and waits for its answer. On workers only: the calling thread blocks.
+    /// Ends all streams, which resume, or are told that they cannot: what they missed was not kept.
+    func closeAll() {
+        for shard in lock.withLock({ shards }) { shard.post(.fellBehind) }
+    }
+
+    /// Whether the name is of a stream of this process, which may be gone by now.
+    func holds(_ id: String) -> Bool { StreamName(id)?.nonce == nonce }
+
+    /// Asks the shard of a stream, on whichever replica, and waits for its answer. On workers only: the calling thread
+    /// blocks.
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind) throws -> [String] {
+        if let replicas = elsewhere(id) { return try replicas.ask(id, as: asker, kind) }
         let (shard, name) = try find(id)
         let answer = ShardAnswer()
         shard.post(.request(StreamRequest(stream: name, asker: asker, kind: kind) { answer.set($0) }))
@@ -58,9 +77,16 @@ final class StreamDirectory: @unchecked Sendable {
     }
 
     /// Sends bytes to a stream that may be gone by now.
-    func send(_ bytes: SharedBytes, to id: String) throws {
+    func send(_ bytes: SharedBytes, to id: String, tenant: String) throws {
+        if let replicas = elsewhere(id) { return try replicas.send(bytes, to: id, tenant: tenant) }
         let (shard, name) = try find(id)
         shard.post(.send(bytes, to: name))
+    }
+
+    /// The way to the replica that holds a stream, if it is not this one.
+    private func elsewhere(_ id: String) -> ReplicaMessages? {
+        guard let name = StreamName(id), name.nonce != nonce else { return nil }
+        return lock.withLock { replicas }
     }
 
     private func find(_ id: String) throws(Failure) -> (StreamShard<StreamHub>, StreamName) {
@@ -74,7 +100,7 @@ final class StreamDirectory: @unchecked Sendable {
 /// One answer that a shard gives and a worker waits for.
 ///
 /// `@unchecked Sendable`: `result` is only touched while `condition` is locked.
-private final class ShardAnswer: @unchecked Sendable {
+final class ShardAnswer: @unchecked Sendable {
     /// Guards `result`.
     private let condition = NSCondition()
     private var result: Result<[String], Failure>?

@@ -15,6 +15,8 @@ extension StreamHub {
             guard isPresent(stream) else { return }
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
+        case .fellBehind:
+            for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
         case .request(let request): request.answer(answer(request))
         case .send(let bytes, let name):
             guard let slot = slot(of: name) else { return }

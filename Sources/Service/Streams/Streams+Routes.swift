@@ -74,10 +74,12 @@ extension StreamsFeature {
         try fields.finish()
         let topics = try StreamTopics.parse(named ?? [], kinds: directory.surroundings.topicKinds) { "/topics/\($0)" }
         let caller = call.caller
-        return .read { _ in
+        return .read { tx in
             let added = try directory.ask(id, as: caller, .replaceTopics(topics))
             let reader = StreamReader(surroundings: directory.surroundings, caller: caller, topics: topics)
-            if let states = try reader.topicStates(of: added) { try directory.send(states, to: id) }
+            if let states = try reader.topicStates(of: added, tx) {
+                try directory.send(states, to: id, tenant: caller.tenant)
+            }
             return topicsResponse(topics)
         }
     }
@@ -119,6 +121,7 @@ extension StreamsFeature {
         let revocation = try readRevocation(call)
         return .write { tx in
             try insertRevocation(revocation, at: tx.now, in: tx.db)
+            tx.tellReplicas(ReplicaMessages.revoked, data: revocation.json)
             tx.afterCommit {
                 directory.revocations.insert(revocation)
                 directory.close(revocation)

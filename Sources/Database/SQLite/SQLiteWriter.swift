@@ -3,8 +3,8 @@ import Foundation
 /// The one thread that writes: takes what waits, runs each job in a savepoint, commits once, then answers all.
 ///
 /// Made, used and let go on its thread.
-final class Writer {
-    private let connection: Connection
+final class SQLiteWriter {
+    private let connection: SQLiteConnection
     /// The WAL's length at which the next checkpoint is worth its fsync.
     private var checkpointWanted: Int
     private let queue: WriteQueue
@@ -13,7 +13,7 @@ final class Writer {
     private let options: StoreOptions
 
     init(
-        connection: Connection, queue: WriteQueue, readers: ReaderPool, checkpointer: Checkpointer,
+        connection: SQLiteConnection, queue: WriteQueue, readers: ReaderPool, checkpointer: Checkpointer,
         options: StoreOptions
     ) {
         self.connection = connection
@@ -75,6 +75,8 @@ final class Writer {
     private func conclude(_ answers: [Answer], _ failures: [(job: WriteJob, error: any Error)]) {
         let begin = ContinuousClock.now
         do {
+            let deposits = connection.takeDeposits()
+            if !deposits.isEmpty { try queue.willCommit?(connection, deposits) }
             try connection.commit()
         } catch {
             abandon([], answers: answers, failures: failures, because: error)
@@ -89,7 +91,6 @@ final class Writer {
             metrics.walPages = walPages
         }
         for action in connection.takeCommitActions() { action() }
-        queue.batchCommitted?()
         for answer in answers { answer.completion(.committed) }
         for failure in failures { failure.job.fail(failure.error) }
     }
@@ -130,7 +131,7 @@ final class Writer {
 }
 
 /// One checkpoint that makes nobody wait, and its count.
-private func movePages(by connection: Connection, readers: ReaderPool, queue: WriteQueue) {
+private func movePages(by connection: SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
     readers.releaseSnapshots()
     do {
         _ = try connection.checkpoint(.passive)
@@ -176,7 +177,7 @@ final class Checkpointer: @unchecked Sendable {
         while !isFinished { condition.wait() }
     }
 
-    func run(_ connection: Connection) {
+    func run(_ connection: SQLiteConnection) {
         while waitForWork() {
             movePages(by: connection, readers: readers, queue: queue)
         }

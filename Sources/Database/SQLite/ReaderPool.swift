@@ -12,11 +12,11 @@ import Synchronization
 final class ReaderPool: @unchecked Sendable {
     /// One connection that is out at most once.
     final class Reader {
-        let connection: Connection
+        let connection: SQLiteConnection
         /// The commit count before the open snapshot was taken, and when that was.
         fileprivate var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
 
-        fileprivate init(_ connection: Connection) {
+        fileprivate init(_ connection: SQLiteConnection) {
             self.connection = connection
         }
 
@@ -56,7 +56,7 @@ final class ReaderPool: @unchecked Sendable {
         }
         let known = idle.popLast()
         lock.unlock()
-        let reader = try known ?? Reader(Connection(path: path, role: .reader, options: options))
+        let reader = try known ?? Reader(SQLiteConnection(path: path, role: .reader, options: options))
         // The count first: a commit that comes after it may be in the snapshot, one before it must be.
         let seen = commits.load(ordering: .acquiring)
         let now = ContinuousClock.now

@@ -3,20 +3,14 @@ import CSQLite
 /// One prepared statement: the single owner of its `sqlite3_stmt`.
 ///
 /// Used by one connection, on one thread at a time; never shared.
-final class Statement {
+final class Statement: RowSource {
     /// Texts and blobs of a call that took more room than this give it back. Without the bound every statement that
     /// once saw a large value keeps as much memory for good.
     private static let keptArgumentBytesMax = 16 * 1024
 
-    let text: String
     private let handle: OpaquePointer
     private let database: OpaquePointer
     private let parameterCount: Int
-    private(set) var columnNames: [String] = []
-    /// Counts rows and executions, so that a `Row` that outlives its callback is noticed.
-    private(set) var generation: UInt64 = 0
-    /// Where the next name is probably found: readers ask for columns in the order they selected them.
-    private var nextColumn = 0
     var isInUse = false
     var lastUse: UInt64 = 0
 
@@ -45,11 +39,11 @@ final class Statement {
             sqlite3_finalize(handle)
             throw DatabaseError(.statement, "exactly one statement is expected", sql: text)
         }
-        self.text = text
         self.handle = handle
         self.database = database
         parameterCount = Int(sqlite3_bind_parameter_count(handle))
         arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
+        super.init(text: text)
         readColumnNames()
     }
 
@@ -87,8 +81,7 @@ final class Statement {
 
     /// Goes to the next row; false at the end.
     func step() throws(DatabaseError) -> Bool {
-        generation &+= 1
-        nextColumn = 0
+        nextRow()
         let result = sqlite3_step(handle)
         switch result {
         case SQLITE_ROW:
@@ -101,7 +94,7 @@ final class Statement {
     }
 
     func reset() {
-        generation &+= 1
+        nextRow()
         // The result repeats the error of the last step, which has been thrown already.
         _ = sqlite3_reset(handle)
         if arguments.count > Self.keptArgumentBytesMax {
@@ -142,43 +135,32 @@ final class Statement {
         columnNames = (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
     }
 
-    func index(of column: String) -> Int? {
-        let names = columnNames
-        var candidate = nextColumn < names.count ? nextColumn : 0
-        for _ in 0..<names.count {
-            if names[candidate] == column {
-                nextColumn = candidate + 1
-                return candidate
-            }
-            candidate += 1
-            if candidate == names.count { candidate = 0 }
+    override func type(at index: Int) -> ColumnType {
+        switch sqlite3_column_type(handle, Int32(truncatingIfNeeded: index)) {
+        case SQLITE_NULL: .null
+        case SQLITE_INTEGER: .integer
+        case SQLITE_FLOAT: .real
+        case SQLITE_TEXT: .text
+        default: .blob
         }
-        return nil
     }
 
-    func type(at index: Int) -> Int32 {
-        sqlite3_column_type(handle, Int32(truncatingIfNeeded: index))
-    }
-
-    func integer(at index: Int) -> Int64 {
+    override func integer(at index: Int) -> Int64 {
         sqlite3_column_int64(handle, Int32(truncatingIfNeeded: index))
     }
 
-    func real(at index: Int) -> Double {
+    override func real(at index: Int) -> Double {
         sqlite3_column_double(handle, Int32(truncatingIfNeeded: index))
     }
 
-    /// The bytes of a text or blob; valid until the next step or reset, hence the callback.
-    func withBytes<Result, Failure: Error>(
-        at index: Int, isText: Bool, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
+    override func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
         let column = Int32(truncatingIfNeeded: index)
         // The pointer first, then the length: this order converts nothing twice.
         let start: UnsafeRawPointer? =
             isText
             ? UnsafeRawPointer(sqlite3_column_text(handle, column)) : sqlite3_column_blob(handle, column)
         let count = Int(sqlite3_column_bytes(handle, column))
-        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+        return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
     }
 }
 

@@ -20,6 +20,7 @@ final class DatabaseFile: Sendable {
 
     init(_ url: DatabaseURL, access: StoreOptions.Access) throws(DatabaseError) {
         switch url.location {
+        case .server: throw DatabaseError(.url, "a server is no file")
         case .file(let given):
             path = Self.resolved(given)
             privateDirectory = nil

@@ -1,0 +1,183 @@
+"""A throwaway PostgreSQL cluster with fsync on, and the tools that speak to it: psql and pgbench."""
+
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+from .machine import BENCHMARKS, WORK, Unavailable
+from .processes import free_port
+
+YARDSTICKS = BENCHMARKS / "Yardsticks"
+OWNER = "postgres"
+
+
+def tool(name):
+    """The newest PostgreSQL's own program: Debian's wrappers choose a cluster first, and ours is not registered."""
+    found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), key=lambda path: int(path.split("/")[4]))
+    path = found[-1] if found else shutil.which(name)
+    if not path:
+        raise Unavailable("PostgreSQL is not installed (Debian: postgresql)")
+    return path
+
+
+class Cluster:
+    """One PostgreSQL server in a folder of its own, durable as in production: fsync, synchronous_commit and
+    full_page_writes are on. Its log stays in the work folder after the folder of the data is gone."""
+
+    SETTINGS = {
+        "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
+        "shared_buffers": "256MB", "max_wal_size": "2GB", "max_connections": "100", "jit": "off",
+        # The statements are counted by the server itself, whoever sends them.
+        "shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track": "top",
+        "autovacuum_naptime": "10s", "log_lock_waits": "on",
+    }
+
+    def __init__(self, cores=None, **settings):
+        self.cores, self.settings = cores, dict(self.SETTINGS, **settings)
+        self.port = free_port()
+        self.folder = None
+        self.log_path = WORK / "postgres.log"
+
+    def start(self):
+        self.folder = self._make_folder()
+        data = self.folder / "data"
+        try:
+            self._as_owner(tool("initdb"), "-D", data, "-U", OWNER, "-A", "trust", "--no-sync", "--no-instructions",
+                           "-E", "UTF8", "--locale=C.UTF-8")
+            lines = ["listen_addresses = '127.0.0.1'", f"port = {self.port}", f"unix_socket_directories = '{self.folder}'"]
+            lines += [f"{name} = '{value}'" for name, value in self.settings.items()]
+            with open(data / "postgresql.conf", "a") as file:
+                file.write("\n".join(lines) + "\n")
+            self._as_owner(tool("pg_ctl"), "-D", data, "-s", "-w", "-t", "60", "-l", self.folder / "log", "start",
+                           pinned=True)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _make_folder(self):
+        """On the disk of the other benchmarks, if the owner of the data can get there; a short path, because the name
+        of a socket has 107 characters."""
+        for parent in (WORK, pathlib.Path("/var/tmp")):
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="pg-", dir=parent))
+            if os.geteuid() == 0:
+                owner = pwd.getpwnam("postgres")
+                os.chown(folder, owner.pw_uid, owner.pw_gid)
+            if len(str(folder)) < 80 and self._reaches(folder):
+                return folder
+            folder.rmdir()
+        raise Unavailable("no folder that the user postgres can reach")
+
+    def _reaches(self, folder):
+        return subprocess.run(self._prefix() + ["test", "-w", str(folder)], capture_output=True, cwd="/").returncode == 0
+
+    @staticmethod
+    def _prefix():
+        """PostgreSQL refuses to run as root."""
+        return ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+
+    def _as_owner(self, *command, pinned=False, check=True):
+        pin = ["taskset", "-c", self.cores] if pinned and self.cores else []
+        done = subprocess.run(self._prefix() + pin + [str(part) for part in command], cwd="/", text=True, timeout=120,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if check and done.returncode != 0:
+            raise Unavailable(f"{pathlib.Path(str(command[0])).name} failed: {done.stdout[-300:]}")
+
+    def stop(self):
+        if not self.folder:
+            return
+        self._as_owner(tool("pg_ctl"), "-D", self.folder / "data", "-s", "-m", "immediate", "stop", check=False)
+        if (self.folder / "log").exists():
+            shutil.copyfile(self.folder / "log", self.log_path)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    # -- speaking to it ----------------------------------------------------------------------------------------
+
+    def url(self, user=OWNER, database="postgres", password=None):
+        return f"postgres://{user}{':' + password if password else ''}@127.0.0.1:{self.port}/{database}"
+
+    def psql(self, text, database="postgres", user=OWNER):
+        """Runs SQL and gives the lines of the answer, fields parted by |."""
+        done = subprocess.run(
+            [tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(user, database)],
+            input=text, capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            raise Unavailable(f"psql failed: {done.stderr.strip()[:300]}")
+        return done.stdout.splitlines()
+
+    def pgbench(self, script, cores, database="postgres", user=OWNER, clients=1, threads=1, seconds=2.0, mode="prepared",
+                **variables):
+        """Runs a script of the Yardsticks folder and gives its rate and the latencies of its transactions.
+
+        pgbench knows whole seconds only; the rate comes from its own report, which leaves the connecting out."""
+        path = script if isinstance(script, pathlib.Path) else YARDSTICKS / script
+        with tempfile.TemporaryDirectory(prefix="pgbench-", dir=WORK) as folder:
+            command = ["taskset", "-c", cores, tool("pgbench"), "-n", "-M", mode, "-c", clients, "-j", min(threads, clients),
+                       "-T", max(1, round(seconds)), "-f", path, "-l", "--log-prefix", f"{folder}/latency"]
+            for name, value in variables.items():
+                command += ["-D", f"{name}={value}"]
+            command += [self.url(user, database)]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
+            rate = next((float(line.split("=")[1].split()[0]) for line in done.stdout.splitlines()
+                         if line.startswith("tps =")), 0)
+            if done.returncode != 0 or not rate:
+                raise Unavailable(f"pgbench {path.name} failed: {done.stderr.strip()[-300:]}")
+            micros = sorted(int(line.split()[2]) for name in glob.glob(f"{folder}/latency*") for line in open(name))
+        return {"rate": rate, "count": len(micros), "meanMs": statistics.fmean(micros) / 1000,
+                **{f"p{part}Ms": percentile(micros, part) / 1000 for part in (50, 95, 99)}}
+
+
+def percentile(ordered, part):
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part / 100))]
+
+
+class Session:
+    """An interactive psql: a transaction that stays open while others work."""
+
+    def __init__(self, cluster, database="postgres", user=OWNER):
+        self.process = subprocess.Popen(
+            [tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", cluster.url(user, database)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+        self.run("SELECT 1;")
+
+    def send(self, text):
+        self.process.stdin.write(text.rstrip() + "\n\\echo ::end\n")
+        self.process.stdin.flush()
+
+    def receive(self):
+        lines = []
+        for line in self.process.stdout:
+            if line.strip() == "::end":
+                return lines
+            lines.append(line.strip())
+        raise Unavailable(f"psql ended: {' '.join(lines)[:300]}")
+
+    def run(self, text):
+        self.send(text)
+        return self.receive()
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(5)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

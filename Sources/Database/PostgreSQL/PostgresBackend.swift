@@ -1,0 +1,174 @@
+import Foundation
+import Synchronization
+
+/// A PostgreSQL server: a bounded pool of connections that read on the calling threads, and some threads that write.
+final class PostgresBackend: StoreBackend {
+    let queues: [WriteQueue]
+    private let address: String
+    private let options: StoreOptions
+    private let vocabulary: ScopeVocabulary
+    private let health = PostgresHealth()
+    private let pool: PostgresPool
+    private let writerThreads: [ObjectIdentifier]
+    private let size = Atomic<Int>(0)
+
+    /// - Throws: `.unavailable` when the server cannot be reached, `.role` when the login could pass by the policies.
+    init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
+        self.address = address
+        self.options = options
+        self.vocabulary = vocabulary
+        let health = health
+        let connect: @Sendable () throws(DatabaseError) -> PostgresConnection = { () throws(DatabaseError) in
+            try health.connect { () throws(DatabaseError) in
+                try PostgresConnection(address, options: options, vocabulary: vocabulary)
+            }
+        }
+        pool = PostgresPool(countMax: options.readersMax, connect: connect)
+        try PostgresRole.check(try connect(), access: options.access)
+        // A store that only reads has a queue that takes nothing.
+        let count = options.access == .exclusive ? options.writers : 1
+        queues = (0..<count).map { _ in WriteQueue(depthMax: max(1, options.queueDepthMax / count)) }
+        guard options.access != .readOnly else {
+            writerThreads = []
+            queues[0].close()
+            queues[0].noteFinished()
+            return
+        }
+        writerThreads = queues.map { queue in
+            ThreadWork.startThread("postgres-writer") {
+                PostgresWriter(queue: queue, options: options, connect: connect).run()
+                queue.noteFinished()
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    func read<Value>(isSingle: Bool, _ body: (Connection) throws -> Value) throws -> Value {
+        let (connection, wasIdle) = try pool.take()
+        do {
+            return try read(on: connection, isSingle: isSingle, body)
+        } catch {
+            // The server may have closed a connection that nobody used; the first question finds out, and is asked
+            // once more.
+            guard wasIdle, !connection.isUsable, connection.exchanges <= 1 else { throw error }
+            pool.clear()
+            return try read(on: try pool.take().0, isSingle: isSingle, body)
+        }
+    }
+
+    private func read<Value>(
+        on connection: PostgresConnection, isSingle: Bool, _ body: (Connection) throws -> Value
+    ) throws -> Value {
+        defer { pool.give(connection) }
+        connection.begin(isSingle ? .single : .reading)
+        do {
+            let value = try body(connection)
+            connection.end()
+            return value
+        } catch {
+            connection.end(with: "ROLLBACK")
+            throw error
+        }
+    }
+
+    var isOnWriter: Bool { writerThreads.contains(ObjectIdentifier(Thread.current)) }
+
+    // MARK: Listening
+
+    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? {
+        let listener = PostgresListener(
+            address: options.listenURL?.serverAddress ?? address, channel: channel, options: options,
+            vocabulary: vocabulary
+        ) { [weak self] connection in
+            let found = try? connection.askServer("SELECT pg_database_size(current_database())")
+            if let text = found?.first?.first ?? nil, let bytes = Int(text) {
+                self?.size.store(bytes, ordering: .relaxed)
+            }
+        }
+        ThreadWork.startThread("postgres-listener") { listener.run(wake) }
+        return { listener.stop() }
+    }
+
+    // MARK: Upkeep
+
+    var sizeBytes: Int { size.load(ordering: .relaxed) }
+    func checkpoint() throws {}
+    func integrityCheck() throws -> [String] { [] }
+    func schemaChanged() { pool.clear() }
+
+    func close() {
+        closeQueues()
+        for queue in queues { queue.waitUntilFinished() }
+        pool.close()
+    }
+}
+
+extension DatabaseURL {
+    fileprivate var serverAddress: String? {
+        if case .server(let address) = location { address } else { nil }
+    }
+}
+
+/// One connection of its own that hears what committed transactions notify.
+///
+/// `@unchecked Sendable`: `isStopping` is only touched while `lock` is held; everything else is set once.
+private final class PostgresListener: @unchecked Sendable {
+    /// How often the thread looks whether it should stop, in milliseconds.
+    private static let pause: Int32 = 250
+    /// How often the server is asked for its size, in seconds; a look at every file of the database.
+    private static let sizePauseSeconds = 60
+
+    private let address: String
+    private let channel: String
+    private let options: StoreOptions
+    private let vocabulary: ScopeVocabulary
+    private let measure: (PostgresConnection) -> Void
+    /// Guards `isStopping`.
+    private let lock = NSLock()
+    private var isStopping = false
+
+    init(
+        address: String, channel: String, options: StoreOptions, vocabulary: ScopeVocabulary,
+        measure: @escaping (PostgresConnection) -> Void
+    ) {
+        self.address = address
+        self.channel = channel
+        var options = options
+        // A direct connection, whatever stands before the others.
+        options.isPooled = false
+        self.options = options
+        self.vocabulary = vocabulary
+        self.measure = measure
+    }
+
+    func stop() { lock.withLock { isStopping = true } }
+
+    private var goesOn: Bool { lock.withLock { !isStopping } }
+
+    func run(_ wake: (String?) -> Void) {
+        while goesOn {
+            do {
+                let connection = try PostgresConnection(address, options: options, vocabulary: vocabulary)
+                _ = try connection.askServer("LISTEN \(channel)")
+                // Before this nobody listened.
+                wake(nil)
+                try listen(on: connection, wake)
+            } catch {
+                wake(nil)
+                usleep(.random(in: 200_000...500_000))
+            }
+        }
+    }
+
+    private func listen(on connection: PostgresConnection, _ wake: (String?) -> Void) throws(DatabaseError) {
+        var measuredAt = ContinuousClock.now - .seconds(Self.sizePauseSeconds)
+        while goesOn {
+            for payload in try connection.notifications(within: Self.pause) { wake(payload) }
+            if ContinuousClock.now - measuredAt >= .seconds(Self.sizePauseSeconds) {
+                measure(connection)
+                measuredAt = ContinuousClock.now
+            }
+        }
+    }
+}

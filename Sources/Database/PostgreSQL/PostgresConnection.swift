@@ -1,0 +1,312 @@
+import Foundation
+
+/// A connection to PostgreSQL, inside one transaction at a time.
+///
+/// What begins a transaction, names its scope or holds a subject is not sent by itself: it travels with the statement
+/// that needs it, so that a read costs one round trip.
+final class PostgresConnection: Connection {
+    enum Access {
+        /// One statement, which is its own transaction.
+        case single
+        /// Many statements that see one state.
+        case reading
+        case writing
+    }
+
+    private let link: PostgresLink
+    private let options: StoreOptions
+    private let vocabulary: ScopeVocabulary
+    /// Nil between transactions.
+    private var access: Access?
+    /// What goes before the next statement.
+    private var prefix: [PostgresLink.Command] = []
+    /// The transaction-local settings as the server has them, or will have them once the prefix is sent.
+    private var settings: [String: String] = [:]
+    private var wanted: [String: String] = [:]
+    /// Settings and subjects as of each open savepoint: undone with it.
+    private var marks: [(settings: [String: String], held: Set<String>)] = []
+    private var held: Set<String> = []
+    /// Whether the server knows of the transaction.
+    private var isBegun = false
+    /// The transaction's number once it is known; by it an outcome that nobody answered can be asked for.
+    private(set) var transactionID: String?
+    /// True: a subject that is held elsewhere is waited for; false: it ends the job, which is done again.
+    var waitsForSubjects = true
+    /// How many times the server was asked in this transaction.
+    private(set) var exchanges = 0
+
+    private static let begin = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL READ COMMITTED")
+    private static let beginReading = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    private static let placed = PlacedTexts()
+
+    init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
+        link = try PostgresLink(address, options: options)
+        self.options = options
+        self.vocabulary = vocabulary
+        super.init()
+    }
+
+    override var engine: DatabaseEngine { .postgreSQL }
+    override var planPrefix: String { "EXPLAIN " }
+    var isUsable: Bool { !link.isBroken }
+    func looksAlive() -> Bool { link.looksAlive() }
+
+    // MARK: Statements
+
+    override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
+        let result = try ask([woven])[0]
+        guard result.rowCount > 0 else { return result.changedRows }
+        let rows = PostgresRows(result, text: woven.text)
+        while rows.advance() {
+            if try !body(Row(rows, hiddenColumns: woven.hasCheck ? 1 : 0)) { break }
+        }
+        return result.changedRows
+    }
+
+    override func runAll(_ statements: [SQL]) throws {
+        let woven = statements.map { $0.woven() }
+        precondition(!woven.contains(where: \.hasCheck), "a statement with a check is run by itself")
+        guard !woven.isEmpty else { return }
+        _ = try ask(woven)
+    }
+
+    /// Sends what waits and the statements, and gives the statements' results.
+    private func ask(_ statements: [SQL.Woven]) throws -> [PostgresResult] {
+        guard let access else { preconditionFailure("a statement outside a transaction") }
+        var commands = prefix
+        prefix = []
+        var places: [Int] = []
+        for statement in statements {
+            if let command = settingsCommand(for: statement) { commands.append(command) }
+            places.append(commands.count)
+            commands.append(.init(text: Self.placed.text(of: statement.text), values: statement.binds))
+        }
+        exchanges += 1
+        if access == .single {
+            precondition(exchanges == 1, "a read that was said to be one statement runs a second one")
+            // They end with the implicit transaction.
+            defer { settings = [:] }
+            let results = try link.exchange(commands, within: patience)
+            return places.map { results[$0] }
+        }
+        isBegun = true
+        do {
+            let results = try link.exchange(commands, within: patience)
+            return places.map { results[$0] }
+        } catch {
+            // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
+            if !link.isBroken {
+                prefix = commands.dropFirst(link.completed + 1).filter { $0.text.hasPrefix("SAVEPOINT ") }
+            }
+            throw error
+        }
+    }
+
+    /// A little longer than the server's own limit, which gives a better error and keeps the connection.
+    private var patience: Duration? {
+        options.access == .owner ? nil : options.statementTimeout + .seconds(1)
+    }
+
+    // MARK: Settings
+
+    override func enter(_ scope: Scope?) throws {
+        wanted = baseSettings
+        guard let scope else { return }
+        wanted.merge(scope.predicates.settings { vocabulary.settings(of: scope) }) { $1 }
+    }
+
+    private var baseSettings: [String: String] {
+        var settings = ["bellhop.service": "on"]
+        guard options.access != .owner else { return settings }
+        settings["statement_timeout"] = "\(options.statementTimeout.milliseconds)"
+        if access == .writing {
+            // A replica that stops in the middle would otherwise hold its rows, and with them everybody, until TCP
+            // gives it up.
+            settings["idle_in_transaction_session_timeout"] = "\(options.statementTimeout.milliseconds)"
+        }
+        return settings
+    }
+
+    /// What the statement needs the server to know beyond what it knows, as one command.
+    private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
+        var target = wanted
+        let isScoped = statement.written?.needsWriting == true
+        if isScoped, let written = statement.written { target["bellhop.writing"] = written.name }
+        if !statement.unscoped.isEmpty {
+            target["bellhop.unscoped"] = ScopeVocabulary.array(Set(statement.unscoped).sorted())
+        }
+        guard target != settings else { return nil }
+        var changes: [(String, String)] = []
+        for (name, value) in target where settings[name] != value { changes.append((name, value)) }
+        for name in settings.keys where target[name] == nil { changes.append((name, "")) }
+        settings = target
+        return .init(
+            text: "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS setting (name, value)",
+            values: [
+                .text(ScopeVocabulary.array(changes.map(\.0))), .text(ScopeVocabulary.array(changes.map(\.1))),
+            ])
+    }
+
+    // MARK: Subjects
+
+    override func lock(_ subjects: [String]) throws {
+        precondition(access == .writing, "only a transaction that writes holds subjects")
+        let missing = Set(subjects).subtracting(held)
+        guard !missing.isEmpty else { return }
+        held.formUnion(missing)
+        // In one order, so that two transactions that want the same ones never wait for each other. What is held
+        // elsewhere and not waited for is an error, so that what travels behind it is not done.
+        prefix.append(
+            .init(
+                text: "SELECT bellhop_hold($1::text[], $2::boolean)",
+                values: [.text(ScopeVocabulary.array(missing.sorted())), .text(waitsForSubjects ? "t" : "f")]))
+    }
+
+    override func notify(_ channel: StaticString, _ payload: String) throws {
+        prefix.append(.init(text: "SELECT pg_notify($1, $2)", values: [.text("\(channel)"), .text(payload)]))
+    }
+
+    // MARK: The transaction
+
+    override var isInTransaction: Bool { access != nil && !link.isBroken }
+
+    func begin(_ access: Access) {
+        precondition(self.access == nil, "one transaction at a time")
+        self.access = access
+        prefix = []
+        settings = [:]
+        marks = []
+        held = []
+        isBegun = false
+        transactionID = nil
+        exchanges = 0
+        switch access {
+        case .single: break
+        case .reading: prefix = [Self.beginReading]
+        case .writing: prefix = [Self.begin]
+        }
+        wanted = baseSettings
+    }
+
+    override func control(_ control: Control) throws {
+        switch control {
+        case .begin, .beginImmediate: preconditionFailure("a transaction is begun by its access")
+        case .savepoint:
+            marks.append((settings, held))
+            prefix.append(.init(text: "SAVEPOINT s\(marks.count)"))
+        case .release:
+            // Nothing happened in between: neither is worth telling.
+            if prefix.last?.text == "SAVEPOINT s\(marks.count)" {
+                prefix.removeLast()
+            } else {
+                prefix.append(.init(text: "RELEASE SAVEPOINT s\(marks.count)"))
+            }
+            marks.removeLast()
+        case .rollbackTo:
+            guard let mark = marks.last else { return }
+            (settings, held) = mark
+            // What the server has not heard of is undone by not saying it.
+            if let unsent = prefix.firstIndex(where: { $0.text == "SAVEPOINT s\(marks.count)" }) {
+                prefix.removeSubrange((unsent + 1)...)
+            } else {
+                prefix = [.init(text: "ROLLBACK TO SAVEPOINT s\(marks.count)")]
+            }
+        case .commit: try commitAndWait()
+        case .rollback: end(with: "ROLLBACK")
+        }
+    }
+
+    /// Has the server name the transaction; before COMMIT is sent, whose answer may get lost.
+    func nameTransaction() throws {
+        guard isBegun, transactionID == nil else { return }
+        let found = try link.exchange(
+            takePrefix() + [.init(text: "SELECT pg_current_xact_id_if_assigned()::text")], within: patience)
+        transactionID = found.last?.firstText
+    }
+
+    private func takePrefix() -> [PostgresLink.Command] {
+        defer { prefix = [] }
+        return prefix
+    }
+
+    private func commitAndWait() throws {
+        defer { access = nil }
+        // A transaction that was never sent has nothing to commit.
+        guard isBegun else { return }
+        let results = try link.exchange(takePrefix() + [.init(text: "COMMIT")], within: patience)
+        guard results.last?.tag == "COMMIT" else {
+            throw DatabaseError(.contended, "the transaction was rolled back at its end")
+        }
+    }
+
+    /// Ends a reading transaction, or one that failed, without waiting for the answer.
+    func end(with command: String = "COMMIT") {
+        defer { access = nil }
+        prefix = []
+        guard isBegun, !link.isBroken else { return }
+        try? link.post([.init(text: command)])
+    }
+
+    // MARK: Outside transactions
+
+    /// Runs a command that needs no transaction, scope or policy: for the store's own questions to the server.
+    func askServer(_ text: String, _ values: [SQLValue] = []) throws(DatabaseError) -> [[String?]] {
+        precondition(access == nil, "the store asks between transactions")
+        let found = try link.exchange([.init(text: text, values: values, isPrepared: false)], within: patience)
+        let rows = PostgresRows(found[0], text: text)
+        var table: [[String?]] = []
+        while rows.advance() {
+            table.append(
+                rows.columnNames.indices.map { index in
+                    rows.type(at: index) == .null
+                        ? nil : String(decoding: rows.bytes(at: index, isText: true), as: UTF8.self)
+                })
+        }
+        return table
+    }
+
+    func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
+        try link.notifications(within: milliseconds)
+    }
+}
+
+/// Statements with `$1` in the place of `?`, by their text.
+///
+/// `@unchecked Sendable`: `known` is only touched while `lock` is held.
+private final class PlacedTexts: @unchecked Sendable {
+    /// As many as a few connections keep prepared. Without the bound, texts made at run time would fill memory.
+    private static let textsMax = 4096
+
+    /// Guards `known`.
+    private let lock = NSLock()
+    private var known: [String: String] = [:]
+
+    func text(of text: String) -> String {
+        if let found = lock.withLock({ known[text] }) { return found }
+        let placed = Self.place(text)
+        lock.withLock {
+            if known.count >= Self.textsMax { known = [:] }
+            known[text] = placed
+        }
+        return placed
+    }
+
+    private static func place(_ text: String) -> String {
+        var placed: [UInt8] = []
+        var count = 0
+        var quote: UInt8?
+        for byte in text.utf8 {
+            if let open = quote {
+                if byte == open { quote = nil }
+            } else if byte == UInt8(ascii: "'") || byte == UInt8(ascii: "\"") {
+                quote = byte
+            } else if byte == UInt8(ascii: "?") {
+                count += 1
+                placed += Array("$\(count)".utf8)
+                continue
+            }
+            placed.append(byte)
+        }
+        return String(decoding: placed, as: UTF8.self)
+    }
+}

@@ -1,0 +1,71 @@
+/// Row-level security as the tables' policies ask for it: the same rule that every statement carries, once more where no
+/// statement can leave it out.
+///
+/// - A caller's scope opens what it may see and write.
+/// - A statement that names a table without a scope (`Unscoped`) opens that table, for itself alone.
+/// - Tables without any policy are the service's own records: open to the service's transactions, which say so.
+///
+/// Everything is set transaction-locally; a session that sets nothing sees nothing.
+enum PostgresPolicies {
+    /// The role that all logins of the service are members of. It has no login, owns nothing, and passes by nothing.
+    static let role = "bellhop_service"
+
+    static func statements(for tables: [Table]) -> [String] {
+        tables.flatMap { table -> [String] in
+            let names = ["all", "select", "insert", "update", "delete"]
+            let dropped = names.map { "DROP POLICY IF EXISTS bellhop_\($0) ON \(table.name)" }
+            let made = table.isBookkeeping ? [bookkeeping(table)] : scoped(table)
+            return [
+                "ALTER TABLE \(table.name) ENABLE ROW LEVEL SECURITY",
+                "ALTER TABLE \(table.name) FORCE ROW LEVEL SECURITY",
+            ] + dropped + made + [
+                "GRANT SELECT, INSERT, UPDATE, DELETE ON \(table.name) TO \(role)"
+            ]
+        }
+    }
+
+    private static func bookkeeping(_ table: Table) -> String {
+        let isService = "(SELECT current_setting('bellhop.service', true) = 'on')"
+        return "CREATE POLICY bellhop_all ON \(table.name) USING (\(isService)) WITH CHECK (\(isService))"
+    }
+
+    private static func scoped(_ table: Table) -> [String] {
+        let isOpen = """
+            (SELECT '\(table.name)' = ANY (NULLIF(current_setting('bellhop.unscoped', true), '')::text[]))
+            """
+        let writes = condition(table.write, table)
+        var reads = condition(table.read, table)
+        // PostgreSQL asks for the right to read what a condition looks at; whoever may write a row may look at it in
+        // the statement that writes it.
+        if table.needsWriting {
+            reads += " OR ((SELECT current_setting('bellhop.writing', true) = '\(table.name)') AND (\(writes)))"
+        }
+        return [
+            "CREATE POLICY bellhop_select ON \(table.name) FOR SELECT USING (\(isOpen) OR \(reads))",
+            "CREATE POLICY bellhop_insert ON \(table.name) FOR INSERT WITH CHECK (\(isOpen) OR \(writes))",
+            """
+            CREATE POLICY bellhop_update ON \(table.name) FOR UPDATE USING (\(isOpen) OR \(writes))
+            WITH CHECK (\(isOpen) OR \(writes))
+            """,
+            "CREATE POLICY bellhop_delete ON \(table.name) FOR DELETE USING (\(isOpen) OR \(writes))",
+        ]
+    }
+
+    private static func condition(_ policy: Policy, _ table: Table) -> String {
+        let kinds = policy.templates.map { ScopeVocabulary.Kind(template: $0) }
+        guard !kinds.isEmpty else { return "FALSE" }
+        let isTenants = "\(table.tenantColumn) = (SELECT NULLIF(current_setting('bellhop.tenant', true), ''))"
+        return "(\(isTenants) AND (\(kinds.map(\.condition).joined(separator: " OR "))))"
+    }
+}
+
+extension Table {
+    /// The service's own records, which no caller reads or writes as such.
+    var isBookkeeping: Bool { read.templates.isEmpty && write.templates.isEmpty }
+
+    /// Whether somebody may write rows that they may not read.
+    var needsWriting: Bool {
+        !Set(write.templates.map { ScopeVocabulary.Kind(template: $0).condition })
+            .isSubset(of: read.templates.map { ScopeVocabulary.Kind(template: $0).condition })
+    }
+}

@@ -1,0 +1,42 @@
+/// Who the service may be on a server: nobody who could pass by the policies.
+enum PostgresRole {
+    /// The oldest server whose transactions have names that can be asked for (`pg_current_xact_id`, 13) and whose
+    /// members of a role inherit as the grants here expect.
+    private static let versionMin = 140_000
+
+    static func check(_ connection: PostgresConnection, access: StoreOptions.Access) throws(DatabaseError) {
+        let found = try connection.askServer(
+            """
+            SELECT current_setting('server_version_num'), current_user,
+                (SELECT string_agg(rolname, ', ') FROM pg_roles
+                 WHERE (rolsuper OR rolbypassrls) AND pg_has_role(current_user, oid, 'MEMBER')),
+                (SELECT string_agg(DISTINCT owner.rolname, ', ') FROM pg_class AS relation
+                 JOIN pg_roles AS owner ON owner.oid = relation.relowner
+                 WHERE relation.oid = to_regclass('schema_migrations')
+                    AND pg_has_role(current_user, owner.oid, 'MEMBER'))
+            """)
+        guard let row = found.first, let version = row[0].flatMap({ Int($0) }), let user = row[1] else {
+            throw DatabaseError(.other, "the server does not say who it is")
+        }
+        guard version >= versionMin else {
+            throw DatabaseError(.cannotOpen, "PostgreSQL 14 or newer is needed, not \(version / 10_000)")
+        }
+        guard access == .exclusive else { return }
+        if let mighty = row[2] {
+            throw refusal(user, "is, or can become, \(mighty), whom row-level security does not hold")
+        }
+        if let owner = row[3] {
+            throw refusal(user, "owns the tables, or can become \(owner), who does, and could take the policies away")
+        }
+    }
+
+    private static func refusal(_ user: String, _ reason: String) -> DatabaseError {
+        DatabaseError(
+            .role,
+            """
+            the service must not connect as \(user), which \(reason). Make a login that owns nothing, as an \
+            administrator: CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE \(PostgresPolicies.role); and use it in \
+            the URL. `bellhop migrate` runs as the owner and makes the role \(PostgresPolicies.role)
+            """)
+    }
+}

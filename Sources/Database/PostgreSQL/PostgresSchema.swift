@@ -1,0 +1,54 @@
+/// What PostgreSQL needs beside the tables: the role of the service, the function that holds subjects, the policies.
+enum PostgresSchema {
+    /// Everything waits behind a statement that waits for a table's lock: better to give up, and be started again.
+    private static let lockTimeout = "5s"
+
+    static func prepare(_ connection: Connection, subject: String) throws {
+        try connection.run(SQL(unchecked: "SELECT pg_advisory_xact_lock(hashtextextended('\(subject)', 0))"))
+        try connection.run(SQL(unchecked: "SET LOCAL lock_timeout = '\(lockTimeout)'"))
+        let hasRole = try connection.exists("SELECT 1 FROM pg_roles WHERE rolname = \(PostgresPolicies.role)")
+        // Roles belong to all databases of a server: another one may be making it in this moment.
+        if !hasRole {
+            try connection.run(
+                SQL(
+                    unchecked: """
+                        DO $$ BEGIN
+                            CREATE ROLE \(PostgresPolicies.role) NOLOGIN NOBYPASSRLS;
+                        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+                        END $$
+                        """))
+        }
+        try connection.run(SQL(unchecked: hold))
+    }
+
+    /// Holds subjects until the transaction ends: waiting for them, or failing if another transaction has one.
+    private static let hold = """
+        CREATE OR REPLACE FUNCTION bellhop_hold(subjects text[], waits boolean) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE subject text;
+        BEGIN
+            FOREACH subject IN ARRAY subjects LOOP
+                IF waits THEN
+                    PERFORM pg_advisory_xact_lock(hashtextextended(subject, 0));
+                ELSIF NOT pg_try_advisory_xact_lock(hashtextextended(subject, 0)) THEN
+                    RAISE EXCEPTION 'another transaction holds a subject' USING ERRCODE = 'lock_not_available';
+                END IF;
+            END LOOP;
+        END $$
+        """
+
+    /// Brings the policies to what the tables say, if they are not: making one anew locks its table for a moment.
+    static func installPolicies(of tables: [Table], _ connection: Connection) throws {
+        let statements =
+            tables.flatMap { PostgresPolicies.statements(for: [$0]) } + [
+                "GRANT SELECT ON schema_migrations TO \(PostgresPolicies.role)",
+                "GRANT EXECUTE ON FUNCTION bellhop_hold(text[], boolean) TO \(PostgresPolicies.role)",
+            ]
+        let checksum = Migration.checksum(of: statements)
+        try connection.run(
+            SQL(unchecked: "CREATE TABLE IF NOT EXISTS schema_policies (checksum TEXT NOT NULL PRIMARY KEY)"))
+        guard try !connection.exists("SELECT 1 FROM schema_policies WHERE checksum = \(checksum)") else { return }
+        for statement in statements { try connection.run(SQL(unchecked: statement)) }
+        try connection.run("DELETE FROM schema_policies")
+        try connection.run("INSERT INTO schema_policies (checksum) VALUES (\(checksum))")
+    }
+}

@@ -1,0 +1,212 @@
+import Foundation
+
+/// One of the threads that write: takes what waits in its lane, runs each job in a savepoint, commits once, then answers
+/// all.
+///
+/// Other writers, here and on other replicas, write at the same time. What a job decides upon it holds
+/// (`Connection.lock`); the first job of a group waits for what it needs, since the group holds nothing yet; a later one
+/// that meets something held elsewhere is put off to the next group, so that groups never wait for each other in a
+/// circle.
+///
+/// Made, used and let go on its thread.
+final class PostgresWriter {
+    private let queue: WriteQueue
+    private let options: StoreOptions
+    private let connect: () throws(DatabaseError) -> PostgresConnection
+    private var connection: PostgresConnection?
+
+    /// A job with how often it was begun.
+    private struct Attempt {
+        let job: WriteJob
+        var count = 0
+    }
+
+    private struct Answer {
+        let attempt: Attempt
+        let completion: @Sendable (WriteJob.Outcome) -> Void
+    }
+
+    private struct Group {
+        var answers: [Answer] = []
+        var failures: [(job: WriteJob, error: any Error)] = []
+        /// To be done in the next group.
+        var postponed: [Attempt] = []
+    }
+
+    /// How often a job is begun. A lost connection, a deadlock and a subject held elsewhere pass; what has not passed
+    /// by then is answered with 503.
+    private static let attemptsMax = 8
+    /// How often a group is done again on a new connection.
+    private static let connectionsMax = 3
+
+    init(
+        queue: WriteQueue, options: StoreOptions, connect: @escaping () throws(DatabaseError) -> PostgresConnection
+    ) {
+        self.queue = queue
+        self.options = options
+        self.connect = connect
+    }
+
+    /// Works until the queue is closed and empty.
+    func run() {
+        while let jobs = queue.take(options.batchJobsMax) { commit(jobs.map { Attempt(job: $0) }) }
+    }
+
+    /// Does all jobs, in as many groups as it takes; each is answered exactly once.
+    private func commit(_ jobs: [Attempt]) {
+        var waiting = jobs
+        var losses = 0
+        var counted = StoreMetrics()
+        while !waiting.isEmpty {
+            do {
+                let group = try runGroup(waiting, counting: &counted)
+                waiting = group.postponed
+                // Later jobs of the same lane may be answered while these wait; within a group the order holds.
+                if waiting.isEmpty { finish(counted) }
+                answer(group)
+            } catch {
+                losses += 1
+                connection = nil
+                let isPassing = (error as? DatabaseError)?.isTransient ?? false
+                if !isPassing || losses >= Self.connectionsMax {
+                    counted.batchesFailed += 1
+                    counted.jobsFailed += waiting.count
+                    finish(counted)
+                    let lost = Self.lost(error)
+                    for attempt in waiting { attempt.job.fail(lost) }
+                    return
+                }
+                counted.batchesRetried += 1
+                Self.pause()
+            }
+        }
+    }
+
+    private func finish(_ counted: StoreMetrics) {
+        queue.finishBatch { $0 = $0.adding(counted) }
+    }
+
+    private func answer(_ group: Group) {
+        for answer in group.answers { answer.completion(.committed) }
+        for failure in group.failures { failure.job.fail(failure.error) }
+    }
+
+    /// One transaction. Nothing is answered yet.
+    ///
+    /// - Throws: when nothing of the group was kept.
+    private func runGroup(_ jobs: [Attempt], counting counted: inout StoreMetrics) throws -> Group {
+        let connection = try usableConnection()
+        connection.begin(.writing)
+        var group = Group()
+        do {
+            try run(jobs, on: connection, into: &group)
+            let begin = ContinuousClock.now
+            let isKept = try conclude(connection)
+            guard isKept else { throw DatabaseError(.unavailable, "the transaction was not kept") }
+            let seconds = Double((ContinuousClock.now - begin).nanoseconds) / 1e9
+            counted.countCommit(jobs: group.answers.count, seconds: seconds)
+            counted.jobsFailed += group.failures.count
+            for action in connection.takeCommitActions() { action() }
+        } catch {
+            connection.rollback()
+            throw error
+        }
+        return group
+    }
+
+    private func usableConnection() throws(DatabaseError) -> PostgresConnection {
+        if let connection, connection.looksAlive() { return connection }
+        let made = try connect()
+        connection = made
+        return made
+    }
+
+    private func run(_ jobs: [Attempt], on connection: PostgresConnection, into group: inout Group) throws {
+        let deadline = ContinuousClock.now + options.batchDuration
+        for (index, var attempt) in jobs.enumerated() {
+            if index > 0, ContinuousClock.now >= deadline {
+                group.postponed += jobs[index...]
+                return
+            }
+            attempt.count += 1
+            connection.waitsForSubjects = group.answers.isEmpty
+            do {
+                try connection.enter(nil)
+                let completion = try connection.savepoint { try attempt.job.run(connection) }
+                group.answers.append(Answer(attempt: attempt, completion: completion))
+            } catch {
+                guard connection.isInTransaction else { throw error }
+                if (error as? DatabaseError)?.code == .contended, attempt.count < Self.attemptsMax {
+                    group.postponed.append(attempt)
+                } else {
+                    group.failures.append((attempt.job, error))
+                }
+            }
+        }
+    }
+
+    // MARK: The end of a transaction
+
+    /// Commits; when the answer gets lost, asks what became of it.
+    ///
+    /// - Returns: whether it was kept.
+    /// - Throws: when it was not, or nobody can tell.
+    private func conclude(_ connection: PostgresConnection) throws -> Bool {
+        let deposits = connection.takeDeposits()
+        if !deposits.isEmpty {
+            try connection.enter(nil)
+            try queue.willCommit?(connection, deposits)
+        }
+        try connection.nameTransaction()
+        do {
+            try connection.commit()
+            return true
+        } catch {
+            guard !connection.isUsable else { throw error }
+            guard let id = connection.transactionID else { throw error }
+            self.connection = nil
+            return try outcome(of: id, lostBy: error)
+        }
+    }
+
+    /// What became of a transaction whose COMMIT was sent and not answered.
+    ///
+    /// Done again it could be done twice, and answered with an error it could have been done: so the server is asked,
+    /// for as long as a client would wait.
+    private func outcome(of id: String, lostBy error: any Error) throws -> Bool {
+        let deadline = ContinuousClock.now + options.statementTimeout
+        while ContinuousClock.now < deadline {
+            Self.pause()
+            guard let connection = try? usableConnection(),
+                let status = try? connection.askServer("SELECT pg_xact_status($1::text::xid8)", [.text(id)])
+            else { continue }
+            switch status.first?.first ?? nil {
+            case "committed": return true
+            case "aborted": return false
+            // Its session has not ended yet.
+            case "in progress": continue
+            // Too long ago, or a server that never heard of it.
+            default: throw Undecided(error: Self.lost(error))
+            }
+        }
+        throw Undecided(error: Self.lost(error))
+    }
+
+    private static func lost(_ error: any Error) -> DatabaseError {
+        if let undecided = error as? Undecided { return undecided.error }
+        let cause = error as? DatabaseError
+        return DatabaseError(
+            .unavailable, "nothing of this group of writes was kept: \(cause?.detail ?? "\(error)")",
+            cause: cause?.code)
+    }
+
+    /// Long enough for a server to come back or a lock to be given up; jittered, so that writers do not meet again.
+    private static func pause() {
+        usleep(.random(in: 20_000...100_000))
+    }
+}
+
+/// Nobody knows whether a transaction was kept: it must not be done again.
+private struct Undecided: Error {
+    let error: DatabaseError
+}

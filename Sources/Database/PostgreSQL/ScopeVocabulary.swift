@@ -1,0 +1,81 @@
+/// How a scope is told to PostgreSQL: one transaction-local setting for each kind of key that policies ask for.
+///
+/// The keys of the template `shop:{shop_id}:staff` become the setting `bellhop.key.shop._.staff`, which holds the shops
+/// as an array; a policy compares its column with the array. So the server never takes keys apart, and a policy's
+/// comparison is one that an index serves.
+struct ScopeVocabulary: Sendable {
+    /// One kind of key: a template without its columns' names.
+    struct Kind: Sendable, Hashable {
+        let template: AudienceTemplate
+
+        /// The setting's name. A constant's bytes that no identifier may hold become `_XX`, so that two kinds never
+        /// share a name; a column is `_`.
+        var setting: String {
+            let parts = template.segments.map { segment -> String in
+                guard case .constant(let text) = segment else { return "_" }
+                return text.utf8.enumerated().map { index, byte -> String in
+                    let isLetter = (97...122).contains(byte)
+                    let isDigit = (48...57).contains(byte) && index > 0
+                    if isLetter || isDigit { return String(UnicodeScalar(byte)) }
+                    let digits = String(byte, radix: 16)
+                    return "_" + (digits.count == 1 ? "0" : "") + digits
+                }.joined()
+            }
+            return "bellhop.key." + parts.joined(separator: ".")
+        }
+
+        /// The condition of a policy: that the scope holds the row's key.
+        var condition: String {
+            let held = "(SELECT NULLIF(current_setting('\(setting)', true), '')"
+            let columns = template.columns
+            if columns.isEmpty { return held + " IS NOT NULL)" }
+            if columns.count == 1 { return "\(columns[0]) = ANY (\(held)::text[]))" }
+            // Each value but the last has its length in front: two rows never read the same.
+            let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
+            return "(\(joined)\(columns[columns.count - 1])) = ANY (\(held)::text[]))"
+        }
+
+        func value(of columns: [String]) -> String {
+            columns.dropLast().map { "\($0.utf8.count):\($0)" }.joined() + (columns.last ?? "")
+        }
+    }
+
+    let kinds: [Kind]
+
+    init(_ tables: [Table]) {
+        var kinds: [Kind] = []
+        var names: Set<String> = []
+        for template in tables.flatMap({ $0.read.templates + $0.write.templates }) {
+            let kind = Kind(template: template)
+            if names.insert(kind.setting).inserted { kinds.append(kind) }
+        }
+        self.kinds = kinds
+    }
+
+    /// The settings of a scope: its tenant, and what it holds of each kind.
+    func settings(of scope: Scope) -> [String: String] {
+        var settings = ["bellhop.tenant": scope.tenant]
+        let keys = scope.keys.sorted()
+        for kind in kinds {
+            let held = keys.compactMap { kind.template.columnValues(of: $0) }
+            guard !held.isEmpty else { continue }
+            settings[kind.setting] = Self.array(held.map { kind.value(of: $0) })
+        }
+        return settings
+    }
+
+    /// A text as an element of PostgreSQL's array literal.
+    static func array(_ values: [String]) -> String {
+        var text = "{"
+        for (index, value) in values.enumerated() {
+            if index > 0 { text += "," }
+            text += "\""
+            for scalar in value.unicodeScalars {
+                if scalar == "\"" || scalar == "\\" { text += "\\" }
+                text.unicodeScalars.append(scalar)
+            }
+            text += "\""
+        }
+        return text + "}"
+    }
+}

@@ -1,0 +1,218 @@
+import CSQLite
+import Foundation
+
+/// A connection to an SQLite file.
+final class SQLiteConnection: Connection {
+    enum Role {
+        case writer, reader, checkpointer
+    }
+
+    private let database: OpaquePointer
+    private let options: StoreOptions
+    private var statements: [String: Statement] = [:]
+    private var uses: UInt64 = 0
+    /// The WAL's length in pages after the last commit of this connection.
+    private(set) var walPages = 0
+
+    private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
+
+    private static func text(of control: Control) -> String {
+        switch control {
+        case .begin: "BEGIN"
+        case .beginImmediate: "BEGIN IMMEDIATE"
+        case .commit: "COMMIT"
+        case .rollback: "ROLLBACK"
+        case .savepoint: "SAVEPOINT step"
+        case .release: "RELEASE step"
+        case .rollbackTo: "ROLLBACK TO step"
+        }
+    }
+
+    init(path: String, role: Role, options: StoreOptions) throws(DatabaseError) {
+        SQLiteLibrary.initialize()
+        var handle: OpaquePointer?
+        let create = role == .writer ? SQLITE_OPEN_CREATE : 0
+        // No mutex: one owner at a time is what this class promises.
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | create
+        let result = sqlite3_open_v2(path, &handle, flags, nil)
+        guard let handle else { throw DatabaseError(.outOfMemory, "no memory for a connection") }
+        guard result == SQLITE_OK else {
+            let error = DatabaseError.last(of: handle)
+            sqlite3_close_v2(handle)
+            throw DatabaseError(error.code, "cannot open \(path): \(error.detail)")
+        }
+        database = handle
+        self.options = options
+        super.init()
+        do {
+            try configure(role)
+        } catch {
+            throw DatabaseError(error.code, "cannot open \(path): \(error.detail)")
+        }
+    }
+
+    deinit {
+        // Statements first: a connection with open statements would live on, and keep its locks.
+        statements.removeAll()
+        controls.removeAll()
+        sqlite3_wal_hook(database, nil, nil)
+        sqlite3_close_v2(database)
+    }
+
+    override var engine: DatabaseEngine { .sqlite }
+
+    // MARK: Statements
+
+    override var planPrefix: String { "EXPLAIN QUERY PLAN " }
+
+    override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
+        let statement = try checkOut(woven.text)
+        defer { checkIn(statement) }
+        try statement.bind(woven.binds)
+        while try statement.step() {
+            if try !body(Row(statement, hiddenColumns: woven.hasCheck ? 1 : 0)) { break }
+        }
+        return Int(sqlite3_changes64(database))
+    }
+
+    private func checkOut(_ text: String) throws(DatabaseError) -> Statement {
+        uses &+= 1
+        if let known = statements[text], !known.isInUse {
+            known.isInUse = true
+            known.lastUse = uses
+            return known
+        }
+        // The same text inside its own callback: a statement of its own, dropped afterwards.
+        let isNested = statements[text] != nil
+        let statement = try Statement(text, in: database, isPersistent: !isNested)
+        statement.isInUse = true
+        statement.lastUse = uses
+        if !isNested {
+            if statements.count >= options.statementsMax { evictStatement() }
+            statements[text] = statement
+        }
+        return statement
+    }
+
+    private func checkIn(_ statement: Statement) {
+        statement.reset()
+        statement.isInUse = false
+    }
+
+    private func evictStatement() {
+        let idle = statements.values.lazy.filter { !$0.isInUse }
+        guard let oldest = idle.min(by: { $0.lastUse < $1.lastUse }) else { return }
+        statements[oldest.text] = nil
+    }
+
+    // MARK: Transactions, for the store
+
+    override var isInTransaction: Bool { sqlite3_get_autocommit(database) == 0 }
+
+    /// Begins a transaction that reads one state of the database from its first statement on.
+    func beginReading() throws { try control(.begin) }
+
+    /// Begins a transaction that holds the write lock from the start: a later upgrade could fail with busy after
+    /// half the work.
+    func beginWriting() throws { try control(.beginImmediate) }
+
+    override func control(_ control: Control) throws {
+        let statement: Statement
+        if let known = controls[control.rawValue] {
+            statement = known
+        } else {
+            statement = try Statement(Self.text(of: control), in: database, isPersistent: true)
+            controls[control.rawValue] = statement
+        }
+        defer { statement.reset() }
+        _ = try statement.step()
+    }
+
+    // MARK: Upkeep, for the store
+
+    enum CheckpointMode {
+        /// Moves what it can without making anybody wait.
+        case passive
+        /// Moves everything and empties the file, waiting for readers up to the busy timeout.
+        case truncate
+    }
+
+    /// Moves pages from the WAL into the database. Returns the pages that are left.
+    func checkpoint(_ mode: CheckpointMode) throws(DatabaseError) -> Int {
+        var walPages: Int32 = 0
+        var movedPages: Int32 = 0
+        let how = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
+        let result = sqlite3_wal_checkpoint_v2(database, nil, how, &walPages, &movedPages)
+        guard result == SQLITE_OK else { throw DatabaseError.last(of: database) }
+        return Int(max(0, walPages) - max(0, movedPages))
+    }
+
+    /// Runs text that holds any number of statements; for migrations.
+    func runScript(_ text: String) throws(DatabaseError) {
+        guard sqlite3_exec(database, text, nil, nil, nil) == SQLITE_OK else {
+            throw DatabaseError.last(of: database, sql: text)
+        }
+    }
+
+    private func configure(_ role: Role) throws(DatabaseError) {
+        sqlite3_busy_timeout(database, Int32(clamping: options.busyTimeout.milliseconds))
+        // Text of the schema cannot call functions with side effects, the schema cannot be edited as data, and a
+        // misspelt column in double quotes is an error and not a string.
+        for (option, enabled) in [
+            (SQLITE_DBCONFIG_TRUSTED_SCHEMA, Int32(0)), (SQLITE_DBCONFIG_DEFENSIVE, 1),
+            (SQLITE_DBCONFIG_DQS_DML, 0), (SQLITE_DBCONFIG_DQS_DDL, 0),
+        ] {
+            _ = csqlite_db_config_flag(database, option, enabled)
+        }
+        switch role {
+        case .writer:
+            try enterWAL()
+            // FULL: the WAL is synced at each commit, so that 201 means durable.
+            try runScript("PRAGMA synchronous = FULL; PRAGMA cache_size = -\(options.writerCacheKiB)")
+            try runScript("PRAGMA journal_size_limit = \(options.journalBytesMax)")
+            if options.pagesMax > 0 { try runScript("PRAGMA max_page_count = \(options.pagesMax)") }
+            countWALPages()
+        case .reader:
+            try runScript("PRAGMA query_only = ON; PRAGMA cache_size = -\(options.readerCacheKiB)")
+            try runScript("PRAGMA mmap_size = \(options.readerMapBytes)")
+        case .checkpointer:
+            try runScript("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")
+        }
+        try runScript("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")
+    }
+
+    /// SQLite answers with the mode it could set, and raises no error where it could not: on a file system without
+    /// shared memory, every read would then wait for the writer.
+    private func enterWAL() throws(DatabaseError) {
+        let statement = try Statement("PRAGMA journal_mode = WAL", in: database, isPersistent: false)
+        guard try statement.step() else { throw DatabaseError(.cannotOpen, "no journal mode") }
+        let mode = String(decoding: statement.bytes(at: 0, isText: true), as: UTF8.self)
+        guard mode == "wal" else {
+            throw DatabaseError(.cannotOpen, "the file system offers journal mode \(mode), not wal")
+        }
+    }
+
+    /// Replaces SQLite's own checkpoint, which would run inside COMMIT while callers wait for their answer.
+    private func countWALPages() {
+        // Unretained: `deinit` takes the hook away before the connection is gone.
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        sqlite3_wal_hook(
+            database,
+            { context, _, _, pages in
+                Unmanaged<SQLiteConnection>.fromOpaque(context!).takeUnretainedValue().walPages = Int(pages)
+                return SQLITE_OK
+            }, context)
+    }
+}
+
+/// Settings of the library that hold for the whole process.
+enum SQLiteLibrary {
+    /// Turns SQLite's memory statistics off, before anything else: they take one process-wide mutex at each
+    /// allocation, and four readers then run no faster than one.
+    static func initialize() { _ = once }
+
+    private static let once: Void = {
+        _ = csqlite_config_memstatus(0)
+        _ = sqlite3_initialize()
+    }()
+}

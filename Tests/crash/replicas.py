@@ -1,0 +1,1038 @@
+#!/usr/bin/env python3
+"""Several replicas on one PostgreSQL: no event is lost or doubled across them, whatever happens to either.
+
+    Tests/crash/replicas.py --binary .build/debug/bellhop [--seed 1] [--rounds 3] [--reconnections 10000] [--only crosswise]
+
+Starts a PostgreSQL of its own, brings it up as its owner would, and runs two replicas on it as the service's role. Every
+scenario holds all that its streams were told against the event log, and every answer against what is there at the end.
+
+Only Python's standard library is needed; PostgreSQL and PgBouncer must be installed. The choices follow from the seed,
+which is printed; how threads and transactions cross is the machine's.
+"""
+
+import argparse
+import base64
+import contextlib
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import postgres
+from crash import PATIENCE_SECONDS, Failed, Service, token
+from witnesses import (
+    HANG_SECONDS, Budget, Client, Listeners, Load, Log, Refusal, Stream, Traveller, check_refusal, judge_load,
+    judge_stream, wait_until,
+)
+
+DATABASE = "bellhop"
+RECOVERY_SECONDS = 5
+# Not secret: the database lives as long as this process, and listens to this machine alone.
+OWNER_PASSWORD, SERVICE_PASSWORD = "owner-of-a-day", "service-of-a-day"
+
+
+def session_token(secret, subject, **claims):
+    """A token with claims of its own choice, such as the id that revocations name."""
+
+    def part(document):
+        return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=")
+
+    now = int(time.time())
+    signed = part({"alg": "HS256", "typ": "JWT"}) + b"." + part({"sub": subject, "iat": now, "exp": now + 3600, **claims})
+    code = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
+    return (signed + b"." + base64.urlsafe_b64encode(code).rstrip(b"=")).decode()
+
+
+class Replica(Service):
+    """One of the equal processes on the database."""
+
+    def __init__(self, name, binary, folder, secret, settings):
+        super().__init__(binary, folder)
+        self.name = name
+        self.log_path = folder / f"replica-{name}.log"
+        self.secret = secret
+        self.environment.update(
+            # The users here do more than people would; the limit has tests of its own.
+            BELLHOP_JWT_SECRET=secret, BELLHOP_RATE_LIMIT_USER="0", BELLHOP_STREAMS_PER_USER_MAX="1000", **settings
+        )
+
+
+class Stage:
+    """The database and what all scenarios ask of it."""
+
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.secret = base64.b64encode(os.urandom(32)).decode()
+        self.cluster = postgres.Cluster(folder)
+        self.clusters = [self.cluster]
+        self.replicas = []
+
+    # MARK: Setting up
+
+    def build(self):
+        self.cluster.create()
+        self.cluster.start()
+        self.cluster.sql(
+            f"""CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{OWNER_PASSWORD}';
+            CREATE ROLE guest LOGIN;
+            CREATE DATABASE {DATABASE} OWNER keeper"""
+        )
+        self.cluster.sql("GRANT ALL ON SCHEMA public TO keeper", DATABASE)
+        # As a deployment does it: every replica's first step at once.
+        commands = [self.spawn("migrate", "--database", self.owner_url()) for _ in range(4)]
+        for command in commands:
+            printed, _ = command.communicate(timeout=PATIENCE_SECONDS)
+            if command.returncode != 0:
+                raise Failed(f"bellhop migrate ended with {command.returncode}: {printed}")
+        self.cluster.sql(f"CREATE ROLE bellhop LOGIN PASSWORD '{SERVICE_PASSWORD}' IN ROLE bellhop_service")
+
+    def spawn(self, *arguments, **settings):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")}
+        environment.update(BELLHOP_JWT_SECRET=self.secret, **settings)
+        return subprocess.Popen(
+            [self.options.binary, *arguments], env=environment, cwd=self.folder, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+
+    def owner_url(self):
+        return postgres.url("keeper", OWNER_PASSWORD, DATABASE, self.cluster.port)
+
+    def service_url(self, *ports):
+        return postgres.url("bellhop", SERVICE_PASSWORD, DATABASE, *(ports or (self.cluster.port,)))
+
+    @contextlib.contextmanager
+    def running(self, **settings):
+        """Two replicas, ended at the end: also their end must be in order."""
+        settings = {"BELLHOP_DATABASE": self.service_url(), **settings}
+        self.replicas = [Replica(name, self.options.binary, self.folder, self.secret, settings) for name in "AB"]
+        try:
+            for replica in self.replicas:
+                replica.start()
+            yield self.replicas
+            for replica in self.replicas:
+                replica.stop()
+        finally:
+            for replica in self.replicas:
+                if replica.process is not None and replica.process.poll() is None:
+                    replica.kill()
+
+    def tear_down(self):
+        for cluster in self.clusters:
+            with contextlib.suppress(postgres.Trouble, subprocess.SubprocessError):
+                cluster.stop()
+
+    # MARK: Facts
+
+    def log(self):
+        return Log(self.cluster.rows(
+            "SELECT json_build_array(sequence, name, collapse, data, audience) FROM events ORDER BY sequence", DATABASE
+        ))
+
+    def epoch(self):
+        return self.cluster.sql("SELECT epoch FROM event_epochs", DATABASE)
+
+    def newest(self, users):
+        """The sequence of each user's newest event."""
+        rows = self.cluster.rows(
+            "SELECT json_build_array(audience, max(sequence)) FROM events WHERE audience LIKE 'user:%' GROUP BY audience",
+            DATABASE,
+        )
+        newest = {audience[5:]: sequence for audience, sequence in rows}
+        return {user: newest.get(user, 0) for user in users}
+
+    def wait_until_told(self, listeners, seconds=PATIENCE_SECONDS, what="every stream to tell what happened"):
+        """Waits until the streams stand where the log stands now."""
+        newest = self.newest({stream.user for stream in listeners.streams})
+        behind = [stream for stream in listeners.streams if stream.last_sequence < newest[stream.user]]
+
+        def is_told():
+            behind[:] = [stream for stream in behind if stream.last_sequence < newest[stream.user]]
+            return not behind
+
+        try:
+            return wait_until(is_told, what, seconds, listeners.problems)
+        except Failed as problem:
+            if listeners.problems:
+                raise
+            shown = [(s.user, s.replica.name, s.last_sequence, newest[s.user]) for s in behind[:5]]
+            raise Failed(f"{problem}: {len(behind)} of {len(listeners.streams)} are behind, such as {shown}") from None
+
+    def streams(self, users, replicas, choose=None):
+        return [
+            Stream(user, token(self.secret, user), replica, choose and choose(replica))
+            for user in users for replica in replicas
+        ]
+
+    def judge(self, load, listeners, must_be_whole=True):
+        """All that must hold at the end of a load, whatever happened in it; gives the number of gaps that were told."""
+        log = self.log()
+        epoch = self.epoch()
+        log.check_counts()
+        judge_load(load, log)
+        gaps = sum(judge_stream(stream, log, epoch, must_be_whole) for stream in listeners.streams)
+        if must_be_whole:
+            self.compare_twins(listeners)
+        self.check_rows(load)
+        self.check_badges(load)
+        return gaps
+
+    def compare_twins(self, listeners):
+        """What a user's streams were told while both were there is the same, on whichever replicas they were."""
+        twins = {}
+        for stream in listeners.streams:
+            twins.setdefault(stream.user, []).append(stream)
+        for user, streams in twins.items():
+            start = max(stream.connections[0].marks[0][2] for stream in streams)
+            told = [
+                {f.sequence: f for c in stream.connections for f in c.facts if f.sequence > start} for stream in streams
+            ]
+            for other in told[1:]:
+                differing = [
+                    sequence for sequence in told[0].keys() ^ other.keys()
+                    if (told[0].get(sequence) or other.get(sequence)).name != "badges:update"
+                ]
+                if differing:
+                    raise Failed(f"the streams of {user} were told differently: {sorted(differing)[:5]}")
+
+    def check_rows(self, load):
+        """Every acknowledged event has its one row: also one that made room for others is remembered."""
+        rows = self.cluster.rows(
+            "SELECT json_build_array(user_id, event_id) FROM notifications WHERE event_id IS NOT NULL", DATABASE
+        )
+        kept = {(user, event) for user, event in rows}
+        for user, events in load.events.items():
+            if lost := {event for event in events if (user, event) not in kept}:
+                raise Failed(f"{user}: acknowledged, and not in the database: {sorted(lost)[:5]}")
+
+    def check_badges(self, load):
+        """Counts as they are kept, recounted, and told by both replicas."""
+        recounted = self.cluster.rows(
+            """SELECT json_build_array(
+                user_id,
+                count(*) FILTER (WHERE seen_at IS NULL AND category = 'request'),
+                count(*) FILTER (WHERE seen_at IS NULL AND category NOT IN ('request', 'message')),
+                count(*)
+            ) FROM notifications WHERE removed_at IS NULL GROUP BY user_id""",
+            DATABASE,
+        )
+        recounted = {user: counts for user, *counts in recounted}
+        kept = {user: count for user, count in self.cluster.rows(
+            "SELECT json_build_array(user_id, kept) FROM inboxes", DATABASE)}
+        client = Client(self.replicas)
+        try:
+            for user in load.users:
+                requests, bell, count = recounted.get(user, (0, 0, 0))
+                if kept.get(user, 0) != count:
+                    raise Failed(f"{user} keeps {count} notifications, counted as {kept.get(user, 0)}")
+                for replica in self.replicas:
+                    status, _, content = client.request(replica, "GET", "/v1/badges", load.bearers[user])
+                    if status != 200:
+                        raise Failed(f"GET /v1/badges at {replica.name} answered {status}: {content[:300]!r}")
+                    told = json.loads(content)
+                    if (told["requests"], told["bell"]) != (requests, bell):
+                        raise Failed(f"{user} has {requests} requests and {bell} in the bell, and {replica.name} tells {told}")
+        finally:
+            client.close()
+
+    def check(self):
+        """The service's own recount."""
+        check = self.spawn("check", "--database", self.owner_url())
+        printed, _ = check.communicate(timeout=PATIENCE_SECONDS)
+        if check.returncode != 0:
+            raise Failed(f"bellhop check ended with {check.returncode}: {printed.strip()}")
+
+    # MARK: Health
+
+    def status(self, replica, path="/readyz"):
+        try:
+            return replica.request("GET", path, None)[0]
+        except (OSError, http.client.HTTPException) as problem:
+            raise Failed(f"{path} of {replica.name}: {problem!r}") from None
+
+    def wait_until_ready(self, is_ready, seconds, what):
+        """Waits until /readyz of all replicas says so; /healthz must go on saying that they live."""
+        wanted = 200 if is_ready else 503
+
+        def says_so():
+            for replica in self.replicas:
+                if (alive := self.status(replica, "/healthz")) != 200:
+                    raise Failed(f"/healthz of {replica.name} says {alive}")
+            return all(self.status(replica) == wanted for replica in self.replicas)
+
+        return wait_until(says_so, what, seconds)
+
+
+def users_of(scenario, count):
+    return [f"{scenario}-{number}" for number in range(count)]
+
+
+# MARK: Scenarios. Each gives one line on what was seen; what differs is raised.
+
+
+def crosswise(stage, scenario="crosswise", count=50, rounds=None, **settings):
+    """Writers on both replicas, and a stream of every user on each of them."""
+    users = users_of(scenario, count)
+    with stage.running(**settings) as replicas:
+        with Listeners(stage.streams(users, replicas)) as listeners:
+            with Load(replicas, users, f"{stage.options.seed}-{scenario}") as load:
+                load.wait_for(1000 * (rounds or stage.options.rounds))
+            stage.wait_until_told(listeners)
+            if listeners.breaks or listeners.refusals or load.refusals:
+                raise Failed(f"{listeners.breaks} streams broke, {load.refusals} requests were refused, for no reason")
+        stage.judge(load, listeners)
+        told = sum(len(c.facts) for stream in listeners.streams for c in stream.connections)
+        return f"{load.acknowledged} writes on 2 replicas, {told} events on {len(listeners.streams)} streams"
+
+
+def reconnections(stage):
+    """Streams that break off at any moment and resume on any replica."""
+    users = users_of("reconnections", 40)
+    seed = f"{stage.options.seed}-reconnections"
+    # First a log that has lost its beginning.
+    with stage.running() as replicas:
+        with Load(replicas, users, f"{seed}-first") as load:
+            load.wait_for(1000)
+    with stage.running(BELLHOP_EVENTS_KEPT_MAX="1000"):
+        oldest = "SELECT coalesce(min(sequence), 0) FROM events"
+        wait_until(lambda: int(stage.cluster.sql(oldest, DATABASE)) > 200, "the log's beginning to be forgotten")
+    with stage.running() as replicas:
+        first = int(stage.cluster.sql("SELECT min(sequence) FROM events", DATABASE))
+        budget = Budget(stage.options.reconnections)
+        travellers = [
+            Traveller(
+                user, token(stage.secret, user), replicas, random.Random(f"{seed}-{number}"), budget, range(first - 1)
+            )
+            for number, user in enumerate(users * 3)
+        ]
+        start = time.monotonic()
+        with Listeners(travellers) as listeners:
+            with Load(replicas, users, seed, writers=3) as later:
+                wait_until(
+                    lambda: budget.left <= 0, f"{stage.options.reconnections} reconnections", 10 * PATIENCE_SECONDS,
+                    listeners.problems + later.problems,
+                )
+            took = time.monotonic() - start
+            wait_until(
+                lambda: all(t.is_ready and t.closes_at is None for t in travellers), "the last connections to open",
+                problems=listeners.problems,
+            )
+            stage.wait_until_told(listeners)
+        gaps = judge_pruned(stage, load, later, listeners)
+        connections = sum(len(traveller.connections) for traveller in travellers)
+        return f"{connections} connections in {took:.0f} s, {later.acknowledged} writes meanwhile, {gaps} gaps told"
+
+
+def judge_pruned(stage, earlier, later, listeners):
+    """As `Stage.judge`, where the log has lost its beginning: of what was written in it only the rows can tell."""
+    log = stage.log()
+    epoch = stage.epoch()
+    gaps = sum(judge_stream(stream, log, epoch) for stream in listeners.streams)
+    log.check_counts()
+    judge_load(later, log, is_all=False)
+    stage.check_rows(earlier)
+    stage.check_rows(later)
+    stage.check_badges(later)
+    return gaps
+
+
+def killed(stage):
+    """A replica is killed in the middle of its work; its streams go on at the other."""
+    users = users_of("killed", 20)
+    choices = random.Random(f"{stage.options.seed}-killed")
+    with stage.running() as replicas:
+        alive = set(replicas)
+
+        def elsewhere(replica):
+            place = {"at": replica}
+
+            def choose():
+                if place["at"] not in alive:
+                    place["at"] = next(iter(alive))
+                return place["at"]
+
+            return choose
+
+        with Listeners(stage.streams(users, replicas, elsewhere)) as listeners:
+            with Load(replicas, users, f"{stage.options.seed}-killed", may_break=True) as load:
+                for turn in range(2 * stage.options.rounds):
+                    load.wait_for(choices.randint(50, 200))
+                    victim = replicas[turn % 2]
+                    alive.discard(victim)
+                    victim.kill()
+                    load.wait_for(choices.randint(20, 100))
+                    victim.start()
+                    alive.add(victim)
+                load.wait_for(100)
+            stage.wait_until_told(listeners)
+            if listeners.breaks == 0:
+                raise Failed("no stream noticed that its replica was killed")
+        stage.judge(load, listeners)
+        return (
+            f"{2 * stage.options.rounds} kills, {load.acknowledged} writes, {load.breaks} answers lost and asked for again, "
+            f"{sum(len(stream.connections) - 1 for stream in listeners.streams)} resumptions"
+        )
+
+
+def long_transactions(stage):
+    """Transactions that stay open: nobody waits for them who does not need their very rows."""
+    users = users_of("long", 20)
+    with stage.running() as replicas:
+        with Listeners(stage.streams(users, replicas)) as listeners:
+            with Load(replicas, users, f"{stage.options.seed}-long") as load:
+                load.wait_for(100)
+                waited = beside_open_transactions(stage, load, listeners)
+                crossed = across_held_row(stage, load, listeners)
+                in_deadlock(stage, load, listeners)
+                behind_held_counter(stage, load)
+                load.wait_for(100)
+            stage.wait_until_told(listeners)
+            if listeners.breaks:
+                raise Failed(f"{listeners.breaks} streams broke")
+        stage.judge(load, listeners)
+        return f"{load.acknowledged} writes; {waited * 1000:.0f} ms behind open transactions; {crossed} crossed a held row; 1 deadlock"
+
+
+def beside_open_transactions(stage, load, listeners):
+    """With an older writing transaction open on other rows, events are told as ever; and when it commits, no one is
+    skipped."""
+    badges = "INSERT INTO badges (tenant, user_id, messages, requests, bell, version, updated_at)"
+    with postgres.Session(stage.cluster, DATABASE) as elsewhere, postgres.Session(stage.cluster, DATABASE) as same:
+        with postgres.Session(stage.cluster, DATABASE) as reader:
+            elsewhere.run("BEGIN; CREATE TABLE elsewhere (number integer); INSERT INTO elsewhere VALUES (1)")
+            same.run(f"BEGIN; {badges} VALUES ('default', 'nobody', 0, 0, 0, 1, 0)")
+            reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events")
+            load.wait_for(300)
+            waited = stage.wait_until_told(listeners, 2, "events to be told beside open transactions")
+            same.run("COMMIT")
+            load.wait_for(50)
+            elsewhere.run("COMMIT")
+            load.wait_for(50)
+            reader.run("COMMIT")
+    stage.cluster.sql("DROP TABLE elsewhere; DELETE FROM badges WHERE user_id = 'nobody'", DATABASE)
+    return waited
+
+
+@contextlib.contextmanager
+def holding(stage, load, name):
+    """A session that holds a user's counts, and a write of that user which waits for them in the middle of its
+    transaction."""
+    user = load.users[0]
+    with postgres.Session(stage.cluster, DATABASE) as holder:
+        # Of two that wait for each other it is the service that is told.
+        holder.run(f"SET deadlock_timeout = '30s'; BEGIN; SELECT 1 FROM badges WHERE user_id = '{user}' FOR UPDATE")
+        writer = threading.Thread(target=load.write_event, args=(user, f"{name}-{stage.options.seed}"), daemon=True)
+        writer.start()
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'bellhop'"
+        wait_until(lambda: stage.cluster.sql(waiting) != "0", "a writer to wait for the held row", problems=load.problems)
+        if not writer.is_alive():
+            raise Failed("a write of a user did not wait for the user's counts")
+        yield holder, user
+        holder.run("COMMIT")
+    writer.join(PATIENCE_SECONDS)
+
+
+def across_held_row(stage, load, listeners):
+    """A writer waits in the middle of its transaction for a user's row, others overtake it: it commits crosswise."""
+    before = load.acknowledged
+    with holding(stage, load, "held"):
+        # As long as it may be held without anybody's query taking too long.
+        end = time.monotonic() + 1.5
+        wait_until(lambda: time.monotonic() > end, "the held row's time", problems=load.problems)
+    stage.wait_until_told(listeners, RECOVERY_SECONDS)
+    return load.acknowledged - before
+
+
+def in_deadlock(stage, load, listeners):
+    """PostgreSQL ends a transaction of the service because it and another wait for each other: it is done again, or the
+    sender is told to."""
+    counting = f"SELECT deadlocks FROM pg_stat_database WHERE datname = '{DATABASE}'"
+    before = int(stage.cluster.sql(counting))
+    with holding(stage, load, "deadlock") as (holder, user):
+        holder.run(f"SELECT 1 FROM inboxes WHERE user_id = '{user}' FOR UPDATE")
+    wait_until(lambda: int(stage.cluster.sql(counting)) > before, "PostgreSQL to tell of a deadlock")
+    stage.wait_until_told(listeners, RECOVERY_SECONDS)
+
+
+def behind_held_counter(stage, load):
+    """The one row that every write needs: held, writes wait or are refused, and go on when it is free."""
+    with postgres.Session(stage.cluster, DATABASE) as holder:
+        holder.run("BEGIN; SELECT * FROM event_counter FOR UPDATE")
+        user = load.users[0]
+        client = Client(load.replicas)
+        for replica in load.replicas:
+            status, _, content = client.request(replica, "GET", "/v1/badges", load.bearers[user])
+            if status != 200:
+                raise Failed(f"reading waits for a writer: {status} {content[:300]!r}")
+        client.close()
+        holder.run("COMMIT")
+    load.wait_for(20, RECOVERY_SECONDS)
+
+
+def restarts(stage):
+    """PostgreSQL is restarted in the middle of the load."""
+    users = users_of("restarts", 30)
+    recoveries = []
+    with stage.running() as replicas, contextlib.ExitStack() as stack:
+        with Listeners(stage.streams(users, replicas)) as listeners:
+            with Load(replicas, users, f"{stage.options.seed}-restarts") as load:
+                load.wait_for(200)
+                for turn in range(stage.options.rounds):
+                    # The first time long enough for everybody to notice, then as short as it can be.
+                    stage.cluster.stop("immediate")
+                    if turn == 0:
+                        away(stage, load)
+                        late = stack.enter_context(latecomers(listeners))
+                    stage.cluster.start()
+                    recoveries.append(back(stage, load, listeners))
+                    if turn == 0:
+                        wait_until(
+                            lambda: all(stream.is_ready for stream in late.streams), "streams that came without a database",
+                            RECOVERY_SECONDS, late.problems,
+                        )
+                    load.wait_for(100)
+            stage.wait_until_told(listeners)
+            stage.wait_until_told(late)
+            same_connections(listeners)
+        stage.judge(load, listeners)
+        log, epoch = stage.log(), stage.epoch()
+        if any(judge_stream(stream, log, epoch) for stream in late.streams):
+            raise Failed("streams that came without a database were told of a gap")
+        stage.check()
+        return outage(load, recoveries, "restarts")
+
+
+def away(stage, load):
+    """While PostgreSQL is away: everybody says so, and quickly."""
+    stage.wait_until_ready(False, HANG_SECONDS, "/readyz to tell that the database is away")
+    client = Client(stage.replicas)
+    for replica in stage.replicas:
+        for method, path, body in (
+            ("GET", "/v1/notifications", None),
+            ("POST", "/v1/events", {"id": "away", "type": "auth.login", "userId": load.users[0], "data": {}}),
+            ("POST", "/v1/stream-tickets", None),
+        ):
+            status, headers, content = client.request(replica, method, path, load.backend, body)
+            with contextlib.suppress(Refusal):
+                check_refusal(status, headers, content, f"{method} {path} at {replica.name}, without a database,")
+    before = load.refusals
+    wait_until(lambda: load.refusals > before, "requests to be refused", HANG_SECONDS, load.problems)
+    client.close()
+
+
+def back(stage, load, listeners):
+    """From now on the database is there: writes on both replicas, health, and streams, in time. Gives the seconds."""
+    start = time.monotonic()
+    load.wait_for_all(start, RECOVERY_SECONDS, "both replicas to write again")
+    stage.wait_until_ready(True, RECOVERY_SECONDS, "/readyz to tell that the database is back")
+    left = max(0.5, RECOVERY_SECONDS - (time.monotonic() - start))
+    stage.wait_until_told(listeners, left, "the streams to catch up")
+    return time.monotonic() - start
+
+
+def latecomers(listeners):
+    """Streams that resume while there is no database: refused or held, they must come to it once it is back."""
+    return Listeners(
+        [Stream(one.user, one.bearer, one.replica, cursor=one.cursor) for one in listeners.streams[:10]], waits=False
+    )
+
+
+def same_connections(listeners):
+    """Streams outlive the database's absence."""
+    broken = [stream for stream in listeners.streams if len(stream.connections) != 1 or stream.breaks]
+    if broken:
+        stream = broken[0]
+        raise Failed(
+            f"{len(broken)} of {len(listeners.streams)} streams did not stay open, such as {stream.user} at "
+            f"{stream.replica.name}: {stream.connections[0].closing}"
+        )
+
+
+def outage(load, recoveries, what):
+    return (
+        f"{len(recoveries)} {what}, back after {max(recoveries):.1f} s at most, {load.acknowledged} writes, "
+        f"{load.refusals} refused meanwhile, the slowest answer after {load.slowest:.1f} s"
+    )
+
+
+def failover(stage):
+    """PostgreSQL is gone for good, and its standby takes over on another port."""
+    users = users_of("failover", 20)
+    standby = stage.cluster.make_standby()
+    stage.clusters.append(standby)
+    with stage.running(BELLHOP_DATABASE=stage.service_url(stage.cluster.port, standby.port)) as replicas:
+        with Listeners(stage.streams(users, replicas)) as listeners:
+            with Load(replicas, users, f"{stage.options.seed}-failover") as load:
+                load.wait_for(200)
+                stage.cluster.stop("immediate")
+                away(stage, load)
+                standby.promote()
+                stage.cluster = standby
+                recovery = back(stage, load, listeners)
+                load.wait_for(100)
+            stage.wait_until_told(listeners)
+            same_connections(listeners)
+        stage.judge(load, listeners)
+        stage.check()
+        return outage(load, [recovery], "failover")
+
+
+def exhausted(stage):
+    """All connections are taken by others; then a table is locked for longer than a query may take."""
+    users = users_of("exhausted", 10)
+    with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="1") as replicas:
+        with Listeners(stage.streams(users, replicas)) as listeners:
+            with Load(replicas, users, f"{stage.options.seed}-exhausted", writers=4) as load:
+                load.wait_for(100)
+                eaten = starve(stage, load)
+                recoveries = [back(stage, load, listeners)]
+                load.wait_for(100)
+                slowest = lock_out(stage, load)
+                recoveries.append(back(stage, load, listeners))
+                load.wait_for(100)
+            stage.wait_until_told(listeners)
+            same_connections(listeners)
+        stage.judge(load, listeners)
+        stage.check()
+        return (
+            f"{eaten} connections taken by others, back after {recoveries[0]:.1f} s; a locked table refused after "
+            f"{slowest:.1f} s at most, back after {recoveries[1]:.1f} s; {load.refusals} refused"
+        )
+
+
+def starve(stage, load):
+    with postgres.Eater(stage.cluster, "guest", DATABASE) as eater:
+
+        def is_starved():
+            eater.eat()
+            stage.cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bellhop'")
+            eater.eat()
+            return len(eater.held) == stage.cluster.connections
+
+        wait_until(is_starved, "the replicas to lose their connections", problems=load.problems)
+        away(stage, load)
+        return len(eater.held)
+
+
+def lock_out(stage, load):
+    """With the timeout at a second, whoever needs the table is refused soon after it. Gives the slowest answer."""
+    slowest = 0.0
+    client = Client(stage.replicas)
+    with postgres.Session(stage.cluster, DATABASE) as holder:
+        holder.run("BEGIN; LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE")
+        for replica in stage.replicas:
+            for method, path, bearer, body in (
+                ("GET", "/v1/notifications", load.bearers[load.users[0]], None),
+                ("POST", "/v1/events", load.backend,
+                 {"id": "locked-out", "type": "auth.login", "userId": "nobody", "data": {}}),
+            ):
+                start = time.monotonic()
+                status, headers, content = client.request(replica, method, path, bearer, body)
+                slowest = max(slowest, time.monotonic() - start)
+                with contextlib.suppress(Refusal):
+                    check_refusal(status, headers, content, f"{method} {path} at {replica.name}, with the table locked,")
+            if (alive := stage.status(replica, "/healthz")) != 200:
+                raise Failed(f"/healthz of {replica.name} says {alive} because a table is locked")
+        holder.run("COMMIT")
+    client.close()
+    if slowest > 4:
+        raise Failed(f"with a timeout of 1 s, a request on a locked table was refused after {slowest:.1f} s")
+    return slowest
+
+
+def pgbouncer(stage):
+    """The same behind PgBouncer in transaction mode, with fewer connections than the replicas would have."""
+    with postgres.Pooler(stage.cluster, DATABASE, "bellhop", SERVICE_PASSWORD, connections=4) as pooler:
+        taken = []
+        counting = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'bellhop'"
+        is_over = threading.Event()
+
+        def count():
+            while not is_over.wait(0.2):
+                taken.append(int(stage.cluster.sql(counting)))
+
+        counter = threading.Thread(target=count, daemon=True)
+        counter.start()
+        try:
+            line = crosswise(
+                stage, "pgbouncer", count=20, rounds=1, BELLHOP_DATABASE=stage.service_url(pooler.port),
+                BELLHOP_DATABASE_POOLED="true", BELLHOP_DATABASE_LISTEN=stage.service_url(),
+            )
+        finally:
+            is_over.set()
+            counter.join(PATIENCE_SECONDS)
+        # Four for all queries, and one to listen for each replica.
+        if max(taken) > 6:
+            raise Failed(f"{max(taken)} connections were open: not all went through PgBouncer")
+        return f"{line}, on at most {max(taken)} connections"
+
+
+# MARK: What holds across replicas
+
+
+def across(stage):
+    """What is begun on one replica goes on at the other."""
+    with stage.running() as replicas:
+        client = Client(replicas)
+        try:
+            lines = [
+                part(stage, client, *replicas)
+                for part in (tickets, one_key_at_once, subscriptions, counts_elsewhere, revocations)
+            ]
+        finally:
+            client.close()
+        stage.check()
+        return "; ".join(lines)
+
+
+def call(client, replica, method, path, bearer, body=None, expect=200, **more):
+    status, headers, content = client.request(replica, method, path, bearer, body, **more)
+    if status != expect:
+        raise Failed(f"{method} {path} at {replica.name} answered {status}, not {expect}: {content[:300]!r}")
+    return json.loads(content) if content else None, headers
+
+
+def open_by(replica, ticket):
+    """The status with which a ticket is taken."""
+    with socket.create_connection(("127.0.0.1", replica.port), timeout=HANG_SECONDS) as connection:
+        connection.sendall(f"GET /v1/stream?ticket={ticket} HTTP/1.1\r\nHost: replica\r\n\r\n".encode())
+        head = b""
+        while b"\r\n" not in head:
+            piece = connection.recv(4096)
+            if not piece:
+                raise Failed(f"{replica.name} broke the connection of a ticket")
+            head += piece
+        return int(head.split(b" ", 2)[1])
+
+
+def at_once(*calls):
+    """Runs all at the same moment; gives what each gave."""
+    barrier = threading.Barrier(len(calls))
+    results = [None] * len(calls)
+
+    def run(place, one):
+        barrier.wait()
+        try:
+            results[place] = one()
+        except Exception as problem:  # Raised again by whoever waits for the result.
+            results[place] = problem
+
+    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
+
+
+def tickets(stage, client, a, b):
+    bearer = token(stage.secret, "ticket-holder")
+    for _ in range(5):
+        ticket = call(client, a, "POST", "/v1/stream-tickets", bearer, expect=201)[0]["ticket"]
+        statuses = [open_by(b, ticket), open_by(a, ticket), open_by(b, ticket)]
+        if statuses != [200, 401, 401]:
+            raise Failed(f"a ticket of A was taken at B, A, B with {statuses}")
+    for _ in range(20):
+        ticket = call(client, b, "POST", "/v1/stream-tickets", bearer, expect=201)[0]["ticket"]
+        statuses = sorted(at_once(*(lambda r=r: open_by(r, ticket) for r in (a, b, a, b))))
+        if statuses != [200, 401, 401, 401]:
+            raise Failed(f"a ticket taken on both replicas at once was answered {statuses}")
+    return "tickets open once"
+
+
+def one_key_at_once(stage, client, a, b):
+    """The same request with the same key on both replicas, at the same moment."""
+    backend = token(stage.secret, "backend", "service_role")
+    count = 40
+    for number in range(count):
+        body = {"userId": "key-holder", "category": "system", "priority": "LOW", "title": f"key-{number}", "message": "m"}
+
+        def post(replica):
+            own = Client([replica])
+            try:
+                deadline = time.monotonic() + HANG_SECONDS
+                while True:
+                    status, _, content = own.request(
+                        replica, "POST", "/v1/notifications", backend, body, f"key-{number}"
+                    )
+                    if status != 503 or time.monotonic() > deadline:
+                        return status, content
+            finally:
+                own.close()
+
+        answers = at_once(*(lambda r=r: post(r) for r in (a, b, a, b)))
+        if len(set(answers)) != 1 or answers[0][0] != 201:
+            raise Failed(f"one key on both replicas was answered {answers}")
+    made = stage.cluster.sql(
+        "SELECT count(*) FROM events WHERE audience = 'user:key-holder' AND name = 'notification:created'", DATABASE
+    )
+    if int(made) != count:
+        raise Failed(f"{count} keys made {made} notifications")
+    return f"{count} keys sent to both at once done once"
+
+
+def subscriptions(stage, client, a, b):
+    """A stream of A is asked and changed through B."""
+    backend = token(stage.secret, "backend", "service_role")
+    bearer = token(stage.secret, "subscriber")
+    call(client, a, "PUT", "/v1/shops/across", backend, {"name": "Across", "timeZone": "UTC"}, 201)
+    call(client, a, "PUT", "/v1/shops/across/barbers/b1", backend, {"onDuty": True}, 201)
+    stream = Stream("subscriber", bearer, a)
+    with Listeners([stream]) as listeners:
+        path = f"/v1/streams/{stream.stream_id}"
+        told = call(client, b, "GET", f"{path}/subscriptions", bearer)[0]["topics"]
+        if told != ["personal"]:
+            raise Failed(f"B tells other topics of a stream of A: {told}")
+        topics = {"topics": ["queue:across"]}
+        told = call(client, b, "PUT", f"{path}/subscriptions", bearer, topics)[0]["topics"]
+        if told != ["personal", "queue:across"]:
+            raise Failed(f"B gave a stream of A the topics {told}")
+        if call(client, a, "GET", f"{path}/subscriptions", bearer)[0]["topics"] != told:
+            raise Failed("a change of topics through B did not reach A")
+        # Nobody else's, by either replica.
+        stranger = token(stage.secret, "stranger")
+        for replica in (a, b):
+            call(client, replica, "PUT", f"{path}/subscriptions", stranger, topics, 404)
+        call(client, b, "POST", "/v1/shops/across/queue/entries", backend, {"service": "cut", "customerName": "Kim"}, 201)
+        wait_until(
+            lambda: any(fact.name == "queue:update" for fact in stream.connections[-1].facts),
+            "the queue on a stream of A whose topics came by B", problems=listeners.problems,
+        )
+        renewed = session_token(stage.secret, "subscriber", app_metadata={"class_ids": ["c1"]})
+        expires = call(client, b, "PUT", f"{path}/token", bearer, {"token": renewed})[0]["expiresAt"]
+        wait_until(
+            lambda: any(name == "stream:scope" for name, _ in stream.notices),
+            f"the new scope on a stream of A whose token (until {expires}) came by B", problems=listeners.problems,
+        )
+        call(client, b, "GET", "/v1/streams/nowhere-0-0-0/subscriptions", bearer, expect=404)
+        same_connections(listeners)
+    return "streams changed through the other replica"
+
+
+def counts_elsewhere(stage, client, a, b):
+    """A version that B has answered 304 for is not believed for longer than a second after A has changed it."""
+    backend = token(stage.secret, "backend", "service_role")
+    bearer = token(stage.secret, "poller")
+    slowest = 0.0
+    for number in range(10):
+        writer, reader = (a, b) if number % 2 else (b, a)
+        _, headers = call(client, reader, "GET", "/v1/badges", bearer)
+        etag = {"If-None-Match": headers["etag"]}
+        call(client, reader, "GET", "/v1/badges", bearer, expect=304, headers=etag)
+        body = {"id": f"poll-{number}", "type": "auth.profile_updated", "userId": "poller", "data": {}}
+        call(client, writer, "POST", "/v1/events", backend, body, 201)
+        start = time.monotonic()
+
+        def is_new():
+            status, _, content = client.request(reader, "GET", "/v1/badges", bearer, headers=etag)
+            if status not in (200, 304):
+                raise Failed(f"GET /v1/badges at {reader.name} answered {status}: {content[:300]!r}")
+            return status == 200
+
+        wait_until(is_new, f"{reader.name} to tell the counts that {writer.name} has changed", 1)
+        slowest = max(slowest, time.monotonic() - start)
+    return f"counts changed elsewhere told within {slowest * 1000:.0f} ms"
+
+
+def revocations(stage, client, a, b):
+    """Posted to one replica, it closes streams and refuses tokens on both within a second."""
+    backend = token(stage.secret, "backend", "service_role")
+    slowest = 0.0
+    for number, kind in enumerate(("jti", "session_id", "sub") * 2):
+        name = f"revoked-{number}"
+        bearer = session_token(stage.secret, name, **({} if kind == "sub" else {kind: name}))
+        at, other = (a, b) if number % 2 else (b, a)
+        streams = [Stream(name, bearer, replica, returns=False) for replica in (a, b)]
+        with Listeners(streams) as listeners:
+            moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
+            body = {
+                "jti": {"tokenId": name}, "session_id": {"sessionId": name}, "sub": {"userId": name, "issuedBefore": moment}
+            }[kind]
+            call(client, at, "POST", "/v1/revocations", backend, body, 201)
+            start = time.monotonic()
+            wait_until(
+                lambda: all(stream.connections[0].closing for stream in streams),
+                f"a revocation by {kind} at {at.name} to close the streams", 1, listeners.problems,
+            )
+            wait_until(
+                lambda: client.request(other, "GET", "/v1/badges", bearer)[0] == 401,
+                f"{other.name} to refuse a token revoked at {at.name}", max(0.01, 1 - (time.monotonic() - start)),
+            )
+            slowest = max(slowest, time.monotonic() - start)
+            reasons = [stream.connections[0].closing for stream in streams]
+            if reasons != ["revoked", "revoked"]:
+                raise Failed(f"revoked streams were closed as {reasons}")
+    return f"revocations everywhere within {slowest * 1000:.0f} ms"
+
+
+# MARK: Roles
+
+
+def roles(stage):
+    """The service's login sees nothing without a scope; and with a login that could see more, it does not start."""
+    with stage.running() as replicas:
+        users = users_of("roles", 5)
+        with Load(replicas, users, f"{stage.options.seed}-roles", writers=2) as load:
+            load.wait_for(50)
+    secured = stage.cluster.rows(
+        """SELECT json_build_array(relname, relforcerowsecurity) FROM pg_class
+        WHERE relrowsecurity AND relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace ORDER BY relname""",
+        DATABASE,
+    )
+    names = [name for name, _ in secured]
+    if missing := {"notifications", "badges", "bookings", "booking_history", "preferences"} - set(names):
+        raise Failed(f"no row-level security on {sorted(missing)}")
+    if unforced := [name for name, is_forced in secured if not is_forced]:
+        raise Failed(f"row-level security is not forced on {unforced}")
+    blind(stage, names)
+    refused = [refuses(stage, *login) for login in logins(stage)]
+    # A database that nobody has migrated: the service's role could not do it, and says who can.
+    stage.cluster.sql("DROP DATABASE IF EXISTS untouched")
+    stage.cluster.sql("CREATE DATABASE untouched OWNER keeper")
+    refuses(stage, "bellhop", SERVICE_PASSWORD, "a role on a database without tables", r"bellhop migrate", "untouched")
+    return f"{len(names)} tables show nothing without a scope; {len(refused)} logins refused"
+
+
+def as_service(stage, statements, user="bellhop", password=SERVICE_PASSWORD):
+    """What psql says to the service's own login, by TCP, as the service comes."""
+    return subprocess.run(
+        [postgres.program("psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d",
+         postgres.url(user, password, DATABASE, stage.cluster.port), "-c", statements],
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+    )
+
+
+def blind(stage, tables):
+    filled = 0
+    for table in tables:
+        there = int(stage.cluster.sql(f"SELECT count(*) FROM {table}", DATABASE))
+        filled += there > 0
+        seen = as_service(stage, f"SELECT count(*) FROM {table}")
+        # A table that the role may not even ask for shows nothing, too.
+        if seen.returncode == 0 and seen.stdout.strip() != "0":
+            raise Failed(f"the service's login sees {seen.stdout.strip()} of {there} rows of {table} without a scope")
+        if seen.returncode != 0 and "permission denied" not in seen.stderr:
+            raise Failed(f"psql as the service's login, {table}: {seen.stderr.strip()}")
+        changed = as_service(stage, f"WITH gone AS (DELETE FROM {table} RETURNING 1) SELECT count(*) FROM gone")
+        if changed.returncode == 0 and changed.stdout.strip() != "0":
+            raise Failed(f"the service's login removed {changed.stdout.strip()} rows of {table} without a scope")
+        if int(stage.cluster.sql(f"SELECT count(*) FROM {table}", DATABASE)) != there:
+            raise Failed(f"rows of {table} were removed without a scope")
+    if filled < 2:
+        raise Failed("there was nothing to be seen: this proves nothing")
+    for statements in (
+        "ALTER TABLE notifications DISABLE ROW LEVEL SECURITY", "ALTER TABLE notifications NO FORCE ROW LEVEL SECURITY",
+        "DROP POLICY IF EXISTS nothing ON notifications", "SET ROLE keeper", "SET SESSION AUTHORIZATION keeper",
+        "CREATE TABLE public.own (number integer)", "TRUNCATE notifications",
+        "INSERT INTO badges (tenant, user_id, messages, requests, bell, version, updated_at) "
+        "VALUES ('default', 'forged', 0, 0, 9, 1, 0)",
+    ):
+        done = as_service(stage, statements)
+        if done.returncode == 0 and "forged" not in statements:
+            raise Failed(f"the service's login may do this: {statements}")
+        if done.returncode == 0:
+            raise Failed("the service's login wrote a user's row without a scope")
+
+
+def logins(stage):
+    """Logins that could see everything, each with its password."""
+    stage.cluster.sql(
+        """DROP ROLE IF EXISTS almighty, bypassing, heir;
+        CREATE ROLE almighty LOGIN SUPERUSER PASSWORD 'p';
+        CREATE ROLE bypassing LOGIN BYPASSRLS PASSWORD 'p' IN ROLE bellhop_service;
+        CREATE ROLE heir LOGIN PASSWORD 'p' IN ROLE bellhop_service, keeper""",
+        DATABASE,
+    )
+    return [
+        ("keeper", OWNER_PASSWORD, "the owner of the tables"), ("almighty", "p", "a superuser"),
+        ("bypassing", "p", "a role with BYPASSRLS"), ("heir", "p", "a member of the owner"),
+    ]
+
+
+def refuses(stage, user, password, what, advice=r"CREATE\s+ROLE", database=DATABASE):
+    serve = stage.spawn(
+        "serve", BELLHOP_DATABASE=postgres.url(user, password, database, stage.cluster.port), BELLHOP_PORT="0"
+    )
+    try:
+        printed, _ = serve.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        serve.kill()
+        serve.communicate()
+        raise Failed(f"bellhop serve runs as {what}") from None
+    if serve.returncode == 0 or not re.search(advice, printed):
+        raise Failed(f"bellhop serve as {what} ended with {serve.returncode}, saying: {printed.strip()[-1000:]}")
+    return what
+
+
+SCENARIOS = {
+    "crosswise": crosswise, "reconnections": reconnections, "killed": killed, "long": long_transactions,
+    "restarts": restarts, "exhausted": exhausted, "pgbouncer": pgbouncer, "across": across, "roles": roles,
+    # The last, since the database lives on elsewhere after it.
+    "failover": failover,
+}
+
+
+def play(stage, name):
+    """Runs one scenario; false if something differs."""
+    start = time.monotonic()
+    try:
+        line = SCENARIOS[name](stage)
+    except (Failed, postgres.Trouble, subprocess.SubprocessError) as problem:
+        print(f"  {name}: DIFFERS after {time.monotonic() - start:.1f} s: {problem}", flush=True)
+        for replica in stage.replicas:
+            trouble = [line for line in replica.log().splitlines() if re.search("warning|error|critical|fatal", line, re.I)]
+            for line in trouble[-5:]:
+                print(f"    {replica.name}: {line[:400]}", flush=True)
+        return False
+    print(f"  {name}: {line} ({time.monotonic() - start:.1f} s)", flush=True)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--reconnections", type=int, default=10000)
+    parser.add_argument("--only", choices=SCENARIOS, action="append", help="may be given several times")
+    parser.add_argument("--keep", action="store_true", help="leaves the folder with all logs")
+    options = parser.parse_args()
+    options.binary = os.path.abspath(options.binary)
+    print(f"replicas: seed {options.seed}, {options.rounds} rounds, {options.reconnections} reconnections", flush=True)
+    # A run that is told to stop takes its servers with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    folder = postgres.make_folder()
+    stage = Stage(options, folder)
+    is_well = False
+    try:
+        stage.build()
+        is_well = all([play(stage, name) for name in options.only or SCENARIOS])
+    except (Failed, postgres.Trouble) as problem:
+        print(f"replicas: {problem}", flush=True)
+    finally:
+        stage.tear_down()
+        if options.keep:
+            print(f"replicas: the logs are in {folder}", flush=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    if not is_well:
+        print(f"replicas: seed {options.seed}: differences", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

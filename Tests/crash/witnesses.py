@@ -1,0 +1,673 @@
+"""Who watches the replicas: streams that keep what they are told, writers that keep what they were answered, and the
+judge who holds both against the event log in the database.
+"""
+
+import collections
+import errno
+import http.client
+import json
+import random
+import re
+import selectors
+import socket
+import threading
+import time
+
+from crash import PATIENCE_SECONDS, Failed, token
+
+HANG_SECONDS = 10
+REPLAY_EVENTS_MAX = 1000
+REPLAY_BYTES_MAX = 1024 * 1024
+CURSOR = re.compile(r"([A-Za-z0-9]{1,44})-(0|[1-9][0-9]{0,18})")
+
+
+def wait_until(condition, what, seconds=PATIENCE_SECONDS, problems=()):
+    """Gives how many seconds it took."""
+    start = time.monotonic()
+    while not condition():
+        if problems:
+            raise Failed("; ".join(problems[:3]))
+        if time.monotonic() - start > seconds:
+            raise Failed(f"waited {seconds:g} s for {what}")
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
+class Refusal(Exception):
+    """A 503 as it should be: it says when to come back, and what is wrong."""
+
+
+def check_refusal(status, headers, body, what):
+    """Only a proper 503 is a refusal; anything else that is no success is a difference."""
+    if status != 503:
+        raise Failed(f"{what} answered {status}: {body[:300]!r}")
+    retry_after = headers.get("retry-after")
+    if retry_after is None or not retry_after.isdigit():
+        raise Failed(f"{what} answered 503 with Retry-After {retry_after!r}: {body[:300]!r}")
+    if not headers.get("content-type", "").startswith("application/problem+json"):
+        raise Failed(f"{what} answered 503 as {headers.get('content-type')}: {body[:300]!r}")
+    raise Refusal
+
+
+class Client:
+    """A kept connection to each of the replicas."""
+
+    def __init__(self, replicas):
+        self.replicas = replicas
+        self.connections = {}
+        self.slowest = 0.0
+
+    def request(self, replica, method, path, bearer=None, body=None, key=None, headers=None):
+        """Status, headers with lower-case names, body. A connection that breaks is the caller's to judge."""
+        connection = self.connections.get(replica)
+        if connection is None:
+            connection = self.connections[replica] = http.client.HTTPConnection(
+                "127.0.0.1", replica.port, timeout=HANG_SECONDS + 5
+            )
+        sent = dict(headers or {})
+        if bearer:
+            sent["Authorization"] = f"Bearer {bearer}"
+        if key:
+            sent["Idempotency-Key"] = key
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        start = time.monotonic()
+        try:
+            connection.request(method, path, json.dumps(body) if body is not None else None, sent)
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, http.client.HTTPException) as problem:
+            connection.close()
+            del self.connections[replica]
+            if isinstance(problem, socket.timeout):
+                raise Failed(f"{method} {path} hung for {HANG_SECONDS + 5} s at {replica.name}") from None
+            raise
+        took = time.monotonic() - start
+        self.slowest = max(self.slowest, took)
+        if took > HANG_SECONDS:
+            raise Failed(f"{method} {path} took {took:.1f} s at {replica.name} (and answered {answer.status})")
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
+
+    def close(self):
+        for connection in self.connections.values():
+            connection.close()
+        self.connections = {}
+
+
+class Load:
+    """Writers and readers on all replicas. What is not answered is sent again, to the other replica as it comes, with the
+    same Idempotency-Key, until it is answered: so at the end every write is either done and acknowledged, or a failure.
+    """
+
+    def __init__(self, replicas, users, seed, writers=8, readers=1, may_break=False):
+        self.replicas = replicas
+        self.users = users
+        self.secret = replicas[0].secret
+        self.backend = token(self.secret, "backend", "service_role")
+        self.bearers = {user: token(self.secret, user) for user in users}
+        # Whether connections may break: only while a replica is killed.
+        self.may_break = may_break
+        self.is_over = threading.Event()
+        self.lock = threading.Lock()
+        # Guarded by the lock, as is all that follows.
+        self.events = {user: set() for user in users}
+        self.titles = {user: set() for user in users}
+        self.changes = 0
+        self.refusals = 0
+        self.breaks = 0
+        self.slowest = 0.0
+        self.succeeded_at = {}
+        self.problems = []
+        self.threads = [
+            threading.Thread(target=self._work, args=(self._write, f"{seed}-{number}"), daemon=True)
+            for number in range(writers)
+        ] + [
+            threading.Thread(target=self._work, args=(self._read, f"{seed}-r{number}"), daemon=True)
+            for number in range(readers)
+        ]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.is_over.set()
+        if kind is not None:
+            self.problems.append("the scenario is over")
+        for thread in self.threads:
+            thread.join(PATIENCE_SECONDS)
+        if kind is None and self.problems:
+            raise Failed("; ".join(self.problems[:3]))
+
+    @property
+    def acknowledged(self):
+        with self.lock:
+            return self.changes
+
+    def wait_for(self, count, seconds=PATIENCE_SECONDS):
+        """Waits until so many more writes are acknowledged."""
+        wanted = self.acknowledged + count
+        wait_until(lambda: self.acknowledged >= wanted, f"{count} writes to be acknowledged", seconds, self.problems)
+
+    def wait_for_all(self, since, seconds, what):
+        """Waits until each replica has done a write that was sent after a moment."""
+        wait_until(
+            lambda: all(self.succeeded_at.get(replica, 0) > since for replica in self.replicas), what, seconds,
+            self.problems,
+        )
+
+    def write_event(self, user, name):
+        """Writes one event as the writers do, from outside of them."""
+        client = Client(self.replicas)
+        body = {"id": name, "type": "auth.profile_updated", "userId": user, "data": {}}
+        try:
+            self._until_answered(client, random.Random(name), "POST", "/v1/events", self.backend, (200, 201), body)
+            with self.lock:
+                self.events[user].add(name)
+        except Failed as problem:
+            with self.lock:
+                self.problems.append(str(problem))
+        finally:
+            client.close()
+
+    def _work(self, step, seed):
+        choices = random.Random(seed)
+        client = Client(self.replicas)
+        memory = {"seed": seed, "count": 0, "versions": {}, "ids": {}}
+        try:
+            while not self.is_over.is_set() and not self.problems:
+                step(client, choices, memory)
+        except Exception as problem:  # Whatever ends a thread is a failure of the run, and must not vanish with it.
+            with self.lock:
+                self.problems.append(str(problem) if isinstance(problem, Failed) else repr(problem))
+        finally:
+            client.close()
+            with self.lock:
+                self.slowest = max(self.slowest, client.slowest)
+
+    def _until_answered(self, client, choices, method, path, bearer, good, body=None, key=None):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        attempts = 0
+        while time.monotonic() < deadline and not self.problems:
+            attempts += 1
+            replica = choices.choice(self.replicas)
+            sent_at = time.monotonic()
+            try:
+                status, headers, content = client.request(replica, method, path, bearer, body, key)
+                if status in good:
+                    with self.lock:
+                        self.succeeded_at[replica] = max(self.succeeded_at.get(replica, 0), sent_at)
+                    if status == 200 and 201 in good and attempts == 1:
+                        raise Failed(f"{method} {path} at {replica.name} answered 200 to the first of its kind: {body}")
+                    return content
+                check_refusal(status, headers, content, f"{method} {path} at {replica.name}")
+            except Refusal:
+                with self.lock:
+                    self.refusals += 1
+                self.is_over.wait(0.02)
+            except (OSError, http.client.HTTPException) as problem:
+                if not self.may_break:
+                    raise Failed(f"{method} {path}: {replica.name} broke the connection: {problem!r}") from None
+                with self.lock:
+                    self.breaks += 1
+                self.is_over.wait(0.01)
+        raise Failed(f"{method} {path} was not answered in {PATIENCE_SECONDS} s, or given up")
+
+    def _write(self, client, choices, memory):
+        memory["count"] += 1
+        name = f"{memory['seed']}-{memory['count']}"
+        user = choices.choice(self.users)
+        kind = choices.random()
+        known = memory["ids"].get(user)
+        if kind < 0.7 or (kind >= 0.85 and known is None):
+            body = {"id": name, "type": "auth.profile_updated", "userId": user, "data": {}}
+            # A repetition whose first answer was lost is told as such: 200.
+            good, key = ((201,), name) if choices.random() < 0.3 else ((200, 201), None)
+            content = self._until_answered(client, choices, "POST", "/v1/events", self.backend, good, body, key)
+            done = self.events[user]
+        elif kind < 0.85:
+            body = {
+                "userId": user, "category": choices.choice(["request", "system"]), "priority": "NORMAL", "title": name,
+                "message": "m",
+            }
+            content = self._until_answered(
+                client, choices, "POST", "/v1/notifications", self.backend, (201,), body, name
+            )
+            done = self.titles[user]
+        else:
+            self._change(client, choices, user, memory["ids"].pop(user), name, kind < 0.95)
+            return
+        memory["ids"][user] = json.loads(content)["notification"]["id"]
+        with self.lock:
+            done.add(name)
+            self.changes += 1
+
+    def _change(self, client, choices, user, notification, key, is_seeing):
+        bearer = self.bearers[user]
+        if is_seeing:
+            body = {"upTo": notification, "set": {"seen": True}}
+            self._until_answered(client, choices, "PATCH", "/v1/notifications", bearer, (200,), body, key)
+        else:
+            path = f"/v1/notifications/{notification}"
+            # It may have had to make room for others meanwhile.
+            self._until_answered(client, choices, "DELETE", path, bearer, (200, 404), key=key)
+        with self.lock:
+            self.changes += 1
+
+    def _read(self, client, choices, memory):
+        user = choices.choice(self.users)
+        content = self._until_answered(client, choices, "GET", "/v1/badges", self.bearers[user], (200,))
+        counts = json.loads(content)
+        before = memory["versions"].get(user, 0)
+        if counts["version"] < before:
+            raise Failed(f"the counts of {user} went back from version {before} to {counts['version']}")
+        memory["versions"][user] = counts["version"]
+        self._until_answered(client, choices, "GET", "/v1/notifications?limit=5", self.bearers[user], (200,))
+        self.is_over.wait(0.01)
+
+
+Fact = collections.namedtuple("Fact", "sequence name data")
+
+
+class Connection:
+    """What one connection of a stream was told, and with which cursor it came."""
+
+    def __init__(self, replica, cursor):
+        self.replica = replica
+        self.cursor = cursor
+        # Where it stands at its beginning, and after each resync: (number of facts before it, epoch, sequence, reason).
+        self.marks = []
+        self.facts = []
+        self.closing = None
+
+
+class Stream:
+    """One user's stream, which resumes after its last id: on the same replica, or where `choose` says."""
+
+    def __init__(self, user, bearer, replica, choose=None, cursor=None, returns=True):
+        self.user = user
+        self.bearer = bearer
+        self.replica = replica
+        self.choose = choose or (lambda: self.replica)
+        self.cursor = cursor
+        self.returns = returns
+        self.connections = []
+        self.breaks = 0
+        self.socket = None
+        self.buffer = b""
+        self.is_open = False
+        self.is_ready = False
+        self.last_sequence = 0
+        self.notices = []
+
+    def connect(self):
+        """Blocks for no longer than the machine itself needs for a connection."""
+        self.replica = self.choose()
+        self.buffer, self.is_open, self.is_ready = b"", False, False
+        request = (
+            f"GET /v1/stream HTTP/1.1\r\nHost: replica\r\nAuthorization: Bearer {self.bearer}\r\n"
+            + (f"Last-Event-ID: {self.cursor}\r\n" if self.cursor else "")
+            + "\r\n"
+        )
+        connected = socket.create_connection(("127.0.0.1", self.replica.port), timeout=5)
+        try:
+            connected.sendall(request.encode())
+            connected.setblocking(False)
+        except OSError:
+            connected.close()
+            raise
+        self.socket = connected
+        self.connections.append(Connection(self.replica, self.cursor))
+
+    def read(self):
+        """False when the connection has ended."""
+        try:
+            piece = self.socket.recv(1 << 18)
+        except BlockingIOError:
+            return True
+        except OSError as problem:
+            if problem.errno in (errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT):
+                return False
+            raise
+        if not piece:
+            return False
+        self.buffer += piece
+        if not self.is_open and not self._read_head():
+            return True
+        *blocks, self.buffer = self.buffer.split(b"\n\n")
+        for block in blocks:
+            self._received(block.decode())
+        return True
+
+    def _read_head(self):
+        head, found, rest = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return False
+        lines = head.decode().split("\r\n")
+        status = int(lines[0].split(" ")[1])
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        if status != 200:
+            self.connections.pop()
+            check_refusal(status, headers, rest, f"GET /v1/stream at {self.replica.name}")
+        self.is_open = True
+        self.buffer = rest
+        return True
+
+    def _received(self, block):
+        name, data, identifier = None, "", None
+        for line in block.split("\n"):
+            if line.startswith("id: "):
+                identifier = line[4:]
+            elif line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                data += line[6:]
+        if name is None:
+            return
+        connection = self.connections[-1]
+        if name == "stream:closing":
+            connection.closing = json.loads(data)["reason"]
+        if name.startswith("stream:") and name not in ("stream:ready", "stream:resync"):
+            self.notices.append((name, json.loads(data)))
+        if identifier is None:
+            return
+        self.cursor = identifier
+        epoch, _, digits = identifier.rpartition("-")
+        sequence = int(digits)
+        if name in ("stream:ready", "stream:resync"):
+            if name == "stream:resync":
+                reason = json.loads(data)["reason"]
+            else:
+                reason = None
+                self.is_ready = True
+                self.notices.append((name, json.loads(data)))
+            connection.marks.append((len(connection.facts), epoch, sequence, reason))
+            self.last_sequence = sequence
+        else:
+            connection.facts.append(Fact(sequence, name, data))
+            self.last_sequence = sequence
+
+    @property
+    def has_begun(self):
+        return self.is_ready
+
+    def disconnect(self):
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
+
+    @property
+    def stream_id(self):
+        return next(data["streamId"] for name, data in reversed(self.notices) if name == "stream:ready")
+
+
+class Traveller(Stream):
+    """A stream that is broken off at random moments, and resumes on any replica with its last id, now and then with an id
+    that is of no use."""
+
+    def __init__(self, user, bearer, replicas, choices, budget, stale):
+        super().__init__(user, bearer, replicas[0], self._wander)
+        self.replicas = replicas
+        self.choices = choices
+        self.budget = budget
+        self.stale = stale
+        self.closes_at = None
+        self.closes_after = None
+
+    def _wander(self):
+        others = [replica for replica in self.replicas if replica is not self.replica]
+        return self.choices.choice(others) if others and self.choices.random() < 0.8 else self.choices.choice(self.replicas)
+
+    def connect(self):
+        if self.choices.random() < 0.05 and self.connections:
+            self.cursor = self._useless()
+        super().connect()
+        self.closes_at = self.closes_after = None
+        if self.budget.take():
+            if self.choices.random() < 0.5:
+                # From before the head of the answer on.
+                self.closes_at = time.monotonic() + self.choices.random() ** 2 * 0.1
+            else:
+                self.closes_after = self.choices.randint(0, 5)
+                self.closes_at = time.monotonic() + 0.5
+
+    @property
+    def has_begun(self):
+        """It need not be ready: it may have left before."""
+        return bool(self.connections)
+
+    def _useless(self):
+        kind = self.choices.randrange(5)
+        epoch = (self.cursor or "").rpartition("-")[0] or "none"
+        if kind == 0:
+            return f"{epoch}-{self.choices.choice(self.stale)}" if self.stale else "-"
+        if kind == 1:
+            return f"abcdef-{self.choices.randrange(1000)}"
+        if kind == 2:
+            return f"{epoch}-{10 ** 12 + self.choices.randrange(1000)}"
+        return "".join(self.choices.choice("abc-/%0 9é~") for _ in range(self.choices.randint(1, 30))).strip() or "?"
+
+    def wants_to_leave(self, now):
+        if self.closes_at is None:
+            return False
+        if self.closes_after is not None and self.is_ready and len(self.connections[-1].facts) >= self.closes_after:
+            return True
+        return now >= self.closes_at
+
+
+class Budget:
+    """How many reconnections are left for all travellers together."""
+
+    def __init__(self, count):
+        self.left = count
+
+    def take(self):
+        self.left -= 1
+        return self.left >= 0
+
+
+class Listeners:
+    """All streams, on one thread of their own."""
+
+    def __init__(self, streams, waits=True):
+        self.waits = waits
+        self.streams = list(streams)
+        self.travellers = [stream for stream in self.streams if isinstance(stream, Traveller)]
+        self.selector = selectors.DefaultSelector()
+        self.problems = []
+        self.refusals = 0
+        self.is_over = threading.Event()
+        self.again = [(0.0, stream) for stream in self.streams]
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        if self.waits:
+            wait_until(
+                lambda: all(stream.has_begun for stream in self.streams), "all streams to open", problems=self.problems
+            )
+        return self
+
+    def __exit__(self, kind, *_):
+        self.is_over.set()
+        self.thread.join(PATIENCE_SECONDS)
+        for stream in self.streams:
+            stream.disconnect()
+        self.selector.close()
+        if kind is None and self.problems:
+            raise Failed("; ".join(self.problems[:3]))
+
+    def _follow(self):
+        try:
+            while not self.is_over.is_set():
+                self._connect_due()
+                for key, _ in self.selector.select(0.005):
+                    self._read(key.data)
+                now = time.monotonic()
+                for stream in self.travellers:
+                    if stream.socket is not None and stream.wants_to_leave(now):
+                        self._leave(stream, 0)
+        except Exception as problem:
+            self.problems.append(str(problem) if isinstance(problem, Failed) else repr(problem))
+
+    def _connect_due(self):
+        now = time.monotonic()
+        due = [stream for at, stream in self.again if at <= now]
+        if not due:
+            return
+        self.again = [(at, stream) for at, stream in self.again if at > now]
+        for stream in due:
+            try:
+                stream.connect()
+                self.selector.register(stream.socket, selectors.EVENT_READ, stream)
+            except OSError:
+                stream.breaks += 1
+                self.again.append((now + 0.05, stream))
+
+    def _read(self, stream):
+        try:
+            if stream.read():
+                return
+            stream.breaks += 1
+            self._leave(stream, 0.01)
+        except Refusal:
+            self.refusals += 1
+            self._leave(stream, 0.05)
+
+    def _leave(self, stream, pause):
+        self.selector.unregister(stream.socket)
+        stream.disconnect()
+        if stream.returns:
+            self.again.append((time.monotonic() + pause, stream))
+
+    @property
+    def breaks(self):
+        return sum(stream.breaks for stream in self.streams)
+
+
+class Log:
+    """What the database holds, read past all row-level security: what the streams must have told."""
+
+    Row = collections.namedtuple("Row", "sequence name collapse data")
+
+    def __init__(self, rows, oldest=None):
+        self.rows = {}
+        self.first = rows[0][0] if rows else 1
+        self.last = rows[-1][0] if rows else 0
+        self.epoch = None
+        self.count = len(rows)
+        for expected, row in enumerate(rows, self.first):
+            if row[0] != expected:
+                raise Failed(f"the log has no event {expected}: {row[0]} follows {expected - 1}")
+        for sequence, name, collapse, data, audience in rows:
+            for key in audience.split(" "):
+                if key.startswith("user:"):
+                    self.rows.setdefault(key[5:], []).append(self.Row(sequence, name, collapse, data))
+
+    def of(self, user):
+        return self.rows.get(user, [])
+
+    def newest(self, user):
+        rows = self.of(user)
+        return rows[-1].sequence if rows else 0
+
+    def check_counts(self):
+        """Versions of counts rise with the sequence: so commits are in the log's order."""
+        for user, rows in self.rows.items():
+            version = 0
+            for row in rows:
+                if row.name != "badges:update":
+                    continue
+                told = json.loads(row.data)["version"]
+                if told <= version:
+                    raise Failed(f"event {row.sequence} tells {user} of version {told} after {version}")
+                version = told
+
+
+def judge_stream(stream, log, epoch, must_be_whole=False):
+    """Everything that a stream was told, against the log.
+
+    Counts are states: of those that a replay passes, the newest is enough. All others come exactly as they are there.
+    """
+    gaps = 0
+    rows = log.of(stream.user)
+    known = {row.sequence: row for row in rows}
+    for number, connection in enumerate(stream.connections, 1):
+        where = f"{stream.user}, connection {number} at {connection.replica.name}"
+        gaps += judge_beginning(connection, rows, log, epoch, where)
+        for index, (start, mark_epoch, base, _) in enumerate(connection.marks):
+            if mark_epoch != epoch:
+                raise Failed(f"{where}: the epoch is {mark_epoch}, and not {epoch}")
+            end = connection.marks[index + 1][0] if index + 1 < len(connection.marks) else len(connection.facts)
+            facts = connection.facts[start:end]
+            judge_facts(facts, base, rows, known, where)
+        if must_be_whole and len(connection.marks) != 1:
+            raise Failed(f"{where} was told of a gap: {connection.marks[1:]}")
+    if must_be_whole and stream.last_sequence < log.newest(stream.user):
+        raise Failed(f"{stream.user} stands at {stream.last_sequence}, and not at {log.newest(stream.user)}")
+    return gaps
+
+
+def judge_beginning(connection, rows, log, epoch, where):
+    """Whether a stream began where its cursor says, or with a gap that there was; gives the number of gaps told."""
+    if not connection.marks:
+        return 0  # Broken off before its beginning.
+    _, _, base, _ = connection.marks[0]
+    told = [reason for _, _, _, reason in connection.marks if reason]
+    first = connection.marks[1][3] if len(connection.marks) > 1 and connection.marks[1][0] == 0 else None
+    if connection.cursor is None:
+        if first in ("gap", "epoch"):
+            raise Failed(f"{where}: came without a cursor and was told of a gap: {first}")
+        return len(told)
+    cursor = CURSOR.fullmatch(connection.cursor)
+    is_ours = cursor is not None and cursor[1] == epoch
+    sequence = int(cursor[2]) if is_ours else None
+    if not is_ours or sequence > log.last or sequence < log.first - 1:
+        if first not in ("gap", "epoch"):
+            raise Failed(f"{where}: the cursor {connection.cursor!r} is of no use, and no gap was told")
+        if cursor and not is_ours and first != "epoch":
+            raise Failed(f"{where}: the cursor {connection.cursor!r} is of another log, and the reason was {first}")
+    elif first in ("gap", "epoch"):
+        passed = [row for row in rows if sequence < row.sequence <= base]
+        size = sum(len(row.data) for row in passed)
+        if first == "epoch" or (len(passed) <= REPLAY_EVENTS_MAX and size <= REPLAY_BYTES_MAX):
+            raise Failed(f"{where}: was told {first} for {connection.cursor}, with {len(passed)} events since (at {base})")
+    elif base != sequence:
+        raise Failed(f"{where}: came with {sequence} and began at {base}")
+    return len(told)
+
+
+def judge_facts(facts, base, rows, known, where):
+    place = base
+    for fact in facts:
+        if fact.sequence <= place:
+            raise Failed(f"{where}: {fact.name} {fact.sequence} came after {place}")
+        place = fact.sequence
+        row = known.get(fact.sequence)
+        if row is None:
+            raise Failed(f"{where}: {fact.name} {fact.sequence} is not in the log of this user: {fact.data[:200]}")
+        if (fact.name, fact.data) != (row.name, row.data):
+            raise Failed(f"{where}: event {fact.sequence} is {row.name} {row.data}, and was told as {fact.name} {fact.data}")
+    seen = {fact.sequence for fact in facts}
+    lost = [row for row in rows if base < row.sequence <= place and not row.collapse and row.sequence not in seen]
+    if lost:
+        raise Failed(f"{where}: between {base} and {place} did not see {len(lost)} events: {lost[:3]}")
+
+
+def judge_load(load, log, is_all=True):
+    """What was acknowledged was told once, and nothing was told that nobody sent.
+
+    - is_all: the log holds nothing but this load for its users.
+    """
+    for user in load.users:
+        created = [json.loads(row.data) for row in log.of(user) if row.name == "notification:created"]
+        told = collections.Counter(one["eventId"] or one["title"] for one in created)
+        sent = load.events[user] | load.titles[user]
+        doubled = [name for name, count in told.items() if count > 1]
+        if doubled:
+            raise Failed(f"{user}: made twice: {doubled[:5]}")
+        if lost := sent - set(told):
+            raise Failed(f"{user}: acknowledged, and not in the log: {sorted(lost)[:5]}")
+        if is_all and (strange := set(told) - sent):
+            raise Failed(f"{user}: in the log, and never acknowledged: {sorted(strange)[:5]}")

@@ -71,10 +71,12 @@ let package = Package(
             name: "queue-simulation", dependencies: ["Domain", "QueueSimulation"],
             path: "Benchmarks/Simulation/Command", swiftSettings: strict),
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient"], swiftSettings: strict),
-        .testTarget(name: "DatabaseTests", dependencies: ["Database"], swiftSettings: strict),
+        .testTarget(name: "DatabaseTests", dependencies: ["Database", "PostgresServer"], swiftSettings: strict),
         .testTarget(name: "DomainTests", dependencies: ["Domain", "QueueSimulation"], swiftSettings: strict),
         // A bare TCP connection, for tests of what no HTTP client would send.
         .target(name: "RawConnections", path: "Tests/RawConnections", swiftSettings: strict),
+        // The PostgreSQL that tests run on.
+        .target(name: "PostgresServer", path: "Tests/PostgresServer", swiftSettings: strict),
         .testTarget(
             name: "MicroHTTPTests", dependencies: ["MicroHTTP", "RawConnections"], swiftSettings: strict),
         // The house's style, as a test.
@@ -84,6 +86,7 @@ let package = Package(
             name: "ServiceTests",
             dependencies: [
                 "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain", "RawConnections",
+                "PostgresServer",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),

@@ -164,12 +164,14 @@ import Testing
         let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.wish()).json
         let id = try #require(made["id"].string)
         let store = service.app.store
+        let tampering = Unscoped.audit("a test does what nobody may")
         for sql in [
             """
-            INSERT INTO bookings SELECT tenant, 'copy', user_id, shop_id, barber_id, service, scheduled_start, ends_at,
+            INSERT INTO \(ShopsFeature.bookings, unscoped: tampering) SELECT tenant, 'copy', user_id, shop_id, barber_id, service, scheduled_start, ends_at,
                 duration_minutes, tier, status, version, source, customer_name, arrived_at, started_at, completed_at,
                 created_at, updated_at FROM bookings WHERE id = \(id)
-            """, "UPDATE booking_history SET status = 'x'", "DELETE FROM booking_history",
+            """, "UPDATE \(ShopsFeature.history, unscoped: tampering) SET status = 'x'",
+            "DELETE FROM \(ShopsFeature.history, unscoped: tampering)",
         ] as [SQL] {
             await #expect(throws: DatabaseError.self) { try await store.write { try $0.run(sql) } }
         }

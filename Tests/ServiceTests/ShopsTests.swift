@@ -142,11 +142,13 @@ import Testing
         }
         try service.expectExactCounts()
         let moved = try BookingsTests.movedStart(minutes: 20)
+        try await service.alterTable(
+            sqlite: "DROP TRIGGER bookings_update_overlap",
+            postgres: "ALTER TABLE bookings DISABLE TRIGGER bookings_overlap")
         try await service.app.store.write { db in
-            try db.run("DROP TRIGGER bookings_update_overlap")
             try db.run(
                 """
-                UPDATE bookings SET scheduled_start = \(moved.microseconds),
+                UPDATE \(ShopsFeature.bookings, unscoped: .audit("a test does what nobody may")) SET scheduled_start = \(moved.microseconds),
                     ends_at = \(moved.adding(minutes: 30).microseconds)
                 WHERE scheduled_start > \(moved.adding(minutes: 60).microseconds)
                 """)

@@ -5,11 +5,13 @@ import Database
 import Domain
 import Foundation
 import Logging
+import PostgresServer
 import Testing
 
 @testable import Service
 
-/// The whole service on a free port with a database file of its own: what a test does, a user could do.
+/// The whole service on a free port with a database of its own, a file or on PostgreSQL: what a test does, a user could
+/// do.
 ///
 /// `@unchecked Sendable`: `app` changes only in `restart`, which a test calls while nothing else runs.
 final class TestService: @unchecked Sendable {
@@ -19,6 +21,7 @@ final class TestService: @unchecked Sendable {
     let directory: URL
     private(set) var app: App
     private let overrides: [String: String]
+    private let database: TestDatabase
 
     /// Who asks.
     struct Identity: Sendable {
@@ -47,13 +50,15 @@ final class TestService: @unchecked Sendable {
         self.clock = clock
         self.directory = directory
         self.overrides = overrides
-        app = try Self.makeApp(clock, directory, overrides)
+        database = try TestDatabase(in: directory)
+        app = try Self.makeApp(clock, database, overrides)
     }
 
     deinit {
-        let (app, directory) = (app, directory)
+        let (app, directory, database) = (app, directory, database)
         Task.detached {
             await app.shutdown()
+            database.drop()
             try? FileManager.default.removeItem(at: directory)
         }
     }
@@ -70,12 +75,12 @@ final class TestService: @unchecked Sendable {
     /// Stops the service cleanly and starts another on the same database.
     func restart() async throws {
         await app.shutdown()
-        app = try Self.makeApp(clock, directory, overrides)
+        app = try Self.makeApp(clock, database, overrides)
     }
 
-    private static func makeApp(_ clock: ManualClock, _ directory: URL, _ overrides: [String: String]) throws -> App {
+    private static func makeApp(_ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String]) throws -> App {
         var values = [
-            "port": "0", "database": "sqlite:\(directory.path)/test.sqlite", "jwtSecret": secret, "reactors": "1",
+            "port": "0", "database": database.url, "databaseConnections": "3", "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
         ]
         values.merge(overrides) { $1 }
@@ -128,6 +133,12 @@ final class TestService: @unchecked Sendable {
         let listener = StreamListener(client(as: identity).events(topics: topics, lastEventID: lastEventID))
         listener.ready = try await listener.next("stream:ready")
         return listener
+    }
+
+    /// Changes the schema, as nobody should: as the service itself on SQLite, as an administrator on PostgreSQL.
+    func alterTable(sqlite: SQL, postgres: String) async throws {
+        guard let name = database.name else { return try await app.store.write { _ = try $0.run(sqlite) } }
+        try PostgresServer.shared().run([postgres], in: name)
     }
 
     /// Nothing that is kept as a number differs from what is there.

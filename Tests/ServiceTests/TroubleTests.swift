@@ -4,6 +4,7 @@ import Database
 import Domain
 import Foundation
 import Logging
+import PostgresServer
 import Testing
 
 @testable import Service
@@ -25,7 +26,9 @@ import Testing
         #expect(Failure(DatabaseError(.statement, "secret detail")) == nil)
     }
 
-    @Test func secondService_onTheSameFile_isRefused() throws {
+    /// On PostgreSQL a second one is a replica.
+    @Test(.disabled(if: PostgresServer.isTheStore, "no file is shared"))
+    func secondService_onTheSameFile_isRefused() throws {
         let service = try TestService.start()
         let settings = try TestService.settings([
             "port": "0", "database": "sqlite:\(service.directory.path)/test.sqlite", "jwtSecret": TestService.secret,

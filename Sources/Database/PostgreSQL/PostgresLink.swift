@@ -52,11 +52,10 @@ final class PostgresLink {
         statementsMax = options.statementsMax
         preparesByName = !options.isPooled
         guard PQstatus(handle) == CONNECTION_OK else {
+            // `deinit` closes it: everything has its value.
             let reason = Self.message(of: handle)
-            let state = String(reason)
-            PQfinish(handle)
             // libpq tells no code here; a wrong password or database is not cured by waiting.
-            let isLasting = ["authentication", "does not exist", "pg_hba", "invalid"].contains { state.contains($0) }
+            let isLasting = ["authentication", "does not exist", "pg_hba", "invalid"].contains { reason.contains($0) }
             throw DatabaseError(isLasting ? .cannotOpen : .unavailable, "cannot connect: \(reason)")
         }
         // Notices are for people at a terminal.

@@ -26,13 +26,14 @@ struct ScopeVocabulary: Sendable {
 
         /// The condition of a policy: that the scope holds the row's key.
         var condition: String {
-            let held = "(SELECT NULLIF(current_setting('\(setting)', true), '')"
+            // A subquery, so that it is asked once and not for each row; the cast outside makes it one value.
+            let held = "(SELECT NULLIF(current_setting('\(setting)', true), ''))"
             let columns = template.columns
-            if columns.isEmpty { return held + " IS NOT NULL)" }
-            if columns.count == 1 { return "\(columns[0]) = ANY (\(held)::text[]))" }
+            if columns.isEmpty { return held + " IS NOT NULL" }
+            if columns.count == 1 { return "\(columns[0]) = ANY (\(held)::text[])" }
             // Each value but the last has its length in front: two rows never read the same.
             let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
-            return "(\(joined)\(columns[columns.count - 1])) = ANY (\(held)::text[]))"
+            return "(\(joined)\(columns[columns.count - 1])) = ANY (\(held)::text[])"
         }
 
         func value(of columns: [String]) -> String {

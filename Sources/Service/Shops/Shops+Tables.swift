@@ -109,14 +109,19 @@ extension ShopsFeature {
             CREATE TRIGGER bookings_update_overlap BEFORE UPDATE ON bookings WHEN \(overlap)
             BEGIN SELECT RAISE(ABORT, 'the barber is booked'); END
             """),
-        // PostgreSQL's triggers call functions. The tables' owner looks, past the policies of whoever writes: the
-        // function opens the table for itself.
+        // PostgreSQL's triggers call functions. A customer's policy hides whose booking is in the way: the function
+        // opens the table for its own look.
         .postgreSQL(
             """
-            CREATE FUNCTION bookings_overlap() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-            SET bellhop.unscoped = '{bookings}' SET search_path FROM CURRENT AS $$
+            CREATE FUNCTION bookings_overlap() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                opened text := current_setting('bellhop.unscoped', true);
+                is_booked boolean;
             BEGIN
-                IF \(overlap) THEN
+                PERFORM set_config('bellhop.unscoped', '{bookings}', true);
+                is_booked := \(overlap);
+                PERFORM set_config('bellhop.unscoped', coalesce(opened, ''), true);
+                IF is_booked THEN
                     RAISE EXCEPTION 'the barber is booked' USING ERRCODE = 'integrity_constraint_violation';
                 END IF;
                 RETURN NEW;

@@ -1,0 +1,78 @@
+import Foundation
+
+/// The PostgreSQL that tests run on: `.ci/postgres start` makes one, and its URL is in `BELLHOP_TEST_POSTGRES`.
+public struct PostgresServer: Sendable {
+    public struct Unusable: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// Whether the tests of the whole service run on it, and not on SQLite.
+    public static let isTheStore = ProcessInfo.processInfo.environment["BELLHOP_TEST_STORE"] == "postgres"
+
+    public let port: Int
+
+    /// - Throws: when there is none. A test that needs one fails then; it does not pass by.
+    public static func shared() throws -> PostgresServer {
+        guard let text = ProcessInfo.processInfo.environment["BELLHOP_TEST_POSTGRES"], let url = URL(string: text),
+            let port = url.port
+        else {
+            throw Unusable(
+                description: "set BELLHOP_TEST_POSTGRES to the URL that `.ci/postgres start DIRECTORY` prints")
+        }
+        return PostgresServer(port: port)
+    }
+
+    public func url(_ user: String, _ database: String, parameters: String = "") -> String {
+        "postgres://\(user)@127.0.0.1:\(port)/\(database)\(parameters)"
+    }
+
+    /// Runs statements with psql, one after the other, and gives what they print.
+    @discardableResult
+    public func run(_ statements: [String], as user: String = "postgres", in database: String = "postgres") throws
+        -> String
+    {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments =
+            ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url(user, database)]
+            + statements.flatMap { ["-c", $0] }
+        let (output, errors) = (Pipe(), Pipe())
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        let told = output.fileHandleForReading.readDataToEndOfFile()
+        let trouble = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Unusable(description: String(decoding: trouble, as: UTF8.self))
+        }
+        return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Makes a database of its own, owned by the role `bellhop_owner`; empty, or a copy.
+    public func makeDatabase(copying template: String? = nil) throws -> String {
+        let name = "t_" + UUID().uuidString.lowercased().replacingOccurrences(of: "-", with: "")
+        try run([
+            """
+            DO $$ BEGIN CREATE ROLE bellhop_owner LOGIN CREATEROLE;
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$
+            """,
+            "CREATE DATABASE \(name) OWNER bellhop_owner" + (template.map { " TEMPLATE \($0)" } ?? ""),
+        ])
+        return name
+    }
+
+    /// A login of the service, as an administrator makes it once the role is there.
+    public func makeLogin() throws {
+        try run([
+            """
+            DO $$ BEGIN CREATE ROLE bellhop LOGIN IN ROLE bellhop_service;
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$
+            """
+        ])
+    }
+
+    public func drop(_ database: String) {
+        _ = try? run(["DROP DATABASE IF EXISTS \(database) WITH (FORCE)"])
+    }
+}

@@ -35,8 +35,9 @@ public class Connection {
         try execute(sql) { _ in true }
     }
 
-    /// Runs statements one after the other, whose results nobody needs. On PostgreSQL they travel together.
-    public func runAll(_ statements: [SQL]) throws {
+    /// Runs statements whose results nobody needs, for the last step of a group (`Store.setLastStep`). On PostgreSQL
+    /// they travel with the COMMIT, so that what they hold is held no longer than it must be.
+    public func runWithCommit(_ statements: [SQL]) throws {
         for statement in statements { try run(statement) }
     }
 

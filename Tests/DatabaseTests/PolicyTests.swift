@@ -122,7 +122,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-private struct RandomRow: Sendable {
+struct RandomRow: Sendable {
     /// Values that try to be taken for something else: separators, braces, escapes, canonically equivalent texts.
     static let values = [
         "u1", "u2", "", "a:b", ":", "%", "%3A", "{a}", "{", "}", "staff", "é", "e\u{301}", "x\u{0}y", "'", "?", " ",
@@ -160,7 +160,7 @@ private struct RandomRow: Sendable {
 }
 
 extension Policy {
-    fileprivate static func random(_ random: inout SeededGenerator) -> Policy {
+    static func random(_ random: inout SeededGenerator) -> Policy {
         let all: [AudienceTemplate] = [
             "user:{a}", "user:{a}:staff", "user:{b}", "{a}:{b}", "{c}", "x:{a}:{b}:{c}", "tenant:admin", "everyone",
             "{a}:staff", "user:{a}:{b}",
@@ -171,7 +171,7 @@ extension Policy {
 
 extension Scope {
     /// Half of the keys are those of some row, the rest are made of random segments or are no proper keys at all.
-    fileprivate static func random(_ random: inout SeededGenerator, rows: [RandomRow], table: Table) -> Scope {
+    static func random(_ random: inout SeededGenerator, rows: [RandomRow], table: Table) -> Scope {
         var keys: Set<String> = []
         for _ in 0..<Int.random(in: 0...7, using: &random) {
             switch Int.random(in: 0..<5, using: &random) {

@@ -34,9 +34,12 @@ final class PostgresConnection: Connection {
     var waitsForSubjects = true
     /// How many times the server was asked in this transaction.
     private(set) var exchanges = 0
+    /// The next statement asks for the transaction's number too: the last step has begun.
+    var isNaming = false
 
     private static let begin = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL READ COMMITTED")
     private static let beginReading = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    private static let name = "SELECT pg_current_xact_id()::text"
     private static let placed = PlacedTexts()
 
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
@@ -54,7 +57,7 @@ final class PostgresConnection: Connection {
     // MARK: Statements
 
     override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
-        let result = try ask([woven])[0]
+        let result = try ask(woven)
         guard result.rowCount > 0 else { return result.changedRows }
         let rows = PostgresRows(result, text: woven.text)
         while rows.advance() {
@@ -63,36 +66,38 @@ final class PostgresConnection: Connection {
         return result.changedRows
     }
 
-    override func runAll(_ statements: [SQL]) throws {
-        let woven = statements.map { $0.woven() }
-        precondition(!woven.contains(where: \.hasCheck), "a statement with a check is run by itself")
-        guard !woven.isEmpty else { return }
-        _ = try ask(woven)
+    override func runWithCommit(_ statements: [SQL]) throws {
+        for statement in statements {
+            let woven = statement.woven()
+            precondition(!woven.hasCheck, "a statement with a check is run by itself")
+            append(woven)
+        }
     }
 
-    /// Sends what waits and the statements, and gives the statements' results.
-    private func ask(_ statements: [SQL.Woven]) throws -> [PostgresResult] {
+    private func append(_ statement: SQL.Woven) {
+        if let command = settingsCommand(for: statement) { prefix.append(command) }
+        prefix.append(.init(text: Self.placed.text(of: statement.text), values: statement.binds))
+    }
+
+    /// Sends what waits and the statement, and gives the statement's result.
+    private func ask(_ statement: SQL.Woven) throws -> PostgresResult {
         guard let access else { preconditionFailure("a statement outside a transaction") }
-        var commands = prefix
-        prefix = []
-        var places: [Int] = []
-        for statement in statements {
-            if let command = settingsCommand(for: statement) { commands.append(command) }
-            places.append(commands.count)
-            commands.append(.init(text: Self.placed.text(of: statement.text), values: statement.binds))
-        }
+        if isNaming, transactionID == nil { prefix.append(.init(text: Self.name)) }
+        let namePlace = prefix.count - 1
+        append(statement)
+        let commands = takePrefix()
         exchanges += 1
         if access == .single {
             precondition(exchanges == 1, "a read that was said to be one statement runs a second one")
             // They end with the implicit transaction.
             defer { settings = [:] }
-            let results = try link.exchange(commands, within: patience)
-            return places.map { results[$0] }
+            return try link.exchange(commands, within: patience)[commands.count - 1]
         }
         isBegun = true
         do {
             let results = try link.exchange(commands, within: patience)
-            return places.map { results[$0] }
+            if isNaming, transactionID == nil { transactionID = results[namePlace].firstText }
+            return results[commands.count - 1]
         } catch {
             // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
             if !link.isBroken {
@@ -180,6 +185,7 @@ final class PostgresConnection: Connection {
         isBegun = false
         transactionID = nil
         exchanges = 0
+        isNaming = false
         switch access {
         case .single: break
         case .reading: prefix = [Self.beginReading]

@@ -31,7 +31,7 @@ final class PostgresLink {
         case sync
     }
 
-    /// - Throws: `.unavailable` when no server can be reached, `.cannotOpen` when it refuses the login.
+    /// - Throws: `.unavailable` when no server can be reached, or it refuses the login.
     init(_ address: String, options: StoreOptions) throws(DatabaseError) {
         // First what the address may replace, then the address. A server that has vanished without a word is noticed
         // within some ten seconds.
@@ -54,9 +54,7 @@ final class PostgresLink {
         guard PQstatus(handle) == CONNECTION_OK else {
             // `deinit` closes it: everything has its value.
             let reason = Self.message(of: handle)
-            // libpq tells no code here; a wrong password or database is not cured by waiting.
-            let isLasting = ["authentication", "does not exist", "pg_hba", "invalid"].contains { reason.contains($0) }
-            throw DatabaseError(isLasting ? .cannotOpen : .unavailable, "cannot connect: \(reason)")
+            throw DatabaseError(.unavailable, "cannot connect: \(reason)")
         }
         // Notices are for people at a terminal.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)

@@ -155,6 +155,7 @@ final class PostgresWriter {
         let deposits = connection.takeDeposits()
         if !deposits.isEmpty {
             try connection.enter(nil)
+            connection.isNaming = true
             try queue.willCommit?(connection, deposits)
         }
         try connection.nameTransaction()

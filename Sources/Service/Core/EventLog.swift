@@ -106,7 +106,7 @@ enum EventLog {
                 events.append(event)
             }
         }
-        try db.runAll(statements)
+        try db.runWithCommit(statements)
         try db.notify(channel, "\(newest)")
         return events
     }

@@ -47,7 +47,8 @@ import Testing
                         Issue.record("seed \(seed): \(how) of \(round.table) \(scope.keys) \(row): Swift says \(sees)")
                     }
                     for (found, how) in writable where found.contains(id) != writes {
-                        Issue.record("seed \(seed): \(how) of \(round.table) \(scope.keys) \(row): Swift says \(writes)")
+                        Issue.record(
+                            "seed \(seed): \(how) of \(round.table) \(scope.keys) \(row): Swift says \(writes)")
                     }
                     cases += 2
                     visible += (sees ? 1 : 0) + (writes ? 1 : 0)
@@ -65,7 +66,8 @@ import Testing
         let stores = try Stores(
             Migration(
                 "0001_notes",
-                sql: ["CREATE TABLE notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, user_id TEXT NOT NULL) STRICT"]),
+                sql: ["CREATE TABLE notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, user_id TEXT NOT NULL) STRICT"]
+            ),
             tables: [table])
         defer { stores.close() }
         let (mine, other) = (Scope(tenant: "t", keys: ["user:u1"]), Scope(tenant: "other", keys: ["user:u1"]))
@@ -164,7 +166,8 @@ import Testing
             of: Scope(
                 tenant: "t",
                 keys: [
-                    "user:u\"1\\", "user:b%3Ac", "shop:s1:staff", "shop:s1", "everyone", "x:a:b", "x:a%3Ab:c", "user_:z",
+                    "user:u\"1\\", "user:b%3Ac", "shop:s1:staff", "shop:s1", "everyone", "x:a:b", "x:a%3Ab:c",
+                    "user_:z",
                 ]))
         #expect(
             settings == [

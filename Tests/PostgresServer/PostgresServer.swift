@@ -11,6 +11,11 @@ public struct PostgresServer: Sendable {
 
     public let port: Int
 
+    /// - Parameter port: where the server is reached; in front of it may be something else.
+    public init(port: Int) {
+        self.port = port
+    }
+
     /// - Throws: when there is none. A test that needs one fails then; it does not pass by.
     public static func shared() throws -> PostgresServer {
         guard let text = ProcessInfo.processInfo.environment["BELLHOP_TEST_POSTGRES"], let url = URL(string: text),

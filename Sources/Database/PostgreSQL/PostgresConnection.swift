@@ -93,6 +93,7 @@ final class PostgresConnection: Connection {
             defer { settings = [:] }
             return try link.exchange(commands, within: patience)[commands.count - 1]
         }
+        let wasBegun = isBegun
         isBegun = true
         do {
             let results = try link.exchange(commands, within: patience)
@@ -100,8 +101,11 @@ final class PostgresConnection: Connection {
             return results[commands.count - 1]
         } catch {
             // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
-            if !link.isBroken {
-                prefix = commands.dropFirst(link.completed + 1).filter { $0.text.hasPrefix("SAVEPOINT ") }
+            if let completed = link.completed {
+                prefix = commands.dropFirst(completed + 1).filter { $0.text.hasPrefix("SAVEPOINT ") }
+            } else {
+                prefix = Array(commands.dropLast())
+                isBegun = wasBegun
             }
             throw error
         }

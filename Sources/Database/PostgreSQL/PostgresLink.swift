@@ -22,8 +22,8 @@ final class PostgresLink {
     private var unread: [Expected] = []
     /// The server is gone, or has not answered in time: nothing more can be asked.
     private(set) var isBroken = false
-    /// The commands of the last exchange that were done.
-    private(set) var completed = 0
+    /// The commands of the last exchange that were done; nil when none of them was sent.
+    private(set) var completed: Int?
 
     private enum Expected {
         case prepared(text: String, name: String)
@@ -87,10 +87,18 @@ final class PostgresLink {
             names = [:]
             _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
         }
+        completed = nil
         let deadline = timeout.map { ContinuousClock.now + $0 }
         let before = unread
         unread = []
-        let expected = try send(commands)
+        let expected: [Expected]
+        do {
+            expected = try send(commands)
+        } catch {
+            unread = before
+            throw error
+        }
+        completed = 0
         for one in before { _ = try receive(one, deadline) }
         var results: [PostgresResult] = []
         var failure: DatabaseError?
@@ -126,8 +134,11 @@ final class PostgresLink {
         guard !isBroken else { throw lost() }
         var expected: [Expected] = []
         var known = names
-        for command in commands {
-            let parameters = try Parameters(command.values, of: command.text)
+        // All of them first: what cannot be sent must not leave half of its company on the way.
+        let values = try commands.map { command throws(DatabaseError) in
+            try Parameters(command.values, of: command.text)
+        }
+        for (command, parameters) in zip(commands, values) {
             var isSent = true
             if preparesByName, command.isPrepared {
                 let name: String

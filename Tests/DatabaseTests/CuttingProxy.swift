@@ -1,0 +1,110 @@
+import Foundation
+import Glibc
+
+/// Stands between a client and PostgreSQL, and cuts the connection around a COMMIT: what a network does when it fails.
+///
+/// `@unchecked Sendable`: the variables are only touched while `lock` is held.
+final class CuttingProxy: @unchecked Sendable {
+    enum Cut: Sendable {
+        /// The server never hears of it.
+        case beforeCommit
+        /// The server has done it, and the client does not hear.
+        case afterCommit
+    }
+
+    struct Unusable: Error {}
+
+    let port: Int
+    private let listener: Int32
+    private let target: Int
+    /// Guards the variables below.
+    private let lock = NSLock()
+    private var armed: Cut?
+    private var count = 0
+    private var descriptors: [Int32] = []
+
+    init(to target: Int) throws {
+        self.target = target
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = Self.address(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw Unusable() }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        Thread { [self] in accept() }.start()
+    }
+
+    /// The next COMMIT is cut.
+    func arm(_ cut: Cut) { lock.withLock { armed = cut } }
+
+    var cuts: Int { lock.withLock { count } }
+
+    func stop() {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        for descriptor in lock.withLock({ descriptors }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+
+    private static func address(_ port: Int) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = UInt16(port).bigEndian
+        return address
+    }
+
+    private func accept() {
+        while true {
+            let client = Glibc.accept(listener, nil, nil)
+            guard client >= 0 else { return }
+            let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = Self.address(target)
+            _ = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            lock.withLock { descriptors += [client, server] }
+            Thread { [self] in
+                carry(client, server) { [self] bytes in isCut(bytes) }
+            }.start()
+            Thread { [self] in carry(server, client) { _ in nil } }.start()
+        }
+    }
+
+    /// What is to be cut with these bytes of the client.
+    private func isCut(_ bytes: ArraySlice<UInt8>) -> Cut? {
+        guard bytes.contains(UInt8(ascii: "C")), String(decoding: bytes, as: UTF8.self).contains("COMMIT") else {
+            return nil
+        }
+        return lock.withLock {
+            defer { armed = nil }
+            if armed != nil { count += 1 }
+            return armed
+        }
+    }
+
+    private func carry(_ from: Int32, _ to: Int32, _ cut: (ArraySlice<UInt8>) -> Cut?) {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = read(from, &buffer, buffer.count)
+            guard count > 0 else { break }
+            let what = cut(buffer[..<count])
+            if what != .beforeCommit { _ = buffer.withUnsafeBytes { send(to, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) } }
+            if what == .afterCommit {
+                // The client is cut off first; the server gets to read what it was sent.
+                shutdown(from, Int32(SHUT_RDWR))
+                shutdown(to, Int32(SHUT_WR))
+                return
+            }
+            if what != nil { break }
+        }
+        shutdown(from, Int32(SHUT_RDWR))
+        shutdown(to, Int32(SHUT_RDWR))
+    }
+}

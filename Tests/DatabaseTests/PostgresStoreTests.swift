@@ -1,0 +1,362 @@
+import Foundation
+import PostgresServer
+import Synchronization
+import Testing
+
+@testable import Database
+
+/// What a store promises, kept by PostgreSQL while others write at the same time and connections get lost.
+@Suite struct PostgresStoreTests {
+    private static let items = Migration(
+        "0001_items",
+        sql: [
+            "CREATE TABLE items (id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n >= 0)) STRICT",
+            "CREATE TABLE counter (id INTEGER PRIMARY KEY, newest INTEGER NOT NULL) STRICT",
+            "INSERT INTO counter (id, newest) VALUES (1, 0)",
+            "CREATE TABLE numbered (sequence INTEGER PRIMARY KEY, who TEXT NOT NULL) STRICT",
+            "CREATE TABLE mixed (t TEXT, i INTEGER, r REAL, b BLOB) STRICT",
+        ])
+    private static let tables = ["items", "counter", "numbered", "mixed"].map { Table($0, read: [], write: []) }
+    private static let why = Unscoped.bookkeeping("test")
+
+    private func makeStores(_ options: (inout StoreOptions) -> Void = { _ in }) throws -> Stores {
+        try Stores(Self.items, tables: Self.tables, options: options)
+    }
+
+    /// Another replica of the same database.
+    private func replica(of stores: Stores, port: Int? = nil, _ change: (inout StoreOptions) -> Void = { _ in }) throws
+        -> Store
+    {
+        var options = StoreOptions()
+        change(&options)
+        let server = try PostgresServer.shared()
+        let url = PostgresServer(port: port ?? server.port).url(
+            "bellhop", stores.database, parameters: "?sslmode=disable")
+        return try Store.open(DatabaseURL(url), options: options, tables: Self.tables)
+    }
+
+    private static func count(_ store: Store) throws -> Int {
+        try store.read(isSingle: true) { try $0.integer("SELECT count(*) FROM items") ?? 0 }
+    }
+
+    // MARK: Values and errors
+
+    @Test func everyValue_comesBackAsItWasBound() throws {
+        let stores = try makeStores()
+        defer { stores.close() }
+        let large = String(repeating: "é", count: 100_000)
+        let rows: [[SQLValue]] = [
+            [.null, .null, .null, .null], [.text(""), .integer(.min), .real(0.1), .blob([])],
+            [.text(large), .integer(.max), .real(-2), .blob([0, 255, 92])],
+            [.text("it's ? \\ \""), .integer(0), .real(1e300), .blob([1])],
+        ]
+        try stores.postgres.writeAndWait { db in
+            for row in rows { try db.run("INSERT INTO mixed VALUES (\(row[0]), \(row[1]), \(row[2]), \(row[3]))") }
+            let found = try db.rows("SELECT t, i, r, b FROM mixed") { row in try (0..<4).map { try row.value($0) } }
+            #expect(Set(found) == Set(rows))
+            let isNull = try db.rows("SELECT t IS NULL FROM mixed ORDER BY 1") { try $0.bool(0) }
+            #expect(isNull == [false, false, false, true])
+        }
+        do {
+            try stores.postgres.writeAndWait { try $0.run("INSERT INTO mixed (t) VALUES (\("x\u{0}y"))") }
+            Issue.record("a text with U+0000 was taken")
+        } catch let error as DatabaseError {
+            #expect(error.code == .text)
+        }
+    }
+
+    @Test func failedJob_undoesItsOwnChangesOnly_evenIfItSwallowsTheError() throws {
+        let stores = try makeStores()
+        defer { stores.close() }
+        let store = stores.postgres
+        try store.writeAndWait { db in
+            try db.run("INSERT INTO items (id, n) VALUES (1, 1)")
+            for (sql, code) in [
+                ("INSERT INTO items (id, n) VALUES (1, 2)", DatabaseError.Code.constraintUnique),
+                ("INSERT INTO items (id, n) VALUES (2, -1)", .constraintCheck),
+                ("INSERT INTO items (id, n) VALUES (3, NULL)", .constraintNotNull),
+                ("INSERT INTO nowhere (id) VALUES (3)", .statement),
+            ] {
+                let found = Self.code {
+                    try db.savepoint {
+                        try db.run("INSERT INTO items (id, n) VALUES (10, 1)")
+                        try db.savepoint { _ = try db.integer("SELECT 1") }
+                        _ = try db.run(SQL(unchecked: sql))
+                    }
+                }
+                #expect(found == code)
+            }
+            // The transaction goes on.
+            try db.savepoint { _ = try db.run("INSERT INTO items (id, n) VALUES (4, 4)") }
+        }
+        #expect(throws: CancellationError.self) {
+            try store.writeAndWait { db in
+                try db.run("INSERT INTO items (id, n) VALUES (5, 5)")
+                throw CancellationError()
+            }
+        }
+        #expect(try store.read { try $0.rows("SELECT id FROM items ORDER BY id") { try $0.integer(0) } } == [1, 4])
+    }
+
+    private static func code(_ body: () throws -> Void) -> DatabaseError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? DatabaseError)?.code
+        }
+    }
+
+    @Test func read_isOneState_whileOthersCommit() throws {
+        let stores = try makeStores()
+        defer { stores.close() }
+        try stores.postgres.read { db in
+            #expect(try db.integer("SELECT count(*) FROM items") == 0)
+            try stores.postgres.writeAndWait { _ = try $0.run("INSERT INTO items (id, n) VALUES (1, 1)") }
+            #expect(try db.integer("SELECT count(*) FROM items") == 0)
+            let refused = Self.code { _ = try db.run("INSERT INTO items (id, n) VALUES (2, 1)") }
+            #expect(refused != nil)
+        }
+        #expect(try Self.count(stores.postgres) == 1)
+    }
+
+    @Test func slowStatement_isGivenUp_andTheStoreGoesOn() throws {
+        let stores = try makeStores { $0.statementTimeout = .milliseconds(100) }
+        defer { stores.close() }
+        for attempt in [
+            { try stores.postgres.read { try $0.exists("SELECT pg_sleep(60)") } },
+            { try stores.postgres.writeAndWait { try $0.exists("SELECT pg_sleep(60)") } },
+        ] as [() throws -> Bool] {
+            let error = #expect(throws: DatabaseError.self) { _ = try attempt() }
+            #expect(error?.isTransient == true)
+        }
+        #expect(try Self.count(stores.postgres) == 0)
+    }
+
+    // MARK: Others write at the same time
+
+    /// Two replicas count the same thing up by reading and writing it: without the subject, updates would be lost.
+    @Test func subjects_keepReadAndWriteTogether_acrossReplicas() async throws {
+        let stores = try makeStores()
+        let other = try replica(of: stores)
+        defer {
+            other.close()
+            stores.close()
+        }
+        try stores.postgres.writeAndWait { db in
+            for id in 0..<4 { try db.run("INSERT INTO items (id, n) VALUES (\(id), 0)") }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<400 {
+                let store = index % 2 == 0 ? stores.postgres : other
+                group.addTask {
+                    try await store.write(lane: index) { db in
+                        // In both orders: whoever would wait in a circle is done again instead.
+                        for id in index % 3 == 0 ? [index % 4, (index + 1) % 4] : [(index + 1) % 4, index % 4] {
+                            try db.lock(["item:\(id)"])
+                            let n = try db.integer("SELECT n FROM items WHERE id = \(id)") ?? -1
+                            try db.run("UPDATE items SET n = \(n + 1) WHERE id = \(id)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try other.read { try $0.integer("SELECT sum(n) FROM items") } == 800)
+    }
+
+    /// Numbers are given by the last step of each group. While one transaction holds everything but its last step open,
+    /// others commit; nobody ever sees a number before all those below it.
+    @Test func numbers_areCommittedInTheirOrder_withoutGaps() async throws {
+        let stores = try makeStores()
+        let other = try replica(of: stores)
+        defer {
+            other.close()
+            stores.close()
+        }
+        for store in [stores.postgres, other] {
+            store.setLastStep { db, items in
+                let newest =
+                    try db.integer(
+                        "UPDATE counter SET newest = newest + \(items.count) WHERE id = 1 RETURNING newest") ?? 0
+                try db.runWithCommit(
+                    items.enumerated().map { index, item in
+                        """
+                        INSERT INTO numbered (sequence, who)
+                        VALUES (\(newest - items.count + index + 1), \(item as? String ?? ""))
+                        """
+                    })
+            }
+        }
+        let entered = Gate()
+        let gate = Gate()
+        // The first one is at work long before the others, and ends long after them.
+        let slow = Task {
+            try await stores.postgres.write(lane: 0) { db in
+                try db.run("INSERT INTO items (id, n) VALUES (1, 1)")
+                db.deposit("slow")
+                entered.open()
+                gate.wait()
+            }
+        }
+        await Task.detached { entered.wait() }.value
+        let isDone = Flag()
+        let watching = Task { try await Self.watch(other, until: isDone) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<500 {
+                // Lane 1: the first replica's other writer, and the other replica.
+                let store = index % 2 == 0 ? stores.postgres : other
+                group.addTask { try await store.write(lane: 1) { db in db.deposit("\(index)") } }
+            }
+            try await group.waitForAll()
+        }
+        gate.open()
+        try await slow.value
+        isDone.raise()
+        #expect(try await watching.value == 501)
+        let who = try other.read { try $0.rows("SELECT who FROM numbered ORDER BY sequence") { try $0.text(0) } }
+        #expect(who.last == "slow" && Set(who).count == 501)
+    }
+
+    /// Reads what follows the last number seen, again and again; fails on the first gap.
+    private static func watch(_ store: Store, until isDone: Flag) async throws -> Int {
+        var seen = 0
+        while true {
+            let wasDone = isDone.isRaised
+            let after = seen
+            let next = try await Task.detached { try Self.sequences(after: after, in: store) }.value
+            #expect(next == Array((after + 1)..<(after + 1 + next.count)))
+            seen += next.count
+            if wasDone, next.isEmpty { return seen }
+        }
+    }
+
+    private static func sequences(after: Int, in store: Store) throws -> [Int] {
+        try store.read(isSingle: true) {
+            try $0.rows("SELECT sequence FROM numbered WHERE sequence > \(after) ORDER BY sequence") {
+                try $0.integer(0)
+            }
+        }
+    }
+
+    // MARK: Connections get lost
+
+    @Test func connectionLostInTheMiddle_isDoneAgain_once() throws {
+        let stores = try makeStores()
+        defer { stores.close() }
+        let runs = Tally()
+        try stores.postgres.writeAndWait { db in
+            try db.run("INSERT INTO items (id, n) VALUES (\(runs.count), 1)")
+            if runs.add() == 1 {
+                try db.run("SELECT pg_terminate_backend(pg_backend_pid())")
+            }
+        }
+        #expect(runs.count == 2)
+        #expect(try Self.count(stores.postgres) == 1)
+    }
+
+    /// A reader's connection that the server closed while nobody used it is replaced without a word.
+    @Test func idleConnections_closedByTheServer_areReplaced() throws {
+        let stores = try makeStores { $0.readersMax = 2 }
+        defer { stores.close() }
+        for _ in 0..<3 {
+            #expect(try Self.count(stores.postgres) == 0)
+            try PostgresServer.shared().run(
+                ["SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(stores.database)'"])
+        }
+        try stores.postgres.writeAndWait { _ = try $0.run("INSERT INTO items (id, n) VALUES (1, 1)") }
+        #expect(try Self.count(stores.postgres) == 1)
+    }
+
+    /// The answer to COMMIT gets lost: the server is asked what became of it. Nothing is done twice, and nothing that
+    /// was done is called an error.
+    @Test(arguments: [CuttingProxy.Cut.beforeCommit, .afterCommit])
+    func lostAnswerToCommit_isAskedFor(_ cut: CuttingProxy.Cut) throws {
+        let stores = try makeStores()
+        let proxy = try CuttingProxy(to: PostgresServer.shared().port)
+        let store = try replica(of: stores, port: proxy.port)
+        defer {
+            store.close()
+            proxy.stop()
+            stores.close()
+        }
+        let runs = Tally()
+        try store.writeAndWait { db in
+            let run = runs.add()
+            try db.run("INSERT INTO items (id, n) VALUES (\(run), 1)")
+            // Cuts the next COMMIT only: what asks for the outcome passes.
+            if run == 1 { proxy.arm(cut) }
+        }
+        #expect(proxy.cuts >= 1)
+        #expect(try Self.count(stores.postgres) == 1)
+        if cut == .afterCommit { #expect(runs.count == 1) }
+    }
+
+    @Test func noServer_isRefusedQuickly_asSomethingThatPasses() throws {
+        let error = #expect(throws: DatabaseError.self) {
+            _ = try Store.open(DatabaseURL("postgres://bellhop:secret@127.0.0.1:1/none"))
+        }
+        #expect(error?.code == .unavailable && error?.isTransient == true)
+        #expect(error?.description.contains("secret") == false)
+        #expect(try DatabaseURL("postgres://me:p@ss/w@h:5/db?password=x").description.contains("p@ss") == false)
+        #expect(try DatabaseURL("postgresql://me:pw@a:1,b:2/db?x=y").description == "postgresql://me@a:1,b:2/db")
+    }
+
+    // MARK: Migrations
+
+    @Test func migrations_startedByManyAtOnce_areAppliedOnce() async throws {
+        let server = try PostgresServer.shared()
+        let database = try server.makeDatabase()
+        defer { server.drop(database) }
+        let url = try DatabaseURL(server.url("bellhop_owner", database))
+        let applied = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<6 {
+                group.addTask {
+                    var options = StoreOptions()
+                    options.access = .owner
+                    let store = try Store.open(url, options: options, tables: Self.tables)
+                    defer { store.close() }
+                    return try store.migrate([Self.items], tables: Self.tables)
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(applied == ["0001_items"])
+        var options = StoreOptions()
+        options.access = .owner
+        let store = try Store.open(url, options: options, tables: Self.tables)
+        defer { store.close() }
+        let changed = Migration("0001_items", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])
+        for migrations in [[changed], []] {
+            let error = #expect(throws: DatabaseError.self) { try store.migrate(migrations, tables: Self.tables) }
+            #expect(error?.code == .schema)
+        }
+        let failing = Migration("0002_failing", sql: ["CREATE TABLE later (id INTEGER) STRICT", "NONSENSE"])
+        #expect(throws: DatabaseError.self) { try store.migrate([Self.items, failing], tables: Self.tables) }
+        #expect(try store.pendingMigrations([Self.items, failing]) == ["0002_failing"])
+        #expect(try server.run(["SELECT to_regclass('later') IS NULL"], in: database) == "t")
+    }
+
+    @Test func definitions_areTranslated_whereOnlyTheNamesDiffer() {
+        #expect(
+            TableDefinition.postgreSQL(
+                "CREATE TABLE t (a TEXT NOT NULL, b INTEGER, c REAL, d BLOB, PRIMARY KEY (a)) STRICT, WITHOUT ROWID")
+                == "CREATE TABLE t (a TEXT COLLATE \"C\" NOT NULL, b BIGINT, c DOUBLE PRECISION, d BYTEA, PRIMARY KEY (a))"
+        )
+        #expect(TableDefinition.postgreSQL("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)")
+    }
+}
+
+private final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    func raise() { value.store(true, ordering: .releasing) }
+    var isRaised: Bool { value.load(ordering: .acquiring) }
+}
+
+private final class Tally: Sendable {
+    private let value = Atomic<Int>(0)
+
+    func add() -> Int { value.wrappingAdd(1, ordering: .relaxed).newValue }
+    var count: Int { value.load(ordering: .relaxed) }
+}

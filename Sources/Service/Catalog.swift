@@ -19,7 +19,7 @@ enum Catalog {
     /// The core's own tables: of the service, not of users.
     static let coreTables = [
         BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, EventLog.counter, Idempotency.answers,
-        Tenants.tenants, ServiceSecrets.secrets,
+        Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts,
     ]
 
     static let migrations =
@@ -27,7 +27,7 @@ enum Catalog {
             Tenants.migration, ServiceSecrets.migration, EventLog.migrations[0], BadgeLedger.migration,
             Idempotency.migration,
         ]
-        + features().flatMap(\.migrations) + [EventLog.migrations[1]]
+        + features().flatMap(\.migrations) + [EventLog.migrations[1], RateSharing.migration]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }
 

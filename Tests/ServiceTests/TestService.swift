@@ -22,6 +22,8 @@ final class TestService: @unchecked Sendable {
     private(set) var app: App
     private let overrides: [String: String]
     private let database: TestDatabase
+    /// Nil for a replica of another one, which makes the database and drops it.
+    private let original: TestService?
 
     /// Who asks.
     struct Identity: Sendable {
@@ -46,18 +48,23 @@ final class TestService: @unchecked Sendable {
         static let admin = Identity(subject: "admin", claims: ["role": "admin"])
     }
 
-    private init(clock: ManualClock, directory: URL, overrides: [String: String]) throws {
+    private init(
+        clock: ManualClock, directory: URL, overrides: [String: String], database: TestDatabase,
+        original: TestService? = nil
+    ) throws {
         self.clock = clock
         self.directory = directory
         self.overrides = overrides
-        database = try TestDatabase(in: directory)
+        self.database = database
+        self.original = original
         app = try Self.makeApp(clock, database, overrides)
     }
 
     deinit {
-        let (app, directory, database) = (app, directory, database)
+        let (app, directory, database, original) = (app, directory, database, original)
         Task.detached {
             await app.shutdown()
+            guard original == nil else { return }
             database.drop()
             try? FileManager.default.removeItem(at: directory)
         }
@@ -69,7 +76,19 @@ final class TestService: @unchecked Sendable {
             .appendingPathComponent("bellhop-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let clock = ManualClock(moment.flatMap { Timestamp(rfc3339: $0) })
-        return try TestService(clock: clock, directory: directory, overrides: overrides)
+        return try TestService(
+            clock: clock, directory: directory, overrides: overrides, database: TestDatabase(in: directory))
+    }
+
+    /// Two replicas on one database of PostgreSQL, with one clock.
+    static func startReplicas(_ overrides: [String: String] = [:]) throws -> (TestService, TestService) {
+        let clock = ManualClock(nil)
+        let first = try TestService(
+            clock: clock, directory: FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString),
+            overrides: overrides, database: TestDatabase(on: PostgresServer.shared()))
+        let second = try TestService(
+            clock: clock, directory: first.directory, overrides: overrides, database: first.database, original: first)
+        return (first, second)
     }
 
     /// Stops the service cleanly and starts another on the same database.

@@ -59,7 +59,9 @@ public final class App: Sendable {
         let server = server
         report.include { text in server.write(to: &text) }
         report.include(contact: { pump.isInContact })
-        ticker = Ticker(runner: runner, ticks: Catalog.features().flatMap(\.ticks), logger: logger)
+        ticker = Ticker(
+            runner: runner, ticks: Catalog.features().flatMap(\.ticks), limiter: foundation.authenticator.limiter,
+            logger: logger)
     }
 
     /// Starts to listen.

@@ -47,7 +47,7 @@ final class Authenticator: @unchecked Sendable {
 
     private let claims: Claims
     private let clock: Clock
-    private let limiter: RateLimiter
+    let limiter: RateLimiter
     private let revocations: RevocationList
     private let secret: SymmetricKey?
     private var keys: SigningKeys?

@@ -29,6 +29,8 @@ enum Limits {
     static let rateBucketsMax = 100_000
     /// The window of the rate limit (CNT G4).
     static let rateWindowSeconds: Int64 = 60
+    /// Callers who have used less than this part of their limit are not told of to other replicas: most never do.
+    static let rateSharedFraction = 10
 
     /// Badge versions that are known without asking the database.
     static let badgeVersionsMax = 200_000

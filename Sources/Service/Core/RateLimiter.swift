@@ -3,13 +3,27 @@ import Foundation
 
 /// How many requests each caller has made in the present minute (CNT G4).
 ///
-/// In memory and of this process: with several replicas each counts for itself.
+/// In memory; replicas tell each other the counts of those who call often (`RateSharing`).
 ///
 /// `@unchecked Sendable`: `buckets` is only touched while `lock` is held.
 final class RateLimiter: @unchecked Sendable {
-    private struct Owner: Hashable {
+    struct Owner: Hashable, Comparable, Sendable {
         let tenant: String
         let userId: String
+
+        static func < (left: Owner, right: Owner) -> Bool {
+            (left.tenant, left.userId) < (right.tenant, right.userId)
+        }
+    }
+
+    /// What a busy caller has used of the present minute.
+    struct BusyCount: Sendable {
+        let owner: Owner
+        let bucket: RateBucket
+        let startedAt: Int64
+        let count: Int
+        /// Counted here, and not yet told to others.
+        let unshared: Int
     }
 
     private let limitUser: Int
@@ -40,6 +54,12 @@ final class RateLimiter: @unchecked Sendable {
             return bucket
         }
     }
+
+    /// Those who have used a good part of their minute.
+    func busy(at now: Timestamp) -> [BusyCount] {
+        let all = lock.withLock { buckets }
+        return all.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
+    }
 }
 
 extension Failure {
@@ -51,7 +71,7 @@ extension Failure {
     }
 }
 
-/// One caller's requests in one window.
+/// One caller's requests in one window: a minute of the clock, which is the same on all replicas.
 ///
 /// `@unchecked Sendable`: the variables are only touched while `lock` is held.
 final class RateBucket: @unchecked Sendable {
@@ -64,10 +84,14 @@ final class RateBucket: @unchecked Sendable {
     }
 
     private let limit: Int
-    /// Guards `startedAt` and `count`.
+    /// Guards the variables below.
     private let lock = NSLock()
     private var startedAt: Int64 = .min
     private var count = 0
+    /// The part of `count` that others know of.
+    private var shared = 0
+    /// What others have counted.
+    private var elsewhere = 0
 
     init(limit: Int) {
         self.limit = limit
@@ -77,15 +101,32 @@ final class RateBucket: @unchecked Sendable {
     func take(at now: Timestamp) -> State {
         let second = now.seconds
         return lock.withLock {
-            if startedAt == .min || second >= startedAt + Limits.rateWindowSeconds || second < startedAt {
-                startedAt = second
-                count = 0
-            }
-            let isAllowed = count < limit
+            let window = second - second % Limits.rateWindowSeconds
+            if startedAt != window { (startedAt, count, shared, elsewhere) = (window, 0, 0, 0) }
+            let isAllowed = count + elsewhere < limit
             if isAllowed { count += 1 }
             return State(
-                limit: limit, remaining: limit - count,
+                limit: limit, remaining: max(0, limit - count - elsewhere),
                 resetSeconds: max(1, startedAt + Limits.rateWindowSeconds - second), isAllowed: isAllowed)
+        }
+    }
+
+    /// Nil for one who is far from the limit.
+    func busyCount(of owner: RateLimiter.Owner, at now: Timestamp) -> RateLimiter.BusyCount? {
+        lock.withLock {
+            guard startedAt != .min, now.seconds < startedAt + Limits.rateWindowSeconds,
+                count > limit / Limits.rateSharedFraction
+            else { return nil }
+            return .init(owner: owner, bucket: self, startedAt: startedAt, count: count, unshared: count - shared)
+        }
+    }
+
+    /// - Parameter sum: of all replicas, `told` included.
+    func noteShared(_ told: RateLimiter.BusyCount, sum: Int) {
+        lock.withLock {
+            guard startedAt == told.startedAt else { return }
+            shared = told.count
+            elsewhere = max(0, sum - told.count)
         }
     }
 

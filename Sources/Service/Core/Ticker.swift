@@ -27,7 +27,7 @@ final class Ticker: @unchecked Sendable {
     /// Steps of one kind of tidying in a row; the next round goes on.
     private static let stepsMax = 100
 
-    init(runner: TransactionRunner, ticks: [Tick], logger: Logger) {
+    init(runner: TransactionRunner, ticks: [Tick], limiter: RateLimiter, logger: Logger) {
         self.runner = runner
         self.logger = logger
         let now = runner.clock.now()
@@ -41,6 +41,12 @@ final class Ticker: @unchecked Sendable {
         let tidying: [(String, (Ticker) throws -> Int)] = [
             ("events", { try $0.pruneEvents() }), ("idempotency", { try $0.pruneAnswers() }),
         ]
+        if runner.store.engine == .postgreSQL {
+            jobs.append(
+                Job(
+                    name: "rates", everySeconds: 1,
+                    run: { try RateSharing.share(limiter, at: runner.clock.now(), in: runner.store) }, dueAt: now))
+        }
         for (name, prune) in tidying {
             jobs.append(
                 Job(

@@ -1,0 +1,192 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import PostgresServer
+import RawConnections
+import Testing
+
+@testable import Service
+
+/// Two replicas on one PostgreSQL: what is done on one holds on the other.
+@Suite struct ReplicasTests {
+    private static func tell(_ service: TestService, _ user: String, _ id: String) async throws -> Int {
+        try await service.client(as: .service()).post(
+            "/v1/events",
+            [
+                "id": .string(id), "type": "visit.created", "userId": .string(user),
+                "data": ["visitId": "v1", "visitType": "Check-up", "hospital": "St. Mary", "status": "confirmed"],
+            ]
+        ).status
+    }
+
+    /// Both write at once; the streams of both get everything, in the same order, without a gap.
+    @Test func streamsOfBoth_getTheSame_whicheverWrites() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
+        let count = 40
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<count {
+                let (service, user) = (index % 2 == 0 ? a : b, index % 5 == 0 ? "u2" : "u1")
+                group.addTask {
+                    let status = try await Self.tell(service, user, "e\(index)")
+                    #expect(status == 201)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await Self.tell(a, "u1", "last") == 201)
+        func heard(_ listener: StreamListener) async throws -> [String] {
+            var ids: [String] = []
+            while ids.last != "last" {
+                ids.append(try await listener.next("notification:created").json["eventId"].string ?? "")
+            }
+            return ids
+        }
+        let (first, second) = (try await heard(onA), try await heard(onB))
+        #expect(first == second && first.count == count * 4 / 5 + 1 && Set(first).count == first.count)
+        func sequences(_ listener: StreamListener) -> [Int] {
+            listener.received.compactMap { Int($0.id.split(separator: "-").last ?? "") }
+        }
+        #expect(sequences(onA) == sequences(onA).sorted())
+        // A stream resumes on the other replica right behind its last event.
+        let resumed = try await b.listen(as: .user("u1"), lastEventID: onA.received[3].id)
+        while resumed.received.last?.id != onA.lastEventID { try await resumed.next() }
+        let missed = onA.received.dropFirst(4).filter { $0.name == "notification:created" }.map(\.id)
+        #expect(resumed.received.filter { $0.name == "notification:created" }.map(\.id) == missed)
+        try a.expectExactCounts()
+        // The other replica's commits are never served from memory: no 304 for a count that has changed elsewhere.
+        let known = try await b.client(as: .user("u1")).get("/v1/badges")
+        #expect(try await Self.tell(a, "u1", "afterwards") == 201)
+        let tag = try #require(known.headers["etag"])
+        let asked = try await b.client(as: .user("u1")).get("/v1/badges", headers: ["If-None-Match": tag])
+        #expect(asked.status == 200 && asked.json["bell"].int == (known.json["bell"].int ?? 0) + 1)
+    }
+
+    @Test func ticketOfOne_opensOneStream_onTheOther() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let made = try await a.client(as: .user("u1")).post("/v1/stream-tickets")
+        let ticket = try #require(made.json["ticket"].string)
+        let raw = try RawConnection(b.port)
+        try raw.send("GET /v1/stream?ticket=\(ticket) HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try raw.read(until: "\"serverTime\"").hasPrefix("HTTP/1.1 200"))
+        for service in [a, b] {
+            let again = try await BellhopClient(baseURL: service.baseURL).get("/v1/stream?ticket=\(ticket)")
+            #expect(again.status == 401)
+        }
+    }
+
+    @Test func revocationOnOne_closesStreams_andRefusesTokens_onTheOther() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let identity = TestService.Identity(subject: "u1", claims: ["jti": "token-1"])
+        let token = b.token(for: identity)
+        let stream = StreamListener(BellhopClient(baseURL: b.baseURL).with(token: token).events())
+        try await stream.next("stream:ready")
+        let answer = try await a.client(as: .service()).post("/v1/revocations", ["tokenId": "token-1"])
+        #expect(answer.status == 201)
+        #expect(try await stream.next("stream:closing").json["reason"].string == "revoked")
+        #expect(try await BellhopClient(baseURL: b.baseURL).with(token: token).get("/v1/badges").status == 401)
+    }
+
+    /// No sticky sessions: a request about a stream may arrive anywhere.
+    @Test func requestsAboutAStream_areAnsweredByAnyReplica() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
+        #expect(try await a.client(as: .service()).put("/v1/shops/s1", shop).status == 201)
+        let identity = TestService.Identity.user("u1")
+        let stream = try await a.listen(as: identity)
+        let id = try #require(stream.ready.json["streamId"].string)
+        let path = "/v1/streams/\(id)/subscriptions"
+        let topics: JSON = ["topics": ["queue:s1"]]
+        let replaced = try await b.client(as: identity).put(path, topics)
+        #expect(replaced.status == 200, "\(replaced.json)")
+        #expect(try await stream.next("queue:update").json["shopId"].string == "s1")
+        let shown = try await b.client(as: identity).get(path)
+        #expect(shown.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s1"])
+        let renewed: JSON = ["token": .string(a.token(for: identity, lifetimeSeconds: 7200))]
+        #expect(try await b.client(as: identity).put("/v1/streams/\(id)/token", renewed).status == 200)
+        // Another user's stream is none, wherever it is asked for; and so is one that is gone.
+        #expect(try await b.client(as: .user("u2")).get(path).status == 404)
+        #expect(try await b.client(as: identity).get("/v1/streams/abc-0-0-0/subscriptions").status == 404)
+    }
+
+    @Test func idempotencyKey_sentToBothAtOnce_isDoneOnce() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let body: JSON = [
+            "userId": "u1", "type": "REMINDER", "category": "visit", "priority": "HIGH", "title": "t", "message": "m",
+        ]
+        for round in 0..<5 {
+            let answers = try await withThrowingTaskGroup(of: ServiceAnswer.self) { group in
+                for index in 0..<8 {
+                    let client = (index % 2 == 0 ? a : b).client(as: .service())
+                    group.addTask {
+                        try await client.post("/v1/notifications", body, headers: ["Idempotency-Key": "key-\(round)"])
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(Set(answers.map(\.status)) == [201])
+            #expect(Set(answers.compactMap { $0.json["notification"]["id"].string }).count == 1)
+        }
+        #expect(try await b.client(as: .user("u1")).get("/v1/badges").json["bell"].int == 5)
+    }
+
+    /// Nobody is booked twice, whichever replica is asked.
+    @Test func bookings_neverOverlap_whicheverReplicaIsAsked() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let backend = a.client(as: .service())
+        #expect(
+            try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "Europe/Berlin"]).status == 201)
+        #expect(try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": true]).status == 201)
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for index in 0..<60 {
+                let client = (index % 2 == 0 ? a : b).client(as: .user("u\(index)"))
+                let start = "2030-01-10T\(10 + index % 4):\(index % 3)0:00Z"
+                group.addTask {
+                    try await client.post(
+                        "/v1/bookings",
+                        [
+                            "shopId": "s1", "barberId": "b1", "service": "cut", "durationMinutes": 60,
+                            "scheduledStart": .string(start), "tier": "standard",
+                        ]
+                    ).status
+                }
+            }
+            return try await group.reduce(into: [Int: Int]()) { $0[$1, default: 0] += 1 }
+        }
+        #expect(
+            (statuses[201] ?? 0) + (statuses[409] ?? 0) == 60 && (2...4).contains(statuses[201] ?? 0), "\(statuses)")
+        try a.expectExactCounts()
+    }
+
+    /// CNT G4 for one who spreads requests over replicas: the counts are added up once a second.
+    @Test func rateLimit_holdsAcrossReplicas() async throws {
+        let (a, b) = try TestService.startReplicas(["rateLimitUser": "20"])
+        a.clock.set(Timestamp(rfc3339: "2030-01-10T12:00:00Z")!)
+        let (onA, onB) = (a.client(as: .user("u1")), b.client(as: .user("u1")))
+        for _ in 0..<12 { #expect(try await onA.get("/v1/badges").status == 200) }
+        for _ in 0..<4 { #expect(try await onB.get("/v1/badges").status == 200) }
+        // The replicas' clocks stand; each step lets them share once.
+        var remaining = Int.max
+        while remaining > 5 {
+            a.clock.advance(seconds: 1)
+            let told = try await onB.get("/v1/badges").headers["ratelimit"] ?? ""
+            remaining = told.split(separator: ";").first { $0.hasPrefix("r=") }.flatMap { Int($0.dropFirst(2)) } ?? .max
+        }
+        var statuses: [Int] = []
+        for _ in 0..<6 { statuses.append(try await onB.get("/v1/badges").status) }
+        #expect(statuses.contains(429))
+    }
+
+    /// A replica that finds events missing from the log ends its streams: they resume, and are told.
+    @Test func replicaThatFellBehind_endsItsStreams() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let stream = try await b.listen(as: .user("u1"))
+        // As if the log had been pruned while the replica was away: the counter has moved on, and the rows are gone.
+        try await a.alterTable(sqlite: "SELECT 1", postgres: "UPDATE event_counter SET newest = newest + 5")
+        #expect(try await Self.tell(a, "u2", "e1") == 201)
+        #expect(try await stream.next("stream:closing").json["reason"].string == "unavailable")
+        let again = try await b.listen(as: .user("u1"), lastEventID: stream.ready.id)
+        #expect(try await again.next("stream:resync").json["reason"].string == "gap")
+    }
+}

@@ -3,7 +3,7 @@
 FROM docker.io/library/swift:6.3-bookworm AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libsqlite3-dev pkg-config tzdata \
+        ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev pkg-config tzdata \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Package.swift ./

@@ -11,9 +11,6 @@ CREATE ROLE bellhop_service NOLOGIN;
 CREATE ROLE bellhop_owner LOGIN PASSWORD :'owner_password';
 -- What the replicas log in with: it owns nothing and does not bypass row-level security.
 CREATE ROLE bellhop LOGIN PASSWORD :'service_password' IN ROLE bellhop_service;
--- Commits follow one another through the row of `event_counter`. If a replica's machine vanishes in the middle of a
--- transaction, this ends it, and with it the wait of all others.
-ALTER ROLE bellhop SET idle_in_transaction_session_timeout = '10s';
 COMMIT;
 
 CREATE DATABASE bellhop OWNER bellhop_owner ENCODING 'UTF8' TEMPLATE template0;

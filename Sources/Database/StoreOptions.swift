@@ -45,7 +45,6 @@ public struct StoreOptions: Sendable {
     /// everything else on it down.
     public var pagesMax = 0
 
-
     // MARK: PostgreSQL
 
     /// Connections that read. Each is a process of the server; more than it has cores do not make it faster.

@@ -30,7 +30,9 @@ struct Serve: AsyncParsableCommand {
             app = try App(settings: settings, logger: logger, clock: .system)
             try app.start()
         } catch {
-            throw Terminal.failure("cannot start: \(SettingsLoading.explain(error))", code: 78)
+            // sysexits.h: 75 for what passes, such as a database that is away; 78 for what somebody must set right.
+            let passes = Operations.passes(error)
+            throw Terminal.failure("cannot start: \(SettingsLoading.explain(error))", code: passes ? 75 : 78)
         }
         let (untilStopped, stop) = AsyncStream<Void>.makeStream()
         let watcher = Task {

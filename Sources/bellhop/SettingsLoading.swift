@@ -16,11 +16,14 @@ struct SettingsFlags: ParsableArguments {
     var flags: [String] = []
 
     /// Reads all settings; a mistake is one clear line and exit code 78, the `EX_CONFIG` of sysexits.h.
-    func load() async throws -> Settings {
+    ///
+    /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
+    func load(verifiesTokens: Bool = true) async throws -> Settings {
         do {
             let environment = ProcessInfo.processInfo.environment
             let file = config ?? environment["BELLHOP_CONFIG"]
-            return try await SettingsLoading(flags: flags, environment: environment, file: file).settings()
+            return try await SettingsLoading(flags: flags, environment: environment, file: file)
+                .settings(verifiesTokens: verifiesTokens)
         } catch {
             throw Terminal.failure("\(SettingsLoading.explain(error))", code: 78)
         }
@@ -42,7 +45,7 @@ struct SettingsLoading {
     /// Variables that belong to the commands, not to the service.
     static let commandVariables: Set<String> = ["BELLHOP_CONFIG", "BELLHOP_TOKEN", "BELLHOP_URL"]
 
-    func settings() async throws -> Settings {
+    func settings(verifiesTokens: Bool = true) async throws -> Settings {
         try checkFlags()
         try checkEnvironment()
         let secrets = Set(Settings.catalog.filter(\.isSecret).map { SettingsLoading.variable($0.name) })
@@ -52,7 +55,7 @@ struct SettingsLoading {
                 .prefixKeys(with: "bellhop"),
         ]
         if let file { providers.append(try await provider(of: file)) }
-        return try Settings(reader: ConfigReader(providers: providers))
+        return try Settings(reader: ConfigReader(providers: providers), verifiesTokens: verifiesTokens)
     }
 
     /// `rateLimitUser` → `--rate-limit-user`.

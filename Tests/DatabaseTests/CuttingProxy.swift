@@ -95,7 +95,9 @@ final class CuttingProxy: @unchecked Sendable {
             let count = read(from, &buffer, buffer.count)
             guard count > 0 else { break }
             let what = cut(buffer[..<count])
-            if what != .beforeCommit { _ = buffer.withUnsafeBytes { send(to, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) } }
+            if what != .beforeCommit {
+                _ = buffer.withUnsafeBytes { send(to, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) }
+            }
             if what == .afterCommit {
                 // The client is cut off first; the server gets to read what it was sent.
                 shutdown(from, Int32(SHUT_RDWR))

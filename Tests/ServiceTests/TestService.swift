@@ -97,7 +97,9 @@ final class TestService: @unchecked Sendable {
         app = try Self.makeApp(clock, database, overrides)
     }
 
-    private static func makeApp(_ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String]) throws -> App {
+    private static func makeApp(_ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String]) throws
+        -> App
+    {
         var values = [
             "port": "0", "database": database.url, "databaseConnections": "3", "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",

@@ -48,6 +48,9 @@ public enum Operations {
         return try store.migrate(Catalog.migrations, tables: Catalog.tables)
     }
 
+    /// Whether what has failed may succeed later without anybody changing it.
+    public static func passes(_ error: any Error) -> Bool { (error as? DatabaseError)?.isTransient ?? false }
+
     /// Recounts everything that is kept as a number; gives every difference. Works beside a running service.
     public static func check(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions

@@ -75,11 +75,12 @@ public struct Settings: Sendable {
         var tier: [[String]]
     }
 
-    public init(reader: ConfigReader) throws {
-        try self.init(values: SettingsReader(reader: reader))
+    /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
+    public init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
+        try self.init(values: SettingsReader(reader: reader), verifiesTokens: verifiesTokens)
     }
 
-    private init(values: SettingsReader) throws {
+    private init(values: SettingsReader, verifiesTokens: Bool) throws {
         host = values.text("host")
         port = try values.int("port", in: 0...65535)
         do {
@@ -95,7 +96,7 @@ public struct Settings: Sendable {
         databaseTimeoutSeconds = try values.int("databaseTimeoutSeconds", in: 1...300)
         jwtSecret = values.optionalText("jwtSecret")
         jwks = values.optionalText("jwks")
-        guard jwtSecret != nil || jwks != nil else {
+        guard jwtSecret != nil || jwks != nil || !verifiesTokens else {
             throw Mistake(
                 description: """
                     no token could be verified: set jwtSecret (HS256) or jwks (a file or URL of public keys); \

@@ -76,7 +76,8 @@ let package = Package(
         // A bare TCP connection, for tests of what no HTTP client would send.
         .target(name: "RawConnections", path: "Tests/RawConnections", swiftSettings: strict),
         // The PostgreSQL that tests run on.
-        .target(name: "PostgresServer", path: "Tests/PostgresServer", swiftSettings: strict),
+        .target(
+            name: "PostgresServer", dependencies: ["CPostgreSQL"], path: "Tests/PostgresServer", swiftSettings: strict),
         .testTarget(
             name: "MicroHTTPTests", dependencies: ["MicroHTTP", "RawConnections"], swiftSettings: strict),
         // The house's style, as a test.

@@ -67,6 +67,11 @@ public class Connection {
         try execute(sql, body)
     }
 
+    /// The rows of a query, for a body that turns them into something.
+    public func withRows<Value>(_ sql: SQL, _ body: (RowCursor) throws -> Value) throws -> Value {
+        try body(RowCursor { rows in try self.execute(sql, rows) })
+    }
+
     /// The whole number in the first column of the first row, such as a `COUNT(*)`; nil without a row or for null.
     public func integer(_ sql: SQL) throws -> Int? {
         try row(sql) { try $0.optionalInteger(0) } ?? nil

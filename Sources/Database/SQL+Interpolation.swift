@@ -5,6 +5,7 @@ extension SQL {
         var binds: [SQLValue]
         var target: WriteTarget?
         var unscoped: [String] = []
+        var scoped: [String] = []
         /// A subquery needs a name; whether the author gives one shows only with the text that follows.
         private var unnamedSubquery: String?
 
@@ -42,6 +43,7 @@ extension SQL {
             text += fragment.text
             binds += fragment.binds
             unscoped += fragment.unscoped
+            scoped += fragment.scoped
         }
 
         public mutating func appendInterpolation<Value: SQLBindable>(values: some Sequence<Value>) {
@@ -86,6 +88,7 @@ extension SQL {
             text += ")"
             binds += predicate.binds
             unnamedSubquery = table.name
+            scoped.append(table.name)
         }
 
         /// Gives the last subquery its table's name, unless the text that follows starts with `AS`.

@@ -9,6 +9,8 @@ extension SQL {
         var written: Table?
         /// The tables that are named without a scope.
         var unscoped: [String] = []
+        /// The tables that are read under a scope.
+        var scoped: [String] = []
     }
 
     /// The statement with its write policy woven in; the same meaning as row-level security's `USING` and `WITH CHECK`.
@@ -18,7 +20,7 @@ extension SQL {
     /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that tells, and the
     ///   connection refuses what is outside.
     func woven() -> Woven {
-        guard let target else { return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped) }
+        guard let target else { return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped) }
         let clauses = WriteClauses(scanning: text, target: target)
         let predicate = target.table.writePredicate(for: target.scope, qualifier: clauses.alias)
         let bytes = Array(text.utf8)

@@ -20,8 +20,9 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public private(set) var text: String
     public private(set) var binds: [SQLValue]
     private(set) var target: WriteTarget?
-    /// The tables that the statement names without a scope.
+    /// The tables that the statement names without a scope, and those it names with one.
     private(set) var unscoped: [String] = []
+    private(set) var scoped: [String] = []
 
     init(text: String, binds: [SQLValue]) {
         self.text = text
@@ -45,6 +46,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         binds = interpolation.binds
         target = interpolation.target
         unscoped = interpolation.unscoped
+        scoped = interpolation.scoped
     }
 
     /// The fragments in a row: `SQL.joined(conditions, separator: " AND ")`.
@@ -67,6 +69,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         text += other.text
         binds += other.binds
         unscoped += other.unscoped
+        scoped += other.scoped
     }
 
     public static func + (left: SQL, right: SQL) -> SQL {

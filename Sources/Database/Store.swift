@@ -49,6 +49,16 @@ public final class Store: Sendable {
         try backend.read(isSingle: isSingle, body)
     }
 
+    /// Runs one statement that reads, and gives its rows to `completion`: at once, on the calling thread, where the
+    /// database is a file; later, on a thread of the store, where it is a server. Errors of `completion` are its own.
+    ///
+    /// - Throws: `StoreBusy` when too many wait; `completion` is not called then.
+    public func query(
+        _ sql: SQL, as scope: Scope, completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
+    ) throws(StoreBusy) {
+        try backend.query(sql.woven(), as: scope, completion: completion)
+    }
+
     // MARK: Writing
 
     /// Queues work for the next group and returns at once.
@@ -164,6 +174,10 @@ public final class Store: Sendable {
 /// What an engine does for a store.
 protocol StoreBackend: Sendable {
     func read<Value>(isSingle: Bool, _ body: (Connection) throws -> Value) throws -> Value
+    func query(
+        _ woven: SQL.Woven, as scope: Scope,
+        completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
+    ) throws(StoreBusy)
     /// The queues of its writers; never empty.
     var queues: [WriteQueue] { get }
     /// Whether this is the thread of one of its writers.

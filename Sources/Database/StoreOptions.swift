@@ -49,6 +49,8 @@ public struct StoreOptions: Sendable {
 
     /// Connections that read. Each is a process of the server; more than it has cores do not make it faster.
     public var readersMax = 8
+    /// Those among them that answer queries of one statement, many together.
+    public var queryConnections: Int { max(1, readersMax / 2) }
     /// Connections that write, each with its own share of the users and shops. Two let one work while the other waits
     /// for its commit.
     public var writers = 2

@@ -1,3 +1,4 @@
+import CPostgreSQL
 import Foundation
 
 /// The PostgreSQL that tests run on: `.ci/postgres start` makes one, and its URL is in `BELLHOP_TEST_POSTGRES`.
@@ -31,27 +32,24 @@ public struct PostgresServer: Sendable {
         "postgres://\(user)@127.0.0.1:\(port)/\(database)\(parameters)"
     }
 
-    /// Runs statements with psql, one after the other, and gives what they print.
+    /// Runs statements one after the other, each its own transaction, and gives the first value of the last one.
     @discardableResult
     public func run(_ statements: [String], as user: String = "postgres", in database: String = "postgres") throws
         -> String
     {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
-            ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url(user, database)]
-            + statements.flatMap { ["-c", $0] }
-        let (output, errors) = (Pipe(), Pipe())
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
-        let told = output.fileHandleForReading.readDataToEndOfFile()
-        let trouble = errors.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Unusable(description: String(decoding: trouble, as: UTF8.self))
+        let connection = PQconnectdb(url(user, database))
+        defer { PQfinish(connection) }
+        var value = ""
+        for statement in statements {
+            let result = PQexec(connection, statement)
+            defer { PQclear(result) }
+            let status = PQresultStatus(result)
+            guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {
+                throw Unusable(description: String(cString: PQerrorMessage(connection)))
+            }
+            value = PQntuples(result) > 0 ? String(cString: PQgetvalue(result, 0, 0)) : ""
         }
-        return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        return value
     }
 
     /// Makes a database of its own, owned by the role `bellhop_owner`; empty, or a copy.

@@ -9,7 +9,7 @@ import Testing
 @Suite struct RequestTests {
     /// CNT G4, §10.
     @Test func rateLimit_isToldInEveryAnswer_andHolds() async throws {
-        let service = try TestService.start(["rateLimitUser": "3"])
+        let service = try TestService.start(["rateLimitUser": "3"], at: "2026-01-10T12:00:00Z")
         let user = service.client(as: .user("u1"))
         for left in [2, 1, 0] {
             let answer = try await user.get("/v1/badges")

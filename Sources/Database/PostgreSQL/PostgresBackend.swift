@@ -9,6 +9,7 @@ final class PostgresBackend: StoreBackend {
     private let vocabulary: ScopeVocabulary
     private let health = PostgresHealth()
     private let pool: PostgresPool
+    private let queries: PostgresQueries
     private let writerThreads: [ObjectIdentifier]
     private let size = Atomic<Int>(0)
 
@@ -23,8 +24,14 @@ final class PostgresBackend: StoreBackend {
                 try PostgresConnection(address, options: options, vocabulary: vocabulary)
             }
         }
-        pool = PostgresPool(countMax: options.readersMax, connect: connect)
+        pool = PostgresPool(countMax: max(1, options.readersMax - options.queryConnections), connect: connect)
         try PostgresRole.check(try connect(), access: options.access)
+        queries = PostgresQueries(
+            threads: options.access == .exclusive ? options.queryConnections : 0, options: options,
+            vocabulary: vocabulary
+        ) { () throws(DatabaseError) in
+            try health.connect { () throws(DatabaseError) in try PostgresLink(address, options: options) }
+        }
         // A store that only reads has a queue that takes nothing.
         let count = options.access == .exclusive ? options.writers : 1
         queues = (0..<count).map { _ in WriteQueue(depthMax: max(1, options.queueDepthMax / count)) }
@@ -72,6 +79,14 @@ final class PostgresBackend: StoreBackend {
         }
     }
 
+    func query(
+        _ woven: SQL.Woven, as scope: Scope,
+        completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
+    ) throws(StoreBusy) {
+        try queries.append(
+            .init(woven: woven, scope: scope) { result in completion(result.mapError { $0 as any Error }) })
+    }
+
     var isOnWriter: Bool { writerThreads.contains(ObjectIdentifier(Thread.current)) }
 
     // MARK: Listening
@@ -100,6 +115,7 @@ final class PostgresBackend: StoreBackend {
     func close() {
         closeQueues()
         for queue in queues { queue.waitUntilFinished() }
+        queries.close()
         pool.close()
     }
 }

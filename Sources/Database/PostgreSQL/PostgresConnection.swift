@@ -40,7 +40,6 @@ final class PostgresConnection: Connection {
     private static let begin = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL READ COMMITTED")
     private static let beginReading = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     private static let name = "SELECT pg_current_xact_id()::text"
-    private static let placed = PlacedTexts()
 
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         link = try PostgresLink(address, options: options)
@@ -76,7 +75,7 @@ final class PostgresConnection: Connection {
 
     private func append(_ statement: SQL.Woven) {
         if let command = settingsCommand(for: statement) { prefix.append(command) }
-        prefix.append(.init(text: Self.placed.text(of: statement.text), values: statement.binds))
+        prefix.append(.init(text: PlacedTexts.shared.text(of: statement.text), values: statement.binds))
     }
 
     /// Sends what waits and the statement, and gives the statement's result.
@@ -124,15 +123,11 @@ final class PostgresConnection: Connection {
         wanted.merge(scope.predicates.settings { vocabulary.settings(of: scope) }) { $1 }
     }
 
+    /// A pooler's connections are others' too: what they should be set to is set for each transaction.
     private var baseSettings: [String: String] {
-        var settings = ["bellhop.service": "on"]
-        guard options.access != .owner else { return settings }
-        settings["statement_timeout"] = "\(options.statementTimeout.milliseconds)"
-        if access == .writing {
-            // A replica that stops in the middle would otherwise hold its rows, and with them everybody, until TCP
-            // gives it up.
-            settings["idle_in_transaction_session_timeout"] = "\(options.statementTimeout.milliseconds)"
-        }
+        var settings = [ScopeVocabulary.service: "on"]
+        guard options.isPooled, options.access != .owner else { return settings }
+        for (name, value) in PostgresLink.timeouts(options) { settings[name] = value }
         return settings
     }
 
@@ -140,20 +135,16 @@ final class PostgresConnection: Connection {
     private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
         var target = wanted
         let isScoped = statement.written?.needsWriting == true
-        if isScoped, let written = statement.written { target["bellhop.writing"] = written.name }
+        if isScoped, let written = statement.written { target[ScopeVocabulary.writing] = written.name }
         if !statement.unscoped.isEmpty {
-            target["bellhop.unscoped"] = ScopeVocabulary.array(Set(statement.unscoped).sorted())
+            target[ScopeVocabulary.unscoped] = ScopeVocabulary.array(Set(statement.unscoped).sorted())
         }
         guard target != settings else { return nil }
         var changes: [(String, String)] = []
         for (name, value) in target where settings[name] != value { changes.append((name, value)) }
         for name in settings.keys where target[name] == nil { changes.append((name, "")) }
         settings = target
-        return .init(
-            text: "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS setting (name, value)",
-            values: [
-                .text(ScopeVocabulary.array(changes.map(\.0))), .text(ScopeVocabulary.array(changes.map(\.1))),
-            ])
+        return vocabulary.command(for: changes)
     }
 
     // MARK: Subjects
@@ -283,7 +274,9 @@ final class PostgresConnection: Connection {
 /// Statements with `$1` in the place of `?`, by their text.
 ///
 /// `@unchecked Sendable`: `known` is only touched while `lock` is held.
-private final class PlacedTexts: @unchecked Sendable {
+final class PlacedTexts: @unchecked Sendable {
+    static let shared = PlacedTexts()
+
     /// As many as a few connections keep prepared. Without the bound, texts made at run time would fill memory.
     private static let textsMax = 4096
 

@@ -38,7 +38,7 @@ final class PostgresLink {
         let parameters: [(String, String)] = [
             ("application_name", "bellhop"), ("connect_timeout", "2"), ("keepalives_idle", "5"),
             ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
-            ("client_encoding", "UTF8"), ("dbname", address),
+            ("client_encoding", "UTF8"), ("options", Self.startOptions(options)), ("dbname", address),
         ]
         var keywords: [UnsafePointer<CChar>?] = parameters.map { UnsafePointer(strdup($0.0)) }
         var values: [UnsafePointer<CChar>?] = parameters.map { UnsafePointer(strdup($0.1)) }
@@ -64,6 +64,20 @@ final class PostgresLink {
 
     deinit {
         PQfinish(handle)
+    }
+
+    /// The times after which the server gives a statement, and a transaction whose client is silent, up. Without the
+    /// second one a replica that stops in the middle would hold its rows, and with them everybody, until TCP gives it
+    /// up.
+    static func timeouts(_ options: StoreOptions) -> [(name: String, value: String)] {
+        let milliseconds = "\(options.statementTimeout.milliseconds)"
+        return [("statement_timeout", milliseconds), ("idle_in_transaction_session_timeout", milliseconds)]
+    }
+
+    /// A pooler takes no options; what makes the tables may take its time.
+    private static func startOptions(_ options: StoreOptions) -> String {
+        guard !options.isPooled, options.access != .owner else { return "" }
+        return timeouts(options).map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")
     }
 
     var socket: Int32 { PQsocket(handle) }
@@ -100,6 +114,16 @@ final class PostgresLink {
         }
         completed = 0
         for one in before { _ = try receive(one, deadline) }
+        let (results, failure) = try receive(expected, commands, deadline)
+        completed = results.count
+        if let failure { throw failure }
+        return results
+    }
+
+    /// Reads the answers to a group of commands: their results up to the first error.
+    private func receive(
+        _ expected: [Expected], _ commands: [Command], _ deadline: ContinuousClock.Instant?
+    ) throws(DatabaseError) -> ([PostgresResult], DatabaseError?) {
         var results: [PostgresResult] = []
         var failure: DatabaseError?
         var command = 0
@@ -108,7 +132,9 @@ final class PostgresLink {
             switch one {
             case .sync: continue
             case .prepared(let text, let name):
-                if let result, result.isOK { names[text] = name } else { failure = failure ?? result?.error(text) }
+                if result?.isOK == true { continue }
+                if names[text] == name { names[text] = nil }
+                failure = failure ?? result?.error(text)
             case .result:
                 if let result, result.isOK {
                     results.append(result)
@@ -118,9 +144,41 @@ final class PostgresLink {
                 command += 1
             }
         }
-        completed = results.count
-        if let failure { throw failure }
-        return results
+        return (results, failure)
+    }
+
+    /// Sends groups of commands in one go, each its own transaction, and gives each one's answer in its order.
+    ///
+    /// - Throws: `.unavailable` when the connection is lost; groups that were not answered by then may have been done.
+    func converse(
+        _ groups: [[Command]], within timeout: Duration,
+        _ answer: (Result<[PostgresResult], DatabaseError>) -> Void
+    ) throws(DatabaseError) {
+        precondition(unread.isEmpty, "a conversation begins with nothing left to read")
+        if names.count >= statementsMax {
+            names = [:]
+            _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
+        }
+        let deadline = ContinuousClock.now + timeout
+        var refused: [Int: DatabaseError] = [:]
+        var expectations: [[Expected]] = []
+        for (index, group) in groups.enumerated() {
+            do {
+                expectations.append(try send(group))
+            } catch {
+                guard !isBroken else { throw error }
+                refused[index] = error
+                expectations.append([])
+            }
+        }
+        for (index, expected) in expectations.enumerated() {
+            if let error = refused[index] {
+                answer(.failure(error))
+                continue
+            }
+            let (results, failure) = try receive(expected, groups[index], deadline)
+            answer(failure.map { .failure($0) } ?? .success(results))
+        }
     }
 
     /// Sends the commands and does not wait; their answers are read, and forgotten, before the next ones.
@@ -133,7 +191,6 @@ final class PostgresLink {
     private func send(_ commands: [Command]) throws(DatabaseError) -> [Expected] {
         guard !isBroken else { throw lost() }
         var expected: [Expected] = []
-        var known = names
         // All of them first: what cannot be sent must not leave half of its company on the way.
         let values = try commands.map { command throws(DatabaseError) in
             try Parameters(command.values, of: command.text)
@@ -142,12 +199,13 @@ final class PostgresLink {
             var isSent = true
             if preparesByName, command.isPrepared {
                 let name: String
-                if let prepared = known[command.text] {
+                if let prepared = names[command.text] {
                     name = prepared
                 } else {
                     namesMade += 1
                     name = "b\(namesMade)"
-                    known[command.text] = name
+                    // What follows may use it at once; if it could not be made, that fails too.
+                    names[command.text] = name
                     isSent = PQsendPrepare(handle, name, command.text, 0, nil) == 1
                     expected.append(.prepared(text: command.text, name: name))
                 }
@@ -354,6 +412,8 @@ extension DatabaseError.Code {
         case "40001", "40P01", "55P03": self = .contended
         case "53100": self = .full
         case "57014": self = .interrupted
+        // A statement that was to be prepared in a part of the conversation that failed.
+        case "26000": self = .unavailable
         // A read-only transaction: after a failover this server is a standby.
         case "25006": self = .unavailable
         case "22021", "22P05": self = .text

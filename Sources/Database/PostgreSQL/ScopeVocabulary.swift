@@ -42,8 +42,13 @@ struct ScopeVocabulary: Sendable {
     }
 
     let kinds: [Kind]
+    /// The settings that reading each table asks for.
+    private let settingsToRead: [String: Set<String>]
 
     init(_ tables: [Table]) {
+        settingsToRead = Dictionary(
+            tables.map { table in (table.name, Set(table.read.templates.map { Kind(template: $0).setting })) }
+        ) { $0.union($1) }
         var kinds: [Kind] = []
         var names: Set<String> = []
         for template in tables.flatMap({ $0.read.templates + $0.write.templates }) {
@@ -55,7 +60,7 @@ struct ScopeVocabulary: Sendable {
 
     /// The settings of a scope: its tenant, and what it holds of each kind.
     func settings(of scope: Scope) -> [String: String] {
-        var settings = ["bellhop.tenant": scope.tenant]
+        var settings = [Self.tenant: scope.tenant]
         let keys = scope.keys.sorted()
         for kind in kinds {
             let held = keys.compactMap { kind.template.columnValues(of: $0) }
@@ -63,6 +68,32 @@ struct ScopeVocabulary: Sendable {
             settings[kind.setting] = Self.array(held.map { kind.value(of: $0) })
         }
         return settings
+    }
+
+    /// What a statement that reads under a scope needs, and no more.
+    func settings(of scope: Scope, for woven: SQL.Woven) -> [String: String] {
+        let all = scope.predicates.settings { settings(of: scope) }
+        var needed = all.filter { name, _ in
+            name == Self.tenant || woven.scoped.contains { settingsToRead[$0]?.contains(name) == true }
+        }
+        if !woven.unscoped.isEmpty {
+            needed[Self.unscoped] = Self.array(Set(woven.unscoped).sorted())
+            needed[Self.service] = "on"
+        }
+        return needed
+    }
+
+    static let tenant = "bellhop.tenant"
+    static let unscoped = "bellhop.unscoped"
+    static let writing = "bellhop.writing"
+    static let service = "bellhop.service"
+
+    /// One command that sets all, until the transaction ends.
+    func command(for changes: [(name: String, value: String)]) -> PostgresLink.Command {
+        let calls = changes.indices.map { "set_config($\(2 * $0 + 1), $\(2 * $0 + 2), true)" }
+        return .init(
+            text: "SELECT " + calls.joined(separator: ", "),
+            values: changes.flatMap { [SQLValue.text($0.name), .text($0.value)] })
     }
 
     /// A text as an element of PostgreSQL's array literal.

@@ -68,6 +68,19 @@ final class SQLiteBackend: StoreBackend {
         }
     }
 
+    func query(
+        _ woven: SQL.Woven, as scope: Scope,
+        completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
+    ) throws(StoreBusy) {
+        do {
+            try read(isSingle: true) { db in
+                completion(.success(RowCursor { body in _ = try db.perform(woven, body) }))
+            }
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
     var isOnWriter: Bool { ObjectIdentifier(Thread.current) == writerThread }
 
     /// One process owns the file: there is nobody to hear from.

@@ -25,8 +25,11 @@ extension BadgesFeature {
             return .now(.notModified(etag: "\(version)", headers: pollInterval))
         }
         let userId = call.caller.userId
-        return .readOne { tx in
-            let badges = try tx.badges(of: userId)
+        // Asked before the read: what is seen is not noted if the versions were forgotten meanwhile.
+        let generation = call.badgeVersions.presentGeneration
+        return .query(BadgeLedger.query(userId, visibleTo: call.caller.scope)) { rows in
+            let badges = try BadgeLedger.badges(in: rows, at: call.now)
+            call.badgeVersions.note(badges.version, of: userId, tenant: call.caller.tenant, readIn: generation)
             guard inclusion == .conversations else {
                 return Response.json(200, JSONWriter.bytes(badges), headers: pollInterval, etag: "\(badges.version)")
             }

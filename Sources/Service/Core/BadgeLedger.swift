@@ -28,12 +28,19 @@ enum BadgeLedger {
     /// The counts that the scope may see, or zeros.
     static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges
     {
-        let found = try db.row(
-            """
-            SELECT messages, requests, bell, version, updated_at FROM \(badges, visibleTo: scope)
-            WHERE user_id = \(userId.text)
-            """, badges(_:))
-        return found ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
+        try db.withRows(query(userId, visibleTo: scope)) { try badges(in: $0, at: now) }
+    }
+
+    static func query(_ userId: ID<User>, visibleTo scope: Scope) -> SQL {
+        """
+        SELECT messages, requests, bell, version, updated_at FROM \(badges, visibleTo: scope)
+        WHERE user_id = \(userId.text)
+        """
+    }
+
+    /// What ``query(_:visibleTo:)`` has found: zeros for a user whom nothing has happened to.
+    static func badges(in rows: RowCursor, at now: Timestamp) throws -> Badges {
+        try rows.row(badges(_:)) ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
     }
 
     /// Adds to a user's counts and gives the sum.

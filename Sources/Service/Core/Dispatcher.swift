@@ -121,8 +121,12 @@ struct Dispatcher: Sendable {
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
-        case .read(let body): return try reading(call, trace, endpoint, isSingle: false, body)
-        case .readOne(let body): return try reading(call, trace, endpoint, isSingle: true, body)
+        case .read(let body): return try reading(call, trace, endpoint, body)
+        case .query(let sql, let body):
+            guard runner.store.engine == .postgreSQL else {
+                return try reading(call, trace, endpoint) { tx in try tx.db.withRows(sql, body) }
+            }
+            return querying(call, trace, sql, body)
         case .write(let subject, let body):
             let lane = (subject ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return .deferred { responder in
@@ -141,17 +145,35 @@ struct Dispatcher: Sendable {
     }
 
     private func reading(
-        _ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, isSingle: Bool,
+        _ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint,
         _ body: @escaping @Sendable (Transaction) throws -> Response
     ) throws -> Reply {
         let read = { @Sendable in
-            conditional(try runner.read(as: call.caller, isSingle: isSingle, body), call.request)
+            conditional(try runner.read(as: call.caller, body), call.request)
         }
         // A reactor must not wait for a server.
         if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
         return onWorker(trace) { responder in
             do {
                 responder.complete(try read())
+            } catch {
+                responder.complete(problem(error, trace))
+            }
+        }
+    }
+
+    private func querying(
+        _ call: Call, _ trace: RequestTrace, _ sql: SQL, _ body: @escaping @Sendable (RowCursor) throws -> Response
+    ) -> Reply {
+        .deferred { responder in
+            do throws(StoreBusy) {
+                try runner.store.query(sql, as: call.caller.scope) { result in
+                    do {
+                        responder.complete(conditional(try body(result.get()), call.request))
+                    } catch {
+                        responder.complete(problem(error, trace))
+                    }
+                }
             } catch {
                 responder.complete(problem(error, trace))
             }

@@ -62,8 +62,8 @@ enum Answer {
     case now(Response)
     /// In one read transaction.
     case read(@Sendable (Transaction) throws -> Response)
-    /// With one statement that reads, which is quicker where the database is a server.
-    case readOne(@Sendable (Transaction) throws -> Response)
+    /// From the rows of one statement that reads: where the database is a server, many callers' travel together.
+    case query(SQL, @Sendable (RowCursor) throws -> Response)
     /// In one write transaction, which holds the subject from its beginning; the answer leaves when it is on disk. The
     /// body may run more than once, of which one counts: it has no effects but those of the transaction.
     case write(on: Subject? = nil, @Sendable (Transaction) throws -> Response)

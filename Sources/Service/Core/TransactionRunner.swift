@@ -11,12 +11,8 @@ struct TransactionRunner: Sendable {
     let tenants: Tenants
 
     /// One read transaction, on the calling thread.
-    ///
-    /// - Parameter isSingle: the body reads with one statement.
-    func read<Result>(
-        as caller: Caller, isSingle: Bool = false, _ body: (Transaction) throws -> Result
-    ) throws -> Result {
-        try store.read(isSingle: isSingle) { db in
+    func read<Result>(as caller: Caller, _ body: (Transaction) throws -> Result) throws -> Result {
+        try store.read { db in
             try db.enter(caller.scope)
             return try body(Transaction(db: db, caller: caller, now: clock.now(), workshop: workshop))
         }

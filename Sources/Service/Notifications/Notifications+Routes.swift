@@ -1,3 +1,4 @@
+import Database
 import Domain
 import MicroHTTP
 
@@ -58,9 +59,11 @@ extension NotificationsFeature {
             }
             filter.category = category
         }
-        return .readOne { [filter] tx in
-            // One more than asked for tells whether there is a next page.
-            let found = try list(filter, after: page.after, limit: page.limit + 1, tx)
+        // One more than asked for tells whether there is a next page.
+        let listing = listing(
+            of: call.caller.userId, filter, after: page.after, limit: page.limit + 1, visibleTo: call.caller.scope)
+        return .query(listing) { rows in
+            let found = try rows.rows(notification)
             let items = Array(found.prefix(page.limit))
             return Response.page(items, next: found.count > page.limit ? items.last?.id.text : nil, call)
         }

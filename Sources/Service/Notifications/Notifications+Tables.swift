@@ -128,11 +128,6 @@ extension NotificationsFeature {
             """
     }
 
-    static func list(_ filter: Filter, after: String?, limit: Int, _ tx: Transaction) throws -> [Notification] {
-        try tx.db.rows(
-            listing(of: tx.caller.userId, filter, after: after, limit: limit, visibleTo: tx.scope), notification)
-    }
-
     /// - Throws: 404 for one that is gone, and equally for another's.
     static func require(_ id: ID<Notification>, _ tx: Transaction) throws -> Notification {
         let found = try tx.db.row(

@@ -9,7 +9,7 @@ extension PreferencesFeature {
 
     private static func show(_ call: Call) throws -> Answer {
         _ = try call.query([])
-        return .readOne { tx in Response.json(200, JSONWriter.bytes(try find(tx))) }
+        return .query(query(of: call.caller)) { Response.json(200, JSONWriter.bytes(try preferences(in: $0))) }
     }
 
     /// `PUT /v1/preferences`: replaces all of them; what is left out takes its default.

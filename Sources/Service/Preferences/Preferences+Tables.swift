@@ -25,14 +25,16 @@ extension PreferencesFeature {
             ])
     ]
 
+    static func query(of caller: Caller) -> SQL {
+        """
+        SELECT sound, haptics, quiet_start, quiet_end, time_zone
+        FROM \(preferences, visibleTo: caller.scope) WHERE user_id = \(caller.userId.text)
+        """
+    }
+
     /// The caller's preferences; the defaults for one who never set any.
-    static func find(_ tx: Transaction) throws -> Preferences {
-        let found = try tx.db.row(
-            """
-            SELECT sound, haptics, quiet_start, quiet_end, time_zone
-            FROM \(preferences, visibleTo: tx.scope) WHERE user_id = \(tx.caller.userId.text)
-            """
-        ) { row in
+    static func preferences(in rows: RowCursor) throws -> Preferences {
+        let found = try rows.row { row in
             Preferences(
                 sound: try row.bool(0), haptics: try row.bool(1),
                 quietHours: try QuietHours(optionalStart: row.optionalInteger(2), optionalEnd: row.optionalInteger(3)),

@@ -1,3 +1,4 @@
+import Database
 import Domain
 import MicroHTTP
 
@@ -26,7 +27,10 @@ extension ShopsFeature {
     private static func show(_ call: Call) throws -> Answer {
         _ = try call.query([])
         let id = try call.pathID(0, Shop.self)
-        return .readOne { tx in Response.json(200, JSONWriter.bytes(try requireShop(id, tx))) }
+        return .query(query(id, visibleTo: call.caller.scope)) { rows in
+            guard let shop = try rows.row(shop) else { throw Failure.notFound("shop") }
+            return Response.json(200, JSONWriter.bytes(shop))
+        }
     }
 
     /// `PUT /v1/shops/{id}`: 201 for a new shop, 200 for a change.

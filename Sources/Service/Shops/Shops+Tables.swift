@@ -215,11 +215,14 @@ extension ShopsFeature {
     }
 
     static func findShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop? {
-        try tx.db.row(
-            """
-            SELECT shop_id, name, time_zone, created_at, updated_at FROM \(shops, visibleTo: tx.scope)
-            WHERE shop_id = \(id.text)
-            """, shop)
+        try tx.db.row(query(id, visibleTo: tx.scope), shop)
+    }
+
+    static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
+        """
+        SELECT shop_id, name, time_zone, created_at, updated_at FROM \(shops, visibleTo: scope)
+        WHERE shop_id = \(id.text)
+        """
     }
 
     static func requireShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop {

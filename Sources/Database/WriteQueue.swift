@@ -11,6 +11,7 @@ struct WriteJob: Sendable {
     let run: @Sendable (Connection) throws -> (@Sendable (Outcome) -> Void)
     /// Answers the caller when the work itself failed, or was never begun.
     let fail: @Sendable (any Error) -> Void
+    let queuedAt = ContinuousClock.now
 }
 
 /// The bounded queue in front of the writer, first come first served, with the counters of both.

@@ -5,6 +5,7 @@ Only Python's standard library is needed, and the programs of PostgreSQL (psql, 
 PgBouncer. PostgreSQL refuses to run as root: started by root, all of it runs as the system's user postgres.
 """
 
+import contextlib
 import functools
 import glob
 import json
@@ -61,9 +62,18 @@ def run(name, *arguments, folder):
         raise Trouble(f"{name} ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
 
 
+def children(process):
+    found = []
+    for place in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(place.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(place.parent.name))
+    return found
+
+
 def make_folder():
     """Short, because the names of sockets in it are limited; PostgreSQL's own, because it refuses any other."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="bellhop-", dir="/tmp"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir="/tmp"))
     if os.geteuid() == 0:
         account = pwd.getpwnam(SYSTEM_USER)
         os.chown(folder, account.pw_uid, account.pw_gid)
@@ -119,6 +129,23 @@ class Cluster:
     def stop(self, mode="immediate"):
         if (self.data / "postmaster.pid").exists():
             run("pg_ctl", "-D", self.data, "-s", "-w", "-m", mode, "stop", folder=self.folder)
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """All processes of the server stand still: connections stay open, and nothing is answered."""
+        postmaster = int((self.data / "postmaster.pid").read_text().splitlines()[0])
+        held = []
+        try:
+            # The first is the one that would start others.
+            for process in [postmaster, *children(postmaster)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGSTOP)
+                    held.append(process)
+            yield
+        finally:
+            for process in reversed(held):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
     def make_standby(self):
         """A copy on another port that follows this one; commits wait for it, so that it may take over at any moment."""
@@ -261,7 +288,11 @@ class Eater:
 
 
 class Pooler:
-    """PgBouncer in transaction mode: a transaction gets any of a few connections, and the next one another."""
+    """PgBouncer in transaction mode: a transaction gets any of a few connections, and the next one another.
+
+    By default it does not try for 15 seconds after PostgreSQL was away (server_login_retry); nobody behind it could be
+    back sooner.
+    """
 
     def __init__(self, cluster, database, user, password, connections):
         self.port = free_port()
@@ -282,21 +313,28 @@ auth_file = {users}
 pool_mode = transaction
 default_pool_size = {connections}
 max_client_conn = 200
+server_login_retry = 1
 """,
             encoding="utf-8",
         )
         self.process = None
 
     def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [shutil.which("pgbouncer") or program("pgbouncer"), str(self.configuration)], cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, **as_system_user(),
             )
         wait_until(self._answers, "PgBouncer to listen")
-        return self
 
-    def __exit__(self, *_):
+    def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(PATIENCE_SECONDS)

@@ -3,6 +3,7 @@ judge who holds both against the event log in the database.
 """
 
 import collections
+import contextlib
 import errno
 import http.client
 import json
@@ -108,8 +109,12 @@ class Load:
         # Whether connections may break: only while a replica is killed.
         self.may_break = may_break
         self.is_over = threading.Event()
+        # Nobody begins a request while it is not set.
+        self.gate = threading.Event()
+        self.gate.set()
         self.lock = threading.Lock()
         # Guarded by the lock, as is all that follows.
+        self.busy = 0
         self.events = {user: set() for user in users}
         self.titles = {user: set() for user in users}
         self.changes = 0
@@ -150,6 +155,16 @@ class Load:
         wanted = self.acknowledged + count
         wait_until(lambda: self.acknowledged >= wanted, f"{count} writes to be acknowledged", seconds, self.problems)
 
+    @contextlib.contextmanager
+    def paused(self):
+        """Nobody is in the middle of anything."""
+        self.gate.clear()
+        try:
+            wait_until(lambda: self.busy == 0, "all requests to be answered", problems=self.problems)
+            yield
+        finally:
+            self.gate.set()
+
     def wait_for_all(self, since, seconds, what):
         """Waits until each replica has done a write that was sent after a moment."""
         wait_until(
@@ -177,7 +192,15 @@ class Load:
         memory = {"seed": seed, "count": 0, "versions": {}, "ids": {}}
         try:
             while not self.is_over.is_set() and not self.problems:
-                step(client, choices, memory)
+                with self.lock:
+                    self.busy += 1
+                try:
+                    if self.gate.is_set():
+                        step(client, choices, memory)
+                finally:
+                    with self.lock:
+                        self.busy -= 1
+                self.gate.wait(0.1)
         except Exception as problem:  # Whatever ends a thread is a failure of the run, and must not vanish with it.
             with self.lock:
                 self.problems.append(str(problem) if isinstance(problem, Failed) else repr(problem))

@@ -28,8 +28,8 @@ final class PostgresConnection: Connection {
     private var held: Set<String> = []
     /// Whether the server knows of the transaction.
     private var isBegun = false
-    /// The transaction's number once it is known; by it an outcome that nobody answered can be asked for.
-    private(set) var transactionID: String?
+    /// The transaction's name once it is known; by it an outcome that nobody answered can be asked for.
+    private(set) var transaction: TransactionName?
     /// True: a subject that is held elsewhere is waited for; false: it ends the job, which is done again.
     var waitsForSubjects = true
     /// How many times the server was asked in this transaction.
@@ -39,7 +39,9 @@ final class PostgresConnection: Connection {
 
     private static let begin = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL READ COMMITTED")
     private static let beginReading = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    private static let name = "SELECT pg_current_xact_id()::text"
+    /// - Parameter number: an expression for the transaction's number.
+    private static func naming(_ number: String) -> String { "SELECT \(number)::text, \(TransactionName.history)" }
+    private static let name = naming("pg_current_xact_id()")
 
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         link = try PostgresLink(address, options: options)
@@ -81,7 +83,7 @@ final class PostgresConnection: Connection {
     /// Sends what waits and the statement, and gives the statement's result.
     private func ask(_ statement: SQL.Woven) throws -> PostgresResult {
         guard let access else { preconditionFailure("a statement outside a transaction") }
-        if isNaming, transactionID == nil { prefix.append(.init(text: Self.name)) }
+        if isNaming, transaction == nil { prefix.append(.init(text: Self.name)) }
         let namePlace = prefix.count - 1
         append(statement)
         let commands = takePrefix()
@@ -96,7 +98,7 @@ final class PostgresConnection: Connection {
         isBegun = true
         do {
             let results = try link.exchange(commands, within: patience)
-            if isNaming, transactionID == nil { transactionID = results[namePlace].firstText }
+            if isNaming, transaction == nil { transaction = TransactionName(results[namePlace]) }
             return results[commands.count - 1]
         } catch {
             // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
@@ -178,7 +180,7 @@ final class PostgresConnection: Connection {
         marks = []
         held = []
         isBegun = false
-        transactionID = nil
+        transaction = nil
         exchanges = 0
         isNaming = false
         switch access {
@@ -219,10 +221,9 @@ final class PostgresConnection: Connection {
 
     /// Has the server name the transaction; before COMMIT is sent, whose answer may get lost.
     func nameTransaction() throws {
-        guard isBegun, transactionID == nil else { return }
-        let found = try link.exchange(
-            takePrefix() + [.init(text: "SELECT pg_current_xact_id_if_assigned()::text")], within: patience)
-        transactionID = found.last?.firstText
+        guard isBegun, transaction == nil else { return }
+        let command = PostgresLink.Command(text: Self.naming("pg_current_xact_id_if_assigned()"))
+        transaction = try link.exchange(takePrefix() + [command], within: patience).last.flatMap { TransactionName($0) }
     }
 
     private func takePrefix() -> [PostgresLink.Command] {
@@ -268,6 +269,23 @@ final class PostgresConnection: Connection {
 
     func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
         try link.notifications(within: milliseconds)
+    }
+}
+
+/// A transaction's number, in the history that it belongs to: after a failover another server counts on, and may give
+/// the number of a transaction that it never got to another one.
+struct TransactionName {
+    /// The timeline, as the names of the log's files begin.
+    static let history = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)"
+
+    let number: String
+    let history: String
+
+    /// Nil for a transaction that has changed nothing.
+    init?(_ result: PostgresResult) {
+        guard let number = result.firstText, let history = result.text(0, 1) else { return nil }
+        self.number = number
+        self.history = history
     }
 }
 

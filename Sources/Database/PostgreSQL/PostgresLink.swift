@@ -381,8 +381,12 @@ final class PostgresResult {
     var message: String { field(cpostgresql_field_message()) ?? "" }
 
     /// The text in the first row's first column.
-    var firstText: String? {
-        guard rowCount > 0, PQgetisnull(handle, 0, 0) == 0, let start = PQgetvalue(handle, 0, 0) else { return nil }
+    var firstText: String? { text(0, 0) }
+
+    func text(_ row: Int32, _ column: Int32) -> String? {
+        guard row < rowCount, PQgetisnull(handle, row, column) == 0, let start = PQgetvalue(handle, row, column) else {
+            return nil
+        }
         return String(cString: start)
     }
 

@@ -128,6 +128,12 @@ final class PostgresWriter {
                 group.postponed += jobs[index...]
                 return
             }
+            // What has waited as long as a statement may take is not begun: when everybody stands behind a lock, all are
+            // told at once, and not one after the other.
+            guard ContinuousClock.now - attempt.job.queuedAt < options.statementTimeout else {
+                group.failures.append((attempt.job, Self.tooLate))
+                continue
+            }
             attempt.count += 1
             connection.waitsForSubjects = group.answers.isEmpty
             do {
@@ -144,6 +150,9 @@ final class PostgresWriter {
             }
         }
     }
+
+    private static let tooLate = DatabaseError(
+        .unavailable, "the write has waited too long for others", cause: .busy)
 
     // MARK: The end of a transaction
 
@@ -164,9 +173,9 @@ final class PostgresWriter {
             return true
         } catch {
             guard !connection.isUsable else { throw error }
-            guard let id = connection.transactionID else { throw error }
+            guard let transaction = connection.transaction else { throw error }
             self.connection = nil
-            return try outcome(of: id, lostBy: error)
+            return try outcome(of: transaction, lostBy: error)
         }
     }
 
@@ -174,14 +183,18 @@ final class PostgresWriter {
     ///
     /// Done again it could be done twice, and answered with an error it could have been done: so the server is asked,
     /// for as long as a client would wait.
-    private func outcome(of id: String, lostBy error: any Error) throws -> Bool {
+    private func outcome(of transaction: TransactionName, lostBy error: any Error) throws -> Bool {
         let deadline = ContinuousClock.now + options.statementTimeout
         while ContinuousClock.now < deadline {
             Self.pause()
             guard let connection = try? usableConnection(),
-                let status = try? connection.askServer("SELECT pg_xact_status($1::text::xid8)", [.text(id)])
+                let status = try? connection.askServer(
+                    "SELECT pg_xact_status($1::text::xid8), \(TransactionName.history)",
+                    [.text(transaction.number)]
+                ).first
             else { continue }
-            switch status.first?.first ?? nil {
+            guard status[1] == transaction.history else { throw Undecided(error: Self.lost(error)) }
+            switch status[0] {
             case "committed": return true
             case "aborted": return false
             // Its session has not ended yet.

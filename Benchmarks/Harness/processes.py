@@ -30,8 +30,9 @@ def server_environment(own):
 class Server:
     """One server process pinned to its cores. Stopped by its own handle, at the latest when the run ends."""
 
-    def __init__(self, name, command, cores, port, environment=None, ready_path="/healthz", ready_status=(200, 204)):
-        self.name, self.port = name, port
+    def __init__(self, name, command, cores, port, environment=None, ready_path="/healthz", ready_status=(200, 204),
+                 stop_seconds=10):
+        self.name, self.port, self.stop_seconds = name, port, stop_seconds
         self.log_path = WORK / f"{name}.log"
         self._log = open(self.log_path, "wb")
         begin = time.perf_counter()
@@ -90,7 +91,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(10)
+                self.process.wait(self.stop_seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait(10)

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from . import commit_order
-from .machine import WORK, Unavailable, say
+from .machine import Unavailable, say
 from .postgres import Cluster
 from .processes import Load, Server, free_port, load, server_environment
 from .report import Row
@@ -14,7 +14,7 @@ from .servers import SECRET, Bellhop, token, token_file
 
 DATABASE, OWNER, SERVICE = "bellhop", "bellhop_owner", "bellhop"
 READERS = 8
-TOPICS = 64  # more than changes on their way at once, so that no two of one shop race for its row
+TOPICS = 64  # as many changes can be on their way at once: two of one shop would race for its row, so they wait
 
 
 class Installation:
@@ -28,7 +28,7 @@ class Installation:
         self.cluster.psql(f"CREATE ROLE {OWNER} LOGIN CREATEROLE; CREATE EXTENSION pg_stat_statements;")
         self.cluster.psql(f"CREATE DATABASE {DATABASE} OWNER {OWNER};")
         done = subprocess.run([str(self.executable), "migrate", "--database", self.cluster.url(OWNER, DATABASE)],
-                              capture_output=True, text=True, timeout=120, env=server_environment(None))
+                              capture_output=True, text=True, timeout=120, env=server_environment({"BELLHOP_JWT_SECRET": SECRET}))
         if done.returncode != 0:
             raise Unavailable(f"bellhop migrate failed: {(done.stdout + done.stderr).strip()[-300:]}")
         self.cluster.psql(f"CREATE ROLE {SERVICE} LOGIN IN ROLE bellhop_service;")
@@ -83,8 +83,7 @@ class ReplicaRows:
         # PostgreSQL and the replicas share all cores but the last, which the load client has for itself.
         every = [str(core) for core in sorted(os.sched_getaffinity(0))][:4]
         self.served, self.loading = ",".join(every[:-1] or every), every[-1]
-        self.database_cores, self.pgbench_cores = ",".join(every[:2]), ",".join(every[2:] or every[-1:])
-        self.reader_core = every[-2:][0]
+        self.every = ",".join(every)
         self.service = Bellhop("")
         self.turns = 1 if self.quick else 2
 
@@ -98,7 +97,7 @@ class ReplicaRows:
                     ("idle streams", self.idle_streams),
                     ("durable notifications", self.durable)):
                 self._part(title, lambda rows=rows: rows(installation))
-        with Cluster(self.database_cores) as cluster:
+        with Cluster(self.every) as cluster:
             installation = Installation(cluster, executable).make()
             self._part("GET /v1/badges", lambda: self.badges(installation))
 
@@ -124,7 +123,8 @@ class ReplicaRows:
         """50 notifications a second are posted to A; each arrives at the one stream of its user."""
         a, b = installation.replica("A"), installation.replica("B")
         with a.start(self.served) as first, b.start(self.served) as second:
-            for what, ports in (("1,000 streams on B", second.port), ("500 streams on each", f"{second.port},{first.port}")):
+            placings = [("1,000 streams on B", second.port), ("500 streams on each", f"{second.port},{first.port}")]
+            for what, ports in placings[:1] if self.quick else placings:
                 results = [load("sse_load", self.loading, port=ports, publish_port=first.port, streams=1_000, mode="paced",
                                 rate=50, threads=1, seconds=2 if self.quick else 8, warmup=1, **a.own(1_000))
                            for _ in range(self.turns)]
@@ -141,91 +141,97 @@ class ReplicaRows:
         """500 streams over both replicas watch the same queues; changes go to both replicas."""
         a, b = installation.replica("A"), installation.replica("B")
         with a.start(self.served) as first, b.start(self.served) as second:
-            goal = self.one_shared(a, first, second, 1_000, 2 if self.quick else 10)
-            what = "Row-level security on, 500 streams see every change, two replicas, 1,000 changes/s asked"
+            # A little more than the goal is asked, since the last answers are waited for.
+            goal = self.one_shared(a, first, second, 1_050, 2 if self.quick else 10)
+            what = "Row-level security on, 500 streams see every change, two replicas, 1,050 changes/s asked"
             self.report.add(Row(
                 f"{what}: changes", "≥ 1,000 changes/s", f"{goal['rate']:,.0f} changes/s",
                 "published for an RLS-checked push at 500 clients: 30 changes/s", f"{goal['rate'] / 30:.0f}",
-                "yes" if goal["rate"] >= 990 else "NO"))
-            self.report.add(Row.at_most(
-                f"{what}: p95 from sending the request", 20, goal["p95"], unit="ms",
-                peers=f"from the answer: {goal['answered95']:.1f} ms; published: 228 to 618 ms"))
+                "yes" if goal["rate"] >= 1_000 else "NO"))
+            # The commit lies between the two moments, close to the second: until then the request waits and writes.
+            for name, key in (("the answer that says committed", "answered95"), ("sending the request, so writing included", "p95")):
+                self.report.add(Row.at_most(f"{what}: p95 from {name}", 20, goal[key], unit="ms",
+                                            peers="published for the push alone: 228 to 618 ms"))
             if self.quick:
                 return
             table = []
             for rate in (100, 300, 500, 2_000):
                 one = self.one_shared(a, first, second, rate, 4)
                 table.append(self._shared_line(rate, one))
-            table.insert(3, self._shared_line(1_000, goal))
+            table.insert(3, self._shared_line(1_050, goal))
             self.report.add_curve(
                 "500 streams on two replicas see every change (PostgreSQL, row-level security)",
                 ["asked per second", "done per second", "deliveries per second", "p50, ms", "p95, ms", "p99, ms",
-                 "CPU of the load client"], table)
+                 "p95 from the answer, ms", "CPU of the load client"], table)
 
     @staticmethod
     def _shared_line(rate, one):
         return [f"{rate:,}", f"{one['rate']:,.0f}", f"{one['deliveries']:,.0f}", f"{one['p50']:.1f}", f"{one['p95']:.1f}",
-                f"{one['p99']:.1f}", f"{one['client'] * 100:.0f} %"]
+                f"{one['p99']:.1f}", f"{one['answered95']:.1f}", f"{one['client'] * 100:.0f} %"]
 
     def one_shared(self, replica, first, second, rate, seconds):
         replica.open_topics(first)
         ports = f"{first.port},{second.port}"
         result = load("sse_load", self.loading, port=ports, streams=500, mode="paced", rate=rate, threads=1, seconds=seconds,
                       warmup=0.5, **replica.shared(500))
-        if result["statuses"].get("200", 0) + result["statuses"].get("201", 0) < result["published"]:
-            raise Unavailable(f"PUT barbers: {result['statuses']}")
+        refused = {status: count for status, count in result["statuses"].items() if not status.startswith("2")}
+        if refused or result["publishFailures"]:
+            raise Unavailable(f"PUT barbers at {rate} changes/s: {refused}, {result['publishFailures']} failed")
         if result["lost"]:
             raise Unavailable(f"{result['lost']} of {result['lost'] + result['delivered']} deliveries did not arrive "
-                              f"at {rate} changes/s")
+                              f"at {rate} changes/s; {result['closedByServer']} streams were closed")
         latency = {name: result["latencyUs"][name] / 1000 for name in ("p50", "p95", "p99")}
         return dict(latency, rate=result["published"] / result["seconds"], deliveries=result["deliveriesPerSecond"],
                     answered95=result["sinceAnswerUs"]["p95"] / 1000, client=result["clientCpu"])
 
     def idle_streams(self, installation):
         """What one replica asks of PostgreSQL in 10 s, without a stream and with 1,000 that nothing happens to."""
-        replica, seconds = installation.replica("A"), 4 if self.quick else 10
+        replica, seconds = installation.replica("A"), 3 if self.quick else 10
         with replica.start(self.served) as process:
-            none, _ = self.statements_per_second(installation, seconds)
+            none = self.statements_per_second(installation, seconds)
             held = Load("sse_load", self.loading, port=process.port, path="/v1/stream", mode="hold", streams=1_000, threads=1,
                         tokens=token_file(1_000), ready_event="stream:ready", open_timeout=60)
             held.ready()
             time.sleep(2)
-            many, texts = self.statements_per_second(installation, seconds)
+            many = self.statements_per_second(installation, seconds)
             if held.result()["opened"] != 1_000:
                 raise Unavailable("the streams did not stay open")
-        say(f"bench:     statements while 1,000 streams are idle: {texts}")
+        polls, others = many["polls"], many["others"]
+        what = "PostgreSQL, one replica with 1,000 idle streams"
         self.report.add(Row(
-            "Queries per second of one replica with 1,000 idle streams, PostgreSQL", "≤ 1 /s (the poll), none per stream",
-            f"{many:.2f} /s", f"without a stream: {none:.2f} /s", "", "yes" if many <= 1.1 and many <= none + 0.2 else "NO"))
+            f"{what}: polls of the event log", "≤ 1 /s", f"{polls:.2f} /s", f"without a stream: {none['polls']:.2f} /s",
+            "", "yes" if polls <= 1.15 else "NO"))
+        self.report.add(Row(
+            f"{what}: other statements (upkeep)", "none for a stream", f"{others:.2f} /s",
+            f"without a stream: {none['others']:.2f} /s", "", "yes" if others <= none["others"] + 2 else "NO"))
 
     def statements_per_second(self, installation, seconds):
-        """Of the service's login, counted by the server; what only frames a query (BEGIN, COMMIT, the scope) is part
-        of the query."""
+        """Of the service's login, counted by the server; what only frames a query (BEGIN, COMMIT, the scope) belongs to
+        the query. One poll more or less falls into a window, whence the 15 % above."""
         installation.sql("SELECT pg_stat_statements_reset();")
         begin = time.monotonic()
         time.sleep(seconds)
         lines = installation.sql(f"""
-            SELECT calls, regexp_replace(left(query, 100), '\\s+', ' ', 'g') FROM pg_stat_statements
+            SELECT calls, regexp_replace(left(query, 100), '\s+', ' ', 'g') FROM pg_stat_statements
             WHERE userid = '{SERVICE}'::regrole AND query !~* '^(begin|commit|rollback|start|set |reset|discard)'
               AND query !~* '^select set_config' ORDER BY calls DESC""")
         passed = time.monotonic() - begin
-        counts = [line.split("|", 1) for line in lines]
-        return sum(int(calls) for calls, _ in counts) / passed, counts
+        counts = [(int(calls), text) for calls, text in (line.split("|", 1) for line in lines)]
+        say(f"bench:     statements in {passed:.0f} s: " + "; ".join(f"{calls} × {text}" for calls, text in counts[:12]))
+        polls = sum(calls for calls, text in counts if "FROM events WHERE sequence >" in text)
+        return {"polls": polls / passed, "others": (sum(calls for calls, _ in counts) - polls) / passed}
 
     # -- requests ----------------------------------------------------------------------------------------------
 
     def durable(self, installation):
         """201 = committed with synchronous_commit=on; 64 connections in all; SQLite on the same disk and cores."""
-        seconds, rates = 1.5 if self.quick else 3.0, {"one": [], "two": [], "sqlite": []}
-        sqlite = Bellhop(installation.executable)
-        with installation.replica("A").start(self.served) as first:
+        seconds, rates = 1.0 if self.quick else 3.0, {"one": [], "two": [], "sqlite": []}
+        sqlite, a, b = Bellhop(installation.executable), installation.replica("A"), installation.replica("B")
+        with a.start(self.served) as first, b.start(self.served) as second, sqlite.start(self.served) as embedded:
             for _ in range(self.turns):
                 rates["one"].append(self.notified([first], seconds))
-            with installation.replica("B").start(self.served) as second, sqlite.start(self.served) as embedded:
-                for _ in range(self.turns):
-                    rates["two"].append(self.notified([first, second], seconds))
-                    rates["sqlite"].append(self.notified([embedded], seconds))
-                    rates["one"].append(self.notified([first], seconds))
+                rates["two"].append(self.notified([first, second], seconds))
+                rates["sqlite"].append(self.notified([embedded], seconds))
         rates = {key: statistics.median(values) for key, values in rates.items()}
         for key, name in (("one", "one replica"), ("two", "two replicas")):
             self.report.add(Row(
@@ -247,23 +253,22 @@ class ReplicaRows:
     def badges(self, installation):
         """The service against pgbench as its own pool would be: as many connections, the same query, prepared.
 
-        PostgreSQL has its cores for itself. pgbench gets the others; where the service is measured, it and the load client
-        share what pgbench had."""
-        with installation.replica("A").start(self.reader_core) as process:
-            filled = self.service.notifications(process, count=1_000, users=1_000, cores=self.loading)
+        Both have the whole machine: where pgbench speaks to PostgreSQL, the service and its load client stand together."""
+        with installation.replica("A").start(self.every) as process:
+            filled = self.service.notifications(process, count=1_000, users=1_000, cores=self.every)
             if filled["good"] < 1_000:
                 raise Unavailable(f"POST /v1/events: {filled['statuses']}")
             installation.cluster.psql("VACUUM ANALYZE badges;", DATABASE)
             self.same_answer(installation, process)
             runs = {key: [] for key in ("service", "plain", "scoped", "secured")}
-            for _ in range(self.turns):
+            for _ in range(1 if self.quick else 4):
                 runs["service"].append(self.badges_rate(process))
                 for key, script, user in (("plain", "badges_plain.pgbench", "postgres"),
                                           ("scoped", "badges_scoped.pgbench", "postgres"),
                                           ("secured", "badges_scoped.pgbench", SERVICE)):
                     runs[key].append(installation.cluster.pgbench(
-                        script, self.pgbench_cores, DATABASE, user, clients=READERS, threads=2,
-                        seconds=1 if self.quick else 3))
+                        script, self.every, DATABASE, user, clients=READERS, threads=2,
+                        seconds=1 if self.quick else 2))
         rate = {key: statistics.median(run["rate"] for run in values) for key, values in runs.items()}
         mean = {key: statistics.median(run["meanMs"] for run in values) for key, values in runs.items() if key != "service"}
         what = f"`GET /v1/badges` 200, PostgreSQL, 64 connections, {READERS} readers: the service / pgbench, same query"
@@ -287,8 +292,8 @@ class ReplicaRows:
             raise Unavailable(f"without a scope the service's login sees {unscoped}")
 
     def badges_rate(self, process):
-        result = load("http_load", self.loading, port=process.port, connections=64, threads=1, path="/v1/badges",
-                      tokens=token_file(1_000), seconds=1 if self.quick else 3, warmup=0.5, server_pid=process.pid)
+        result = load("http_load", self.every, port=process.port, connections=64, threads=1, path="/v1/badges",
+                      tokens=token_file(1_000), seconds=1 if self.quick else 2, warmup=0.5, server_pid=process.pid)
         if result["statuses"].get("200", 0) < result["requests"] * 0.99 or not result["requests"]:
             raise Unavailable(f"GET /v1/badges: {result['statuses']}")
         return {"rate": result["rps"]}

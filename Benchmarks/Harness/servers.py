@@ -80,7 +80,8 @@ class Hummingbird(SendLoop):
         if self.database:
             command += [self.database, SECRET]
             environment["PEER_BADGES_SQL"] = self.query
-        return Server("hummingbird", command, cores, port, environment)
+        # It waits for its streams' clients, who are gone, for longer than anybody needs.
+        return Server("hummingbird", command, cores, port, environment, stop_seconds=1)
 
 
 class Nchan:

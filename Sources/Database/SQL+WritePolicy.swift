@@ -20,7 +20,9 @@ extension SQL {
     /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that tells, and the
     ///   connection refuses what is outside.
     func woven() -> Woven {
-        guard let target else { return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped) }
+        guard let target else {
+            return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped)
+        }
         let clauses = WriteClauses(scanning: text, target: target)
         let predicate = target.table.writePredicate(for: target.scope, qualifier: clauses.alias)
         let bytes = Array(text.utf8)

@@ -51,9 +51,9 @@ public struct StoreOptions: Sendable {
     public var readersMax = 8
     /// Those among them that answer queries of one statement, many together.
     public var queryConnections: Int { max(1, readersMax / 2) }
-    /// Connections that write, each with its own share of the users and shops. Two let one work while the other waits
-    /// for its commit.
-    public var writers = 2
+    /// Connections that write, each with its own share of the users and shops: while one waits for an answer or its
+    /// commit, others work. More than four wait for one another's commits, which come one after the other.
+    public var writers = 4
     /// After this time the server gives a statement up, and a second later this side gives the server up. Without it
     /// a table that somebody has locked holds every worker.
     public var statementTimeout: Duration = .seconds(5)

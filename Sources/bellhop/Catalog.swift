@@ -13,7 +13,11 @@ struct Policies: ParsableCommand {
     @Flag(help: "As JSON.")
     var json = false
 
+    @Flag(help: "As the statements by which `bellhop migrate` has PostgreSQL enforce it.")
+    var sql = false
+
     func run() throws {
+        if sql { return Terminal.line(Operations.policyStatements.map { $0 + ";" }.joined(separator: "\n")) }
         let rows = Operations.policies
         if json {
             let list = rows.map { row -> JSON in

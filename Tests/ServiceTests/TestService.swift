@@ -101,7 +101,8 @@ final class TestService: @unchecked Sendable {
         -> App
     {
         var values = [
-            "port": "0", "database": database.url, "databaseConnections": "3", "jwtSecret": secret, "reactors": "1",
+            "port": "0", "database": database.url, "databaseConnections": "3", "databaseWriters": "2",
+            "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
         ]
         values.merge(overrides) { $1 }

@@ -135,18 +135,23 @@ final class PostgresConnection: Connection {
 
     /// What the statement needs the server to know beyond what it knows, as one command.
     private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
-        var target = wanted
-        let isScoped = statement.written?.needsWriting == true
-        if isScoped, let written = statement.written { target[ScopeVocabulary.writing] = written.name }
-        if !statement.unscoped.isEmpty {
-            target[ScopeVocabulary.unscoped] = ScopeVocabulary.array(Set(statement.unscoped).sorted())
+        let opening = vocabulary.opening(for: statement)
+        var target: [String: String]
+        if !statement.unscoped.isEmpty, statement.scoped.isEmpty, statement.written == nil {
+            // It looks at nothing that a scope decides about: the scope before it may stay, whoever's it is. The
+            // service's own records ask for nothing else.
+            target = settings
+            for (name, value) in baseSettings { target[name] = value }
+            if let opening { target[ScopeVocabulary.unscoped] = opening }
+        } else {
+            target = wanted
+            target[ScopeVocabulary.unscoped] = opening
+            if let written = statement.written, written.needsWriting {
+                target[ScopeVocabulary.writing] = written.name
+            }
         }
-        guard target != settings else { return nil }
-        var changes: [(String, String)] = []
-        for (name, value) in target where settings[name] != value { changes.append((name, value)) }
-        for name in settings.keys where target[name] == nil { changes.append((name, "")) }
-        settings = target
-        return vocabulary.command(for: changes)
+        defer { settings = target }
+        return vocabulary.command(from: settings, to: target)
     }
 
     // MARK: Subjects

@@ -24,6 +24,11 @@ final class PostgresLink {
     private(set) var isBroken = false
     /// The commands of the last exchange that were done; nil when none of them was sent.
     private(set) var completed: Int?
+    /// The results of the last exchange, up to its first error.
+    private(set) var results: [PostgresResult] = []
+    /// Called once in an exchange that is not answered within a millisecond.
+    var isSlow: (() -> Void)?
+    private var hasWaited = false
 
     private enum Expected {
         case prepared(text: String, name: String)
@@ -102,6 +107,8 @@ final class PostgresLink {
             _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
         }
         completed = nil
+        results = []
+        hasWaited = false
         let deadline = timeout.map { ContinuousClock.now + $0 }
         let before = unread
         unread = []
@@ -114,8 +121,9 @@ final class PostgresLink {
         }
         completed = 0
         for one in before { _ = try receive(one, deadline) }
-        let (results, failure) = try receive(expected, commands, deadline)
-        completed = results.count
+        let (found, failure) = try receive(expected, commands, deadline)
+        results = found
+        completed = found.count
         if let failure { throw failure }
         return results
     }
@@ -145,40 +153,6 @@ final class PostgresLink {
             }
         }
         return (results, failure)
-    }
-
-    /// Sends groups of commands in one go, each its own transaction, and gives each one's answer in its order.
-    ///
-    /// - Throws: `.unavailable` when the connection is lost; groups that were not answered by then may have been done.
-    func converse(
-        _ groups: [[Command]], within timeout: Duration,
-        _ answer: (Result<[PostgresResult], DatabaseError>) -> Void
-    ) throws(DatabaseError) {
-        precondition(unread.isEmpty, "a conversation begins with nothing left to read")
-        if names.count >= statementsMax {
-            names = [:]
-            _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
-        }
-        let deadline = ContinuousClock.now + timeout
-        var refused: [Int: DatabaseError] = [:]
-        var expectations: [[Expected]] = []
-        for (index, group) in groups.enumerated() {
-            do {
-                expectations.append(try send(group))
-            } catch {
-                guard !isBroken else { throw error }
-                refused[index] = error
-                expectations.append([])
-            }
-        }
-        for (index, expected) in expectations.enumerated() {
-            if let error = refused[index] {
-                answer(.failure(error))
-                continue
-            }
-            let (results, failure) = try receive(expected, groups[index], deadline)
-            answer(failure.map { .failure($0) } ?? .success(results))
-        }
     }
 
     /// Sends the commands and does not wait; their answers are read, and forgotten, before the next ones.
@@ -272,7 +246,13 @@ final class PostgresLink {
         }
         let events = Int16(POLLIN) | (flushed == 1 ? Int16(POLLOUT) : 0)
         var descriptor = pollfd(fd: socket, events: events, revents: 0)
-        let ready = poll(&descriptor, 1, milliseconds)
+        var ready: Int32 = 0
+        if let isSlow, !hasWaited {
+            hasWaited = true
+            ready = poll(&descriptor, 1, 1)
+            if ready == 0 { isSlow() }
+        }
+        if ready == 0 { ready = poll(&descriptor, 1, milliseconds) }
         if ready < 0 {
             if errno == EINTR { return }
             throw lost()
@@ -331,9 +311,7 @@ private struct Parameters {
             case .blob(let blob): bytes = blob
             }
             let isBlob = if case .blob = value { true } else { false }
-            if !isBlob, bytes.contains(0) {
-                throw DatabaseError(.text, "a text holds U+0000, which PostgreSQL cannot store", sql: text)
-            }
+            if !isBlob, bytes.contains(0) { throw .withNull(text) }
             offsets.append(storage.count)
             lengths.append(Int32(clamping: bytes.count))
             formats.append(isBlob ? 1 : 0)
@@ -354,6 +332,22 @@ private struct Parameters {
             let pointers = offsets.map { offset in offset.flatMap { base?.advanced(by: $0) } }
             return body(Int32(offsets.count), pointers, lengths, formats)
         }
+    }
+}
+
+extension SQL.Woven {
+    /// Why PostgreSQL could not be asked.
+    var unsendable: DatabaseError? {
+        let hasNull = binds.contains { value in
+            if case .text(let text) = value { text.utf8.contains(0) } else { false }
+        }
+        return hasNull ? .withNull(text) : nil
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func withNull(_ sql: String) -> DatabaseError {
+        DatabaseError(.text, "a text holds U+0000, which PostgreSQL cannot store", sql: sql)
     }
 }
 

@@ -14,24 +14,26 @@ final class PostgresQueries: @unchecked Sendable {
 
     /// Queries of one conversation: enough to make its system calls a small part, few enough that the first is not kept
     /// waiting by the last.
-    private static let togetherMax = 32
+    private static let togetherMax = 64
+    /// As many as wait for a thread that is at work are worth another one.
+    private static let waitingForOne = 16
 
     private let depthMax: Int
-    private let threads: Int
     private let timeout: Duration
     private let vocabulary: ScopeVocabulary
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
-    /// Guards the variables below; signalled when a job arrives or the end has come.
+    /// Guards the variables below; signalled when a thread is wanted or the end has come.
     private let condition = NSCondition()
     private var jobs: [Job] = []
     private var isClosed = false
-    private var running = 0
+    private var running: Int
+    /// Threads in a conversation that goes on as it should: they will be back for more in a moment.
+    private var quick = 0
 
     init(
         threads: Int, options: StoreOptions, vocabulary: ScopeVocabulary,
         connect: @escaping @Sendable () throws(DatabaseError) -> PostgresLink
     ) {
-        self.threads = threads
         self.vocabulary = vocabulary
         self.connect = connect
         depthMax = options.queueDepthMax
@@ -48,12 +50,15 @@ final class PostgresQueries: @unchecked Sendable {
         }
     }
 
+    /// Queues a query. A thread that is at work takes it along: waking another for each would make conversations of one.
     func append(_ job: Job) throws(StoreBusy) {
+        // Alone: in a conversation nobody could tell whose text it was.
+        if let error = job.woven.unsendable { return job.complete(.failure(error)) }
         condition.lock()
         defer { condition.unlock() }
         if isClosed || jobs.count >= depthMax { throw StoreBusy(queueDepth: jobs.count) }
         jobs.append(job)
-        condition.signal()
+        if jobs.count > quick * Self.waitingForOne { condition.signal() }
     }
 
     func close() {
@@ -64,37 +69,50 @@ final class PostgresQueries: @unchecked Sendable {
         }
     }
 
-    private func take() -> [Job]? {
+    /// The next jobs, for a thread whose last conversation was quick or not.
+    private func take(wasQuick: Bool?) -> [Job]? {
         condition.lock()
         defer { condition.unlock() }
+        if wasQuick == true { quick -= 1 }
         while jobs.isEmpty {
             if isClosed { return nil }
             condition.wait()
         }
-        // A fair part: the other threads' connections work at the same time.
-        let count = min(Self.togetherMax, (jobs.count + threads - 1) / threads)
+        quick += 1
+        let count = min(Self.togetherMax, jobs.count)
         defer { jobs.removeFirst(count) }
         return Array(jobs.prefix(count))
     }
 
     private func run() {
         var link: PostgresLink?
-        while let jobs = take() {
+        var isQuick: Bool?
+        while let jobs = take(wasQuick: isQuick) {
+            isQuick = true
+            // Others must not wait behind what is slow.
+            let noteSlow = { [self] in
+                isQuick = false
+                condition.withLock {
+                    quick -= 1
+                    if !self.jobs.isEmpty { condition.signal() }
+                }
+            }
             var rest = jobs[...]
-            var wasIdle = true
+            var mayReconnect = true
             while !rest.isEmpty {
                 do {
                     if link?.looksAlive() != true {
                         link = try connect()
-                        wasIdle = false
+                        mayReconnect = false
                     }
                     guard let link else { break }
-                    try answer(&rest, on: link)
+                    link.isSlow = { if isQuick == true { noteSlow() } }
+                    try converse(&rest, on: link)
                 } catch {
                     // A connection that the server closed unseen is replaced once.
                     link = nil
-                    if wasIdle, rest.count == jobs.count {
-                        wasIdle = false
+                    if mayReconnect, rest.count == jobs.count {
+                        mayReconnect = false
                         continue
                     }
                     for job in rest { job.complete(.failure(error)) }
@@ -104,25 +122,41 @@ final class PostgresQueries: @unchecked Sendable {
         }
     }
 
-    /// Answers the jobs in their order; those that are not yet answered when the connection is lost are left.
-    private func answer(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
-        let conversation = rest.map { job -> [PostgresLink.Command] in
-            let settings = vocabulary.command(
-                for: vocabulary.settings(of: job.scope, for: job.woven).map { ($0.key, $0.value) })
-            return [settings, .init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds)]
+    /// Answers the jobs in their order, in one transaction: before each, the scope is made the caller's own. After an
+    /// error those behind it are left, for another conversation.
+    ///
+    /// - Throws: when the connection is lost; nobody was answered then.
+    private func converse(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
+        var commands: [PostgresLink.Command] = []
+        var places: [Int] = []
+        var settings: [String: String] = [:]
+        for job in rest {
+            let target = vocabulary.settings(of: job.scope, for: job.woven)
+            if let command = vocabulary.command(from: settings, to: target) { commands.append(command) }
+            settings = target
+            places.append(commands.count)
+            commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
         }
-        try link.converse(conversation, within: timeout) { result in
+        var failure: DatabaseError?
+        do {
+            _ = try link.exchange(commands, within: timeout)
+        } catch {
+            guard !link.isBroken else { throw error }
+            failure = error
+        }
+        let results = link.results
+        for place in places where place < results.count {
             guard let job = rest.popFirst() else { return }
-            let text = job.woven.text
+            let (result, text) = (results[place], job.woven.text)
             job.complete(
-                result.map { results in
+                .success(
                     RowCursor { body in
-                        let rows = PostgresRows(results[results.count - 1], text: text)
+                        let rows = PostgresRows(result, text: text)
                         while rows.advance() {
                             if try !body(Row(rows, hiddenColumns: 0)) { break }
                         }
-                    }
-                })
+                    }))
         }
+        if let failure { rest.popFirst()?.complete(.failure(failure)) }
     }
 }

@@ -35,8 +35,8 @@ enum PostgresRole {
             .role,
             """
             the service must not connect as \(user), which \(reason). Make a login that owns nothing, as an \
-            administrator: CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE \(PostgresPolicies.role); and use it in \
-            the URL. `bellhop migrate` runs as the owner and makes the role \(PostgresPolicies.role)
+            administrator: CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE \(RowLevelSecurity.role); and use it in \
+            the URL. `bellhop migrate` runs as the owner and makes the role \(RowLevelSecurity.role)
             """)
     }
 }

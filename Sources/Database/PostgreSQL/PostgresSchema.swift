@@ -6,14 +6,14 @@ enum PostgresSchema {
     static func prepare(_ connection: Connection, subject: String) throws {
         try connection.run(SQL(unchecked: "SELECT pg_advisory_xact_lock(hashtextextended('\(subject)', 0))"))
         try connection.run(SQL(unchecked: "SET LOCAL lock_timeout = '\(lockTimeout)'"))
-        let hasRole = try connection.exists("SELECT 1 FROM pg_roles WHERE rolname = \(PostgresPolicies.role)")
+        let hasRole = try connection.exists("SELECT 1 FROM pg_roles WHERE rolname = \(RowLevelSecurity.role)")
         // Roles belong to all databases of a server: another one may be making it in this moment.
         if !hasRole {
             try connection.run(
                 SQL(
                     unchecked: """
                         DO $$ BEGIN
-                            CREATE ROLE \(PostgresPolicies.role) NOLOGIN NOBYPASSRLS;
+                            CREATE ROLE \(RowLevelSecurity.role) NOLOGIN NOBYPASSRLS;
                         EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
                         END $$
                         """))
@@ -39,9 +39,9 @@ enum PostgresSchema {
     /// Brings the policies to what the tables say, if they are not: making one anew locks its table for a moment.
     static func installPolicies(of tables: [Table], _ connection: Connection) throws {
         let statements =
-            tables.flatMap { PostgresPolicies.statements(for: [$0]) } + [
-                "GRANT SELECT ON schema_migrations TO \(PostgresPolicies.role)",
-                "GRANT EXECUTE ON FUNCTION bellhop_hold(text[], boolean) TO \(PostgresPolicies.role)",
+            tables.flatMap { RowLevelSecurity.statements(for: [$0]) } + [
+                "GRANT SELECT ON schema_migrations TO \(RowLevelSecurity.role)",
+                "GRANT EXECUTE ON FUNCTION bellhop_hold(text[], boolean) TO \(RowLevelSecurity.role)",
             ]
         let checksum = Migration.checksum(of: statements)
         try connection.run(

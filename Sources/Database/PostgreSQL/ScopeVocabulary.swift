@@ -44,11 +44,14 @@ struct ScopeVocabulary: Sendable {
     let kinds: [Kind]
     /// The settings that reading each table asks for.
     private let settingsToRead: [String: Set<String>]
+    /// The service's own records: open to its transactions, whoever asks.
+    private let bookkeeping: Set<String>
 
     init(_ tables: [Table]) {
         settingsToRead = Dictionary(
             tables.map { table in (table.name, Set(table.read.templates.map { Kind(template: $0).setting })) }
         ) { $0.union($1) }
+        bookkeeping = Set(tables.filter(\.isBookkeeping).map(\.name))
         var kinds: [Kind] = []
         var names: Set<String> = []
         for template in tables.flatMap({ $0.read.templates + $0.write.templates }) {
@@ -76,11 +79,17 @@ struct ScopeVocabulary: Sendable {
         var needed = all.filter { name, _ in
             name == Self.tenant || woven.scoped.contains { settingsToRead[$0]?.contains(name) == true }
         }
-        if !woven.unscoped.isEmpty {
-            needed[Self.unscoped] = Self.array(Set(woven.unscoped).sorted())
-            needed[Self.service] = "on"
-        }
+        if !woven.unscoped.isEmpty { needed[Self.service] = "on" }
+        needed[Self.unscoped] = opening(for: woven)
         return needed
+    }
+
+    /// The tables that a statement opens for itself, beside the service's own records; nil: none.
+    func opening(for woven: SQL.Woven) -> String? {
+        var tables = woven.unscoped.filter { !bookkeeping.contains($0) }
+        if tables.isEmpty { return nil }
+        if tables.count > 1 { tables = Set(tables).sorted() }
+        return Self.array(tables)
     }
 
     static let tenant = "bellhop.tenant"
@@ -88,8 +97,12 @@ struct ScopeVocabulary: Sendable {
     static let writing = "bellhop.writing"
     static let service = "bellhop.service"
 
-    /// One command that sets all, until the transaction ends.
-    func command(for changes: [(name: String, value: String)]) -> PostgresLink.Command {
+    /// One command that makes the settings others, until the transaction ends; nil if they are.
+    func command(from settings: [String: String], to target: [String: String]) -> PostgresLink.Command? {
+        guard target != settings else { return nil }
+        var changes: [(name: String, value: String)] = []
+        for (name, value) in target where settings[name] != value { changes.append((name, value)) }
+        for name in settings.keys where target[name] == nil { changes.append((name, "")) }
         let calls = changes.indices.map { "set_config($\(2 * $0 + 1), $\(2 * $0 + 2), true)" }
         return .init(
             text: "SELECT " + calls.joined(separator: ", "),

@@ -38,6 +38,9 @@ public enum Operations {
         }
     }
 
+    /// The same page as PostgreSQL's row-level security.
+    public static var policyStatements: [String] { RowLevelSecurity.statements(for: Catalog.tables) }
+
     /// Brings the database up to date; gives the migrations that were applied. On PostgreSQL the URL must be of a role
     /// that may make tables, which the service's must not be.
     public static func migrate(_ settings: Settings) throws -> [String] {

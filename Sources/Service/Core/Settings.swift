@@ -170,7 +170,7 @@ extension Settings {
             "databasePooled", "Storage",
             "true: PostgreSQL is behind a pooler that works by transaction, such as PgBouncer.", "false"),
         Key("databaseConnections", "Storage", "PostgreSQL: connections that read.", "8"),
-        Key("databaseWriters", "Storage", "PostgreSQL: connections that write.", "2"),
+        Key("databaseWriters", "Storage", "PostgreSQL: connections that write.", "4"),
         Key(
             "databaseTimeoutSeconds", "Storage", "PostgreSQL: a statement that takes longer is given up with a 503.",
             "5"),

@@ -6,11 +6,12 @@
 /// - Tables without any policy are the service's own records: open to the service's transactions, which say so.
 ///
 /// Everything is set transaction-locally; a session that sets nothing sees nothing.
-enum PostgresPolicies {
+public enum RowLevelSecurity {
     /// The role that all logins of the service are members of. It has no login, owns nothing, and passes by nothing.
-    static let role = "bellhop_service"
+    public static let role = "bellhop_service"
 
-    static func statements(for tables: [Table]) -> [String] {
+    /// What makes it so, table by table; may be run again.
+    public static func statements(for tables: [Table]) -> [String] {
         tables.flatMap { table -> [String] in
             let names = ["all", "select", "insert", "update", "delete"]
             let dropped = names.map { "DROP POLICY IF EXISTS bellhop_\($0) ON \(table.name)" }

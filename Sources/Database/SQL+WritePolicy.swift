@@ -27,7 +27,8 @@ extension SQL {
         let predicate = target.table.writePredicate(for: target.scope, qualifier: clauses.alias)
         let bytes = Array(text.utf8)
         var woven = Woven(
-            text: "", binds: [], hasCheck: target.verb != .delete, written: target.table, unscoped: unscoped)
+            text: "", binds: [], hasCheck: target.verb != .delete, written: target.table, unscoped: unscoped,
+            scoped: scoped)
         woven.text.reserveCapacity(bytes.count + predicate.text.utf8.count * 2 + 32)
 
         if clauses.filtersExistingRows {

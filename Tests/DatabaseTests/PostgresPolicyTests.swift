@@ -134,6 +134,66 @@ import Testing
         #expect(try server.run(["SELECT count(*) FROM notes"], in: stores.database) == "2")
     }
 
+    /// Queries of many callers travel together: each sees what its own scope opens, also where the statement itself asks
+    /// for another's rows; and one that cannot be answered takes nobody else's answer along.
+    @Test func queriesThatTravelTogether_neverMixTheirScopes() async throws {
+        let table = Table("notes", read: ["user:{user_id}", "shop:{shop_id}"], write: [])
+        let stores = try Stores(
+            Migration(
+                "0001_notes",
+                sql: [
+                    """
+                    CREATE TABLE notes (
+                      id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, user_id TEXT NOT NULL, shop_id TEXT) STRICT
+                    """
+                ]), tables: [table])
+        defer { stores.close() }
+        let scopes = (0..<20).map { index in
+            Scope(
+                tenant: index % 2 == 0 ? "t" : "other",
+                keys: index % 3 == 0 ? ["user:u\(index)", "shop:s"] : ["user:u\(index)"])
+        }
+        try stores.postgres.writeAndWait { db in
+            for (index, scope) in scopes.enumerated() {
+                try db.run(
+                    """
+                    INSERT INTO \(table, unscoped: .audit("a test writes")) (id, tenant, user_id)
+                    VALUES (\(index), \(scope.tenant), \("u\(index)"))
+                    """)
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for round in 0..<1_000 {
+                let (asker, owner) = (round % 20, round % 7 == 0 ? (round + 5) % 20 : round % 20)
+                let isBroken = round % 50 == 0
+                let sql: SQL =
+                    isBroken
+                    ? "SELECT id / (id - id) FROM \(table, visibleTo: scopes[owner])"
+                    : "SELECT id FROM \(table, visibleTo: scopes[owner])"
+                let store = stores.postgres
+                group.addTask {
+                    let found: Result<[Int], any Error> = await withCheckedContinuation { continuation in
+                        do throws(StoreBusy) {
+                            try store.query(sql, as: scopes[asker]) { result in
+                                continuation.resume(
+                                    returning: Result { try result.get().rows { try $0.integer(0) } })
+                            }
+                        } catch {
+                            continuation.resume(returning: .failure(error))
+                        }
+                    }
+                    if isBroken, asker == owner {
+                        #expect((try? found.get()) == nil)
+                    } else {
+                        let ids = try found.get()
+                        #expect(ids == (asker == owner ? [owner] : []))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
     @Test func serviceIsRefused_asARoleThatCouldPassBy() throws {
         let stores = try Stores(Migration("0001_nothing", sql: []), tables: [])
         defer { stores.close() }

@@ -1,8 +1,10 @@
 import Foundation
 
-/// Answers queries of one statement, many of them in one conversation: what waits is sent together, each query its own
-/// transaction under its own scope, and answered in order. A connection so serves as many callers as it can, and nobody
-/// holds a thread while waiting.
+/// Answers queries of one statement, many of them in one conversation: what waits with the same text is sent together,
+/// each query under its own caller's scope, and answered in order. A connection so serves as many callers as it can, and
+/// nobody holds a thread while waiting.
+///
+/// Only like goes with like: behind a query whose table is locked wait those of the same table, and no others.
 ///
 /// `@unchecked Sendable`: the variables are only touched while `condition` is locked.
 final class PostgresQueries: @unchecked Sendable {
@@ -10,6 +12,17 @@ final class PostgresQueries: @unchecked Sendable {
         let woven: SQL.Woven
         let scope: Scope
         let complete: @Sendable (Result<RowCursor, DatabaseError>) -> Void
+        let queuedAt = ContinuousClock.now
+        let kind: Int
+
+        init(
+            woven: SQL.Woven, scope: Scope, complete: @escaping @Sendable (Result<RowCursor, DatabaseError>) -> Void
+        ) {
+            self.woven = woven
+            self.scope = scope
+            self.complete = complete
+            kind = woven.text.hashValue
+        }
     }
 
     /// Queries of one conversation: enough to make its system calls a small part, few enough that the first is not kept
@@ -19,7 +32,9 @@ final class PostgresQueries: @unchecked Sendable {
     private static let waitingForOne = 16
 
     private let depthMax: Int
-    private let timeout: Duration
+    private let statementTimeout: Duration
+    /// Threads that one kind of query may hold up, so that others find one.
+    private let slowMax: Int
     private let vocabulary: ScopeVocabulary
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
     /// Guards the variables below; signalled when a thread is wanted or the end has come.
@@ -29,6 +44,8 @@ final class PostgresQueries: @unchecked Sendable {
     private var running: Int
     /// Threads in a conversation that goes on as it should: they will be back for more in a moment.
     private var quick = 0
+    /// Threads in a conversation that is slow, by its kind.
+    private var slow: [Int: Int] = [:]
 
     init(
         threads: Int, options: StoreOptions, vocabulary: ScopeVocabulary,
@@ -37,7 +54,8 @@ final class PostgresQueries: @unchecked Sendable {
         self.vocabulary = vocabulary
         self.connect = connect
         depthMax = options.queueDepthMax
-        timeout = options.statementTimeout + .seconds(1)
+        statementTimeout = options.statementTimeout
+        slowMax = max(1, threads / 2)
         running = threads
         for _ in 0..<threads {
             ThreadWork.startThread("postgres-queries") { [self] in
@@ -69,34 +87,62 @@ final class PostgresQueries: @unchecked Sendable {
         }
     }
 
-    /// The next jobs, for a thread whose last conversation was quick or not.
-    private func take(wasQuick: Bool?) -> [Job]? {
+    /// How a thread's conversation goes, from its beginning to the taking of the next.
+    private struct Conversation {
+        let kind: Int
+        var isSlow = false
+    }
+
+    /// The next jobs of one kind, for a thread that is done with a conversation.
+    private func take(after last: Conversation?) -> [Job]? {
         condition.lock()
         defer { condition.unlock() }
-        if wasQuick == true { quick -= 1 }
-        while jobs.isEmpty {
-            if isClosed { return nil }
+        if let last { end(last) }
+        while true {
+            if let kind = jobs.first(where: { slow[$0.kind, default: 0] < slowMax })?.kind { return take(kind) }
+            if isClosed, jobs.isEmpty { return nil }
             condition.wait()
         }
+    }
+
+    /// Call with the lock held.
+    private func take(_ kind: Int) -> [Job] {
         quick += 1
-        let count = min(Self.togetherMax, jobs.count)
-        defer { jobs.removeFirst(count) }
-        return Array(jobs.prefix(count))
+        var taken: [Job] = []
+        jobs.removeAll { job in
+            guard job.kind == kind, taken.count < Self.togetherMax else { return false }
+            taken.append(job)
+            return true
+        }
+        return taken
+    }
+
+    /// Call with the lock held.
+    private func end(_ conversation: Conversation) {
+        guard conversation.isSlow else { return quick -= 1 }
+        let left = slow[conversation.kind, default: 1] - 1
+        slow[conversation.kind] = left > 0 ? left : nil
+        // Those of its kind were left alone meanwhile.
+        if !jobs.isEmpty { condition.signal() }
+    }
+
+    /// Others must not wait behind what is slow.
+    private func noteSlow(_ conversation: inout Conversation) {
+        guard !conversation.isSlow else { return }
+        conversation.isSlow = true
+        let kind = conversation.kind
+        condition.withLock {
+            quick -= 1
+            slow[kind, default: 0] += 1
+            if !jobs.isEmpty { condition.signal() }
+        }
     }
 
     private func run() {
         var link: PostgresLink?
-        var isQuick: Bool?
-        while let jobs = take(wasQuick: isQuick) {
-            isQuick = true
-            // Others must not wait behind what is slow.
-            let noteSlow = { [self] in
-                isQuick = false
-                condition.withLock {
-                    quick -= 1
-                    if !self.jobs.isEmpty { condition.signal() }
-                }
-            }
+        var conversation: Conversation?
+        while let jobs = take(after: conversation) {
+            var present = Conversation(kind: jobs[0].kind)
             var rest = jobs[...]
             var mayReconnect = true
             while !rest.isEmpty {
@@ -106,7 +152,8 @@ final class PostgresQueries: @unchecked Sendable {
                         mayReconnect = false
                     }
                     guard let link else { break }
-                    link.isSlow = { if isQuick == true { noteSlow() } }
+                    link.isSlow = { [self] in noteSlow(&present) }
+                    defer { link.isSlow = nil }
                     try converse(&rest, on: link)
                 } catch {
                     // A connection that the server closed unseen is replaced once.
@@ -119,14 +166,19 @@ final class PostgresQueries: @unchecked Sendable {
                     rest = []
                 }
             }
+            conversation = present
         }
     }
 
     /// Answers the jobs in their order, in one transaction: before each, the scope is made the caller's own. After an
-    /// error those behind it are left, for another conversation.
+    /// error those behind it are left, for another conversation; unless they have waited too long by then.
     ///
     /// - Throws: when the connection is lost; nobody was answered then.
     private func converse(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
+        while let job = rest.first, ContinuousClock.now - job.queuedAt >= statementTimeout {
+            rest.removeFirst()
+            job.complete(.failure(DatabaseError(.unavailable, "the query has waited too long", cause: .busy)))
+        }
         var commands: [PostgresLink.Command] = []
         var places: [Int] = []
         var settings: [String: String] = [:]
@@ -137,9 +189,10 @@ final class PostgresQueries: @unchecked Sendable {
             places.append(commands.count)
             commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
         }
+        if commands.isEmpty { return }
         var failure: DatabaseError?
         do {
-            _ = try link.exchange(commands, within: timeout)
+            _ = try link.exchange(commands, within: statementTimeout + .seconds(1))
         } catch {
             guard !link.isBroken else { throw error }
             failure = error

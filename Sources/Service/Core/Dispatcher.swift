@@ -153,8 +153,14 @@ struct Dispatcher: Sendable {
         }
         // A reactor must not wait for a server.
         if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
+        // What has waited as long as a statement may take is told so, and not begun: behind a table that somebody has
+        // locked all would otherwise be told one after the other.
+        let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
         return onWorker(trace) { responder in
             do {
+                guard ContinuousClock.now < latest else {
+                    throw DatabaseError(.unavailable, "the request has waited too long for others", cause: .busy)
+                }
                 responder.complete(try read())
             } catch {
                 responder.complete(problem(error, trace))

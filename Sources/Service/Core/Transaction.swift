@@ -19,6 +19,7 @@ final class Transaction {
     /// The order in which users' counts were first changed: their events follow it.
     private var changedUsers: [ID<User>] = []
     private var counts: [ID<User>: Badges] = [:]
+    private var remembered: [String: Any] = [:]
 
     /// What all transactions share.
     struct Workshop: Sendable {
@@ -94,6 +95,19 @@ final class Transaction {
         }
         facts.removeAll()
     }
+
+    // MARK: Memory
+
+    /// What was read or computed before in this transaction, or now. Whoever changes what it came from forgets it.
+    func remember<Value>(_ name: String, _ make: () throws -> Value) rethrows -> Value {
+        // In two steps: nothing, cast to an optional, would be taken for a remembered nil.
+        if let known = remembered[name], let value = known as? Value { return value }
+        let made = try make()
+        remembered[name] = made
+        return made
+    }
+
+    func forget(_ name: String) { remembered[name] = nil }
 
     // MARK: Counts
 

@@ -32,6 +32,7 @@ extension ShopsFeature {
     // MARK: Writing
 
     static func insert(_ booking: Booking, _ tx: Transaction) throws {
+        forget(booking.shopId, tx)
         try tx.db.run(
             """
             INSERT INTO \(bookings, writableBy: tx.scope)
@@ -47,6 +48,7 @@ extension ShopsFeature {
     }
 
     static func update(_ booking: Booking, _ tx: Transaction) throws {
+        forget(booking.shopId, tx)
         let changed = try tx.db.run(
             """
             UPDATE \(bookings, writableBy: tx.scope) SET barber_id = \(booking.barberId?.text),

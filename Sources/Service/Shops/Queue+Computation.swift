@@ -13,7 +13,12 @@ struct ShopQueue {
     let status: QueueStatus
     let now: Timestamp
 
-    init(_ shop: Shop, _ tx: Transaction) throws {
+    /// Computed once in a transaction, for as long as nothing of the shop changes.
+    static func of(_ shop: Shop, _ tx: Transaction) throws -> ShopQueue {
+        try tx.remember("queue:\(shop.id.text)") { try ShopQueue(shop, tx) }
+    }
+
+    private init(_ shop: Shop, _ tx: Transaction) throws {
         self.shop = shop
         now = tx.now
         barbers = try ShopsFeature.listBarbers(of: shop.id, tx)
@@ -33,8 +38,13 @@ struct ShopQueue {
         status = QueueStatus(
             shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count, inService: serving.count,
             averageServiceMinutes: QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes)),
-            formula: QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped),
+            formula: Self.formula(tx.settings),
             estimate: WaitEstimator(calibration: calibration).estimate(state))
+    }
+
+    /// Decision 3: whether the black card's wait is the document's to the letter.
+    static func formula(_ settings: Settings) -> QueueFormula {
+        QueueFormula(blackCardRule: settings.literalBlackCardFormula ? .literal : .capped)
     }
 
     /// Where a waiting booking stands; nil for one that is not due yet (decision 5).
@@ -74,6 +84,10 @@ struct ShopQueue {
 
     /// The latest completed services, latest first.
     static func samples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
+        try tx.remember("samples:\(shopId.text)") { try readSamples(of: shopId, tx) }
+    }
+
+    private static func readSamples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
         try tx.db.rows(
             """
             SELECT completed_at - started_at, duration_minutes

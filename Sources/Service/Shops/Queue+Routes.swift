@@ -28,7 +28,7 @@ extension ShopsFeature {
         if let stored = try findQueue(id, tx), stored.updatedAt.adding(seconds: queueAgeSecondsMax) > tx.now {
             return stored.json
         }
-        let queue = try ShopQueue(try requireShop(id, tx), tx)
+        let queue = try ShopQueue.of(try requireShop(id, tx), tx)
         return QueueStatus.json(queue.status.content, updatedAt: tx.now)
     }
 
@@ -37,7 +37,7 @@ extension ShopsFeature {
         _ = try call.query([])
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
-            let queue = try ShopQueue(try requireShop(id, tx), tx)
+            let queue = try ShopQueue.of(try requireShop(id, tx), tx)
             let filter = BookingFilter(shopId: id, isQueued: true)
             let day = TimeZones.day(of: tx.now, in: queue.shop.timeZone)
             let visible = try listBookings(filter, in: day, after: nil, limit: ShopQueue.bookingsMax, tx)

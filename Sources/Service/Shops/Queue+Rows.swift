@@ -69,6 +69,7 @@ extension ShopsFeature {
     private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction)
         throws
     {
+        forget(shopId, tx)
         try tx.db.run(
             """
             UPDATE \(queues, unscoped: keeping) SET calibration = \(calibration.factor)

@@ -61,7 +61,7 @@ extension ShopsFeature {
     private static func noteEstimate(_ booking: Booking, _ previous: Booking?, _ shop: Shop, _ tx: Transaction) throws {
         switch booking.status {
         case .confirmed where isInLine(booking) && previous.map(isInLine) != true:
-            let queue = try ShopQueue(shop, tx)
+            let queue = try ShopQueue.of(shop, tx)
             guard let wait = queue.place(of: booking.id)?.wait else { return }
             // What the formula tells is asked without the newcomer, as the customer would have seen it at the door.
             let told = queue.formulaMinutes(before: booking, tx)
@@ -82,7 +82,7 @@ extension ShopsFeature {
         try tx.hold(.shop(shopId))
         guard let shop = try findShop(shopId, tx) else { return }
         let known = try findQueue(shopId, tx)
-        let status = try ShopQueue(shop, tx).status
+        let status = try ShopQueue.of(shop, tx).status
         let content = status.content
         try store(status, content: content, tx)
         guard known?.content != content else { return }
@@ -100,8 +100,7 @@ extension ShopQueue {
             shopId: shop.id, queueLength: max(0, status.queueLength - 1), barbersOnDuty: status.currentlyServing,
             inService: status.inService,
             averageServiceMinutes: QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes)),
-            formula: QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped),
-            estimate: nil)
+            formula: Self.formula(tx.settings), estimate: nil)
         return before.formulaMinutes(booking.tier.lane)
     }
 }

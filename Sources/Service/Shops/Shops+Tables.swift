@@ -215,7 +215,12 @@ extension ShopsFeature {
     }
 
     static func findShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop? {
-        try tx.db.row(query(id, visibleTo: tx.scope), shop)
+        try tx.remember("shop:\(id.text)") { try tx.db.row(query(id, visibleTo: tx.scope), shop) }
+    }
+
+    /// Something of a shop has changed: what was read of it, or computed from it, is not so any more.
+    static func forget(_ id: ID<Shop>, _ tx: Transaction) {
+        for name in ["shop", "queue", "samples"] { tx.forget("\(name):\(id.text)") }
     }
 
     static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
@@ -240,6 +245,7 @@ extension ShopsFeature {
 
     /// - Throws: 403 when the shop is there and the caller may not change it: the write policy leaves such rows alone.
     static func store(_ shop: Shop, _ tx: Transaction) throws {
+        forget(shop.id, tx)
         let changed = try tx.db.run(
             """
             INSERT INTO \(shops, writableBy: tx.scope) (tenant, shop_id, name, time_zone, created_at, updated_at)
@@ -284,6 +290,7 @@ extension ShopsFeature {
     }
 
     static func store(_ barber: Barber, _ tx: Transaction) throws {
+        forget(barber.shopId, tx)
         let changed = try tx.db.run(
             """
             INSERT INTO \(barbers, writableBy: tx.scope)
@@ -297,6 +304,7 @@ extension ShopsFeature {
     }
 
     static func removeBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws {
+        forget(shopId, tx)
         let removed = try tx.db.run(
             """
             DELETE FROM \(barbers, writableBy: tx.scope)

@@ -51,6 +51,8 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let text = Code(rawValue: "text")
         /// Another transaction holds what this one needs, or the two would wait for each other: the job is done again.
         public static let contended = Code(rawValue: "contended")
+        /// A COMMIT was sent, and nobody can tell whether it was done: neither that nor the opposite may be claimed.
+        public static let undecided = Code(rawValue: "undecided")
         public static let other = Code(rawValue: "other")
     }
 

@@ -43,10 +43,14 @@ public final class Store: Sendable {
     /// The connection and its rows must not leave `body`. On SQLite it may block for a disk read, never for a writer;
     /// on PostgreSQL it waits for the network.
     ///
-    /// - Parameter isSingle: the body runs one statement; on PostgreSQL it then costs one round trip and no
-    ///   transaction around it.
-    public func read<Value>(isSingle: Bool = false, _ body: (Connection) throws -> Value) throws -> Value {
-        try backend.read(isSingle: isSingle, body)
+    /// - Parameters:
+    ///   - isSingle: the body runs one statement; on PostgreSQL it then costs one round trip and no transaction around
+    ///     it.
+    ///   - isVital: on PostgreSQL a connection is kept for such reads, so that they do not wait behind others.
+    public func read<Value>(
+        isSingle: Bool = false, isVital: Bool = false, _ body: (Connection) throws -> Value
+    ) throws -> Value {
+        try backend.read(isSingle: isSingle, isVital: isVital, body)
     }
 
     /// Runs one statement that reads, and gives its rows to `completion`: at once, on the calling thread, where the
@@ -173,7 +177,7 @@ public final class Store: Sendable {
 
 /// What an engine does for a store.
 protocol StoreBackend: Sendable {
-    func read<Value>(isSingle: Bool, _ body: (Connection) throws -> Value) throws -> Value
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value
     func query(
         _ woven: SQL.Woven, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void

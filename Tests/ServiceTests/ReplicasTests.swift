@@ -178,6 +178,36 @@ import Testing
         #expect(statuses.contains(429))
     }
 
+    /// A failover to a server that had not got the last commits: their numbers will be given again, so streams begin anew
+    /// under another name of the log.
+    @Test func logThatLostWhatWasTold_getsAnotherName_onAllReplicas() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
+        for index in 0..<3 { #expect(try await Self.tell(a, "u1", "e\(index)") == 201) }
+        for stream in [onA, onB] {
+            while stream.received.last?.json["eventId"].string != "e2" { try await stream.next("notification:created") }
+        }
+        let told = onA.lastEventID
+        try await a.alterTable(
+            sqlite: "SELECT 1",
+            postgres: """
+                WITH back AS (UPDATE event_counter SET newest = newest - 3 RETURNING newest),
+                    routes AS (DELETE FROM event_routes WHERE sequence > (SELECT newest FROM back))
+                DELETE FROM events WHERE sequence > (SELECT newest FROM back)
+                """)
+        for stream in [onA, onB] { try await stream.next("stream:closing") }
+        var epochs: Set<Substring> = []
+        for service in [a, b] {
+            let again = try await service.listen(as: .user("u1"), lastEventID: told)
+            #expect(try await again.next("stream:resync").json["reason"].string == "epoch")
+            epochs.insert(again.ready.id.prefix { $0 != "-" })
+        }
+        #expect(epochs.count == 1 && epochs.first.map { told.hasPrefix($0) } == false)
+        let resumed = try await b.listen(as: .user("u1"))
+        #expect(try await Self.tell(a, "u1", "afterwards") == 201)
+        #expect(try await resumed.next("notification:created").json["eventId"].string == "afterwards")
+    }
+
     /// A replica that finds events missing from the log ends its streams: they resume, and are told.
     @Test func replicaThatFellBehind_endsItsStreams() async throws {
         let (a, b) = try TestService.startReplicas()

@@ -9,6 +9,8 @@ final class PostgresBackend: StoreBackend {
     private let vocabulary: ScopeVocabulary
     private let health = PostgresHealth()
     private let pool: PostgresPool
+    /// For what must not wait behind requests.
+    private let vital: PostgresPool
     private let queries: PostgresQueries
     private let writerThreads: [ObjectIdentifier]
     private let size = Atomic<Int>(0)
@@ -25,6 +27,7 @@ final class PostgresBackend: StoreBackend {
             }
         }
         pool = PostgresPool(countMax: max(1, options.readersMax - options.queryConnections), connect: connect)
+        vital = PostgresPool(countMax: 1, connect: connect)
         try PostgresRole.check(try connect(), access: options.access)
         queries = PostgresQueries(
             threads: options.access == .exclusive ? options.queryConnections : 0, options: options,
@@ -51,21 +54,22 @@ final class PostgresBackend: StoreBackend {
 
     // MARK: Reading
 
-    func read<Value>(isSingle: Bool, _ body: (Connection) throws -> Value) throws -> Value {
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value {
+        let pool = isVital ? vital : pool
         let (connection, wasIdle) = try pool.take()
         do {
-            return try read(on: connection, isSingle: isSingle, body)
+            return try read(on: connection, of: pool, isSingle: isSingle, body)
         } catch {
             // The server may have closed a connection that nobody used; the first question finds out, and is asked
             // once more.
             guard wasIdle, !connection.isUsable, connection.exchanges <= 1 else { throw error }
             pool.clear()
-            return try read(on: try pool.take().0, isSingle: isSingle, body)
+            return try read(on: try pool.take().0, of: pool, isSingle: isSingle, body)
         }
     }
 
     private func read<Value>(
-        on connection: PostgresConnection, isSingle: Bool, _ body: (Connection) throws -> Value
+        on connection: PostgresConnection, of pool: PostgresPool, isSingle: Bool, _ body: (Connection) throws -> Value
     ) throws -> Value {
         defer { pool.give(connection) }
         connection.begin(isSingle ? .single : .reading)
@@ -117,6 +121,7 @@ final class PostgresBackend: StoreBackend {
         for queue in queues { queue.waitUntilFinished() }
         queries.close()
         pool.close()
+        vital.close()
     }
 }
 

@@ -28,8 +28,8 @@ final class PostgresConnection: Connection {
     private var held: Set<String> = []
     /// Whether the server knows of the transaction.
     private var isBegun = false
-    /// The transaction's name once it is known; by it an outcome that nobody answered can be asked for.
-    private(set) var transaction: TransactionName?
+    /// The transaction's number once it is known, if it has changed anything.
+    private(set) var transactionID: String?
     /// True: a subject that is held elsewhere is waited for; false: it ends the job, which is done again.
     var waitsForSubjects = true
     /// How many times the server was asked in this transaction.
@@ -39,9 +39,7 @@ final class PostgresConnection: Connection {
 
     private static let begin = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL READ COMMITTED")
     private static let beginReading = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    /// - Parameter number: an expression for the transaction's number.
-    private static func naming(_ number: String) -> String { "SELECT \(number)::text, \(TransactionName.history)" }
-    private static let name = naming("pg_current_xact_id()")
+    private static let name = "SELECT pg_current_xact_id()::text"
 
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         link = try PostgresLink(address, options: options)
@@ -83,7 +81,7 @@ final class PostgresConnection: Connection {
     /// Sends what waits and the statement, and gives the statement's result.
     private func ask(_ statement: SQL.Woven) throws -> PostgresResult {
         guard let access else { preconditionFailure("a statement outside a transaction") }
-        if isNaming, transaction == nil { prefix.append(.init(text: Self.name)) }
+        if isNaming, transactionID == nil { prefix.append(.init(text: Self.name)) }
         let namePlace = prefix.count - 1
         append(statement)
         let commands = takePrefix()
@@ -98,7 +96,7 @@ final class PostgresConnection: Connection {
         isBegun = true
         do {
             let results = try link.exchange(commands, within: patience)
-            if isNaming, transaction == nil { transaction = TransactionName(results[namePlace]) }
+            if isNaming, transactionID == nil { transactionID = results[namePlace].firstText }
             return results[commands.count - 1]
         } catch {
             // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
@@ -179,13 +177,15 @@ final class PostgresConnection: Connection {
 
     func begin(_ access: Access) {
         precondition(self.access == nil, "one transaction at a time")
+        // If that fails the connection is lost, and the first statement says so.
+        try? link.forgetIfFull(within: patience)
         self.access = access
         prefix = []
         settings = [:]
         marks = []
         held = []
         isBegun = false
-        transaction = nil
+        transactionID = nil
         exchanges = 0
         isNaming = false
         switch access {
@@ -224,11 +224,16 @@ final class PostgresConnection: Connection {
         }
     }
 
-    /// Has the server name the transaction; before COMMIT is sent, whose answer may get lost.
-    func nameTransaction() throws {
-        guard isBegun, transaction == nil else { return }
-        let command = PostgresLink.Command(text: Self.naming("pg_current_xact_id_if_assigned()"))
-        transaction = try link.exchange(takePrefix() + [command], within: patience).last.flatMap { TransactionName($0) }
+    /// Leaves a mark that is there if, and only if, the transaction is kept; it travels with the COMMIT, whose answer may
+    /// get lost.
+    func leaveMark(_ mark: String, of writer: String) throws {
+        guard isBegun else { return }
+        if transactionID == nil {
+            let command = PostgresLink.Command(text: "SELECT pg_current_xact_id_if_assigned()::text")
+            transactionID = try link.exchange(takePrefix() + [command], within: patience).last?.firstText
+        }
+        guard transactionID != nil else { return }
+        prefix.append(.init(text: PostgresSchema.leaveMark, values: [.text(writer), .text(mark)]))
     }
 
     private func takePrefix() -> [PostgresLink.Command] {
@@ -274,23 +279,6 @@ final class PostgresConnection: Connection {
 
     func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
         try link.notifications(within: milliseconds)
-    }
-}
-
-/// A transaction's number, in the history that it belongs to: after a failover another server counts on, and may give
-/// the number of a transaction that it never got to another one.
-struct TransactionName {
-    /// The timeline, as the names of the log's files begin.
-    static let history = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)"
-
-    let number: String
-    let history: String
-
-    /// Nil for a transaction that has changed nothing.
-    init?(_ result: PostgresResult) {
-        guard let number = result.firstText, let history = result.text(0, 1) else { return nil }
-        self.number = number
-        self.history = history
     }
 }
 

@@ -98,14 +98,18 @@ final class PostgresLink {
 
     // MARK: Asking
 
+    /// Has the server forget the prepared texts when they are too many. Between transactions: one that has failed would
+    /// refuse it.
+    func forgetIfFull(within timeout: Duration?) throws(DatabaseError) {
+        guard names.count >= statementsMax else { return }
+        names = [:]
+        _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
+    }
+
     /// Sends the commands in one go and waits for their answers. After the first error the others are not done.
     ///
     /// - Throws: the first error of the server; `.unavailable` when the connection is lost.
     func exchange(_ commands: [Command], within timeout: Duration?) throws(DatabaseError) -> [PostgresResult] {
-        if names.count >= statementsMax {
-            names = [:]
-            _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
-        }
         completed = nil
         results = []
         hasWaited = false
@@ -277,9 +281,16 @@ final class PostgresLink {
     ///
     /// - Throws: `.unavailable` when the connection is lost.
     func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
+        let known = taken()
+        if !known.isEmpty { return known }
         var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         guard poll(&descriptor, 1, milliseconds) > 0 else { return [] }
         guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { throw lost() }
+        return taken()
+    }
+
+    /// Those that have been read, with the answer to something else too.
+    private func taken() -> [String] {
         var payloads: [String] = []
         while let notification = PQnotifies(handle) {
             payloads.append(String(cString: notification.pointee.extra))
@@ -375,12 +386,8 @@ final class PostgresResult {
     var message: String { field(cpostgresql_field_message()) ?? "" }
 
     /// The text in the first row's first column.
-    var firstText: String? { text(0, 0) }
-
-    func text(_ row: Int32, _ column: Int32) -> String? {
-        guard row < rowCount, PQgetisnull(handle, row, column) == 0, let start = PQgetvalue(handle, row, column) else {
-            return nil
-        }
+    var firstText: String? {
+        guard rowCount > 0, PQgetisnull(handle, 0, 0) == 0, let start = PQgetvalue(handle, 0, 0) else { return nil }
         return String(cString: start)
     }
 

@@ -36,6 +36,8 @@ final class PostgresQueries: @unchecked Sendable {
     /// Threads that one kind of query may hold up, so that others find one.
     private let slowMax: Int
     private let vocabulary: ScopeVocabulary
+    /// What a pooler's connections are set to for each transaction.
+    private let timeouts: [(name: String, value: String)]
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
     /// Guards the variables below; signalled when a thread is wanted or the end has come.
     private let condition = NSCondition()
@@ -55,6 +57,7 @@ final class PostgresQueries: @unchecked Sendable {
         self.connect = connect
         depthMax = options.queueDepthMax
         statementTimeout = options.statementTimeout
+        timeouts = options.isPooled ? PostgresLink.timeouts(options) : []
         slowMax = max(1, threads / 2)
         running = threads
         for _ in 0..<threads {
@@ -183,13 +186,15 @@ final class PostgresQueries: @unchecked Sendable {
         var places: [Int] = []
         var settings: [String: String] = [:]
         for job in rest {
-            let target = vocabulary.settings(of: job.scope, for: job.woven)
+            var target = vocabulary.settings(of: job.scope, for: job.woven)
+            for (name, value) in timeouts { target[name] = value }
             if let command = vocabulary.command(from: settings, to: target) { commands.append(command) }
             settings = target
             places.append(commands.count)
             commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
         }
         if commands.isEmpty { return }
+        try link.forgetIfFull(within: statementTimeout)
         var failure: DatabaseError?
         do {
             _ = try link.exchange(commands, within: statementTimeout + .seconds(1))

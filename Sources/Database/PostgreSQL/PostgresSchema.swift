@@ -19,7 +19,21 @@ enum PostgresSchema {
                         """))
         }
         try connection.run(SQL(unchecked: hold))
+        try connection.run(SQL(unchecked: marks))
     }
+
+    /// The last transaction that each writer has committed: what becomes of one whose answer got lost is asked here.
+    private static let marks = """
+        CREATE TABLE IF NOT EXISTS write_marks (
+            writer TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL, at TIMESTAMPTZ NOT NULL DEFAULT now())
+        """
+    static let leaveMark = """
+        INSERT INTO write_marks (writer, mark) VALUES ($1, $2)
+        ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark, at = excluded.at
+        """
+    static let findMark = "SELECT mark FROM write_marks WHERE writer = $1"
+    /// A writer's own at its end, and those of writers that ended otherwise.
+    static let forgetMarks = "DELETE FROM write_marks WHERE writer = $1 OR at < now() - interval '1 day'"
 
     /// Holds subjects until the transaction ends: waiting for them, or failing if another transaction has one.
     private static let hold = """
@@ -41,6 +55,7 @@ enum PostgresSchema {
         let statements =
             tables.flatMap { RowLevelSecurity.statements(for: [$0]) } + [
                 "GRANT SELECT ON schema_migrations TO \(RowLevelSecurity.role)",
+                "GRANT SELECT, INSERT, UPDATE, DELETE ON write_marks TO \(RowLevelSecurity.role)",
                 "GRANT EXECUTE ON FUNCTION bellhop_hold(text[], boolean) TO \(RowLevelSecurity.role)",
             ]
         let checksum = Migration.checksum(of: statements)

@@ -14,6 +14,8 @@ final class PostgresWriter {
     private let options: StoreOptions
     private let connect: () throws(DatabaseError) -> PostgresConnection
     private var connection: PostgresConnection?
+    /// Tells this writer's marks from all others', in this process and elsewhere.
+    private let name = PostgresWriter.randomName()
 
     /// A job with how often it was begun.
     private struct Attempt {
@@ -50,7 +52,10 @@ final class PostgresWriter {
     /// Works until the queue is closed and empty.
     func run() {
         while let jobs = queue.take(options.batchJobsMax) { commit(jobs.map { Attempt(job: $0) }) }
+        _ = try? usableConnection().askServer(PostgresSchema.forgetMarks, [.text(name)])
     }
+
+    private static func randomName() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// Does all jobs, in as many groups as it takes; each is answered exactly once.
     private func commit(_ jobs: [Attempt]) {
@@ -72,7 +77,8 @@ final class PostgresWriter {
                     counted.batchesFailed += 1
                     counted.jobsFailed += waiting.count
                     finish(counted)
-                    let lost = Self.lost(error)
+                    let isUndecided = (error as? DatabaseError)?.code == .undecided
+                    let lost = isUndecided ? error : Self.lost(error)
                     for attempt in waiting { attempt.job.fail(lost) }
                     return
                 }
@@ -167,47 +173,47 @@ final class PostgresWriter {
             connection.isNaming = true
             try queue.willCommit?(connection, deposits)
         }
-        try connection.nameTransaction()
+        let mark = Self.randomName()
+        try connection.leaveMark(mark, of: name)
         do {
             try connection.commit()
             return true
         } catch {
-            guard !connection.isUsable else { throw error }
-            guard let transaction = connection.transaction else { throw error }
+            guard !connection.isUsable, let id = connection.transactionID else { throw error }
             self.connection = nil
-            return try outcome(of: transaction, lostBy: error)
+            return try isKept(mark, by: id, lostBy: error)
         }
     }
 
     /// What became of a transaction whose COMMIT was sent and not answered.
     ///
     /// Done again it could be done twice, and answered with an error it could have been done: so the server is asked,
-    /// for as long as a client would wait.
-    private func outcome(of transaction: TransactionName, lostBy error: any Error) throws -> Bool {
+    /// for as long as a client would wait. The number tells when the transaction has ended, and no more: after a crash
+    /// or a failover it may be another's. The mark tells whether it was kept.
+    private func isKept(_ mark: String, by id: String, lostBy error: any Error) throws -> Bool {
         let deadline = ContinuousClock.now + options.statementTimeout
         while ContinuousClock.now < deadline {
             Self.pause()
-            guard let connection = try? usableConnection(),
-                let status = try? connection.askServer(
-                    "SELECT pg_xact_status($1::text::xid8), \(TransactionName.history)",
-                    [.text(transaction.number)]
-                ).first
-            else { continue }
-            guard status[1] == transaction.history else { throw Undecided(error: Self.lost(error)) }
-            switch status[0] {
-            case "committed": return true
-            case "aborted": return false
-            // Its session has not ended yet.
-            case "in progress": continue
-            // Too long ago, or a server that never heard of it.
-            default: throw Undecided(error: Self.lost(error))
+            guard let connection = try? usableConnection() else { continue }
+            do throws(DatabaseError) {
+                if try connection.askServer("SELECT pg_xact_status($1::text::xid8)", [.text(id)]).first?[0]
+                    == "in progress"
+                {
+                    continue
+                }
+            } catch {
+                // A number of the future: the server has lost it, and the transaction with it. What the mark says counts.
+                guard connection.isUsable else { continue }
+            }
+            if let found = try? connection.askServer(PostgresSchema.findMark, [.text(name)]) {
+                return found.first?[0] == mark
             }
         }
-        throw Undecided(error: Self.lost(error))
+        throw DatabaseError(
+            .undecided, "a commit was sent and not answered: \(error)", cause: (error as? DatabaseError)?.code)
     }
 
     private static func lost(_ error: any Error) -> DatabaseError {
-        if let undecided = error as? Undecided { return undecided.error }
         let cause = error as? DatabaseError
         return DatabaseError(
             .unavailable, "nothing of this group of writes was kept: \(cause?.detail ?? "\(error)")",
@@ -218,9 +224,4 @@ final class PostgresWriter {
     private static func pause() {
         usleep(.random(in: 20_000...100_000))
     }
-}
-
-/// Nobody knows whether a transaction was kept: it must not be done again.
-private struct Undecided: Error {
-    let error: DatabaseError
 }

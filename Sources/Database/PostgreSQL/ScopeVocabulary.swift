@@ -99,10 +99,14 @@ struct ScopeVocabulary: Sendable {
 
     /// One command that makes the settings others, until the transaction ends; nil if they are.
     func command(from settings: [String: String], to target: [String: String]) -> PostgresLink.Command? {
-        guard target != settings else { return nil }
         var changes: [(name: String, value: String)] = []
-        for (name, value) in target where settings[name] != value { changes.append((name, value)) }
+        for (name, value) in target {
+            // Bytes, not Swift's canonical equivalence: the database compares bytes.
+            if let known = settings[name], known.utf8.elementsEqual(value.utf8) { continue }
+            changes.append((name, value))
+        }
         for name in settings.keys where target[name] == nil { changes.append((name, "")) }
+        if changes.isEmpty { return nil }
         let calls = changes.indices.map { "set_config($\(2 * $0 + 1), $\(2 * $0 + 2), true)" }
         return .init(
             text: "SELECT " + calls.joined(separator: ", "),

@@ -56,7 +56,7 @@ final class SQLiteBackend: StoreBackend {
         }
     }
 
-    func read<Value>(isSingle: Bool, _ body: (Connection) throws -> Value) throws -> Value {
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value {
         let reader = try readers.take()
         do {
             let value = try body(reader.connection)
@@ -73,7 +73,7 @@ final class SQLiteBackend: StoreBackend {
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
         do {
-            try read(isSingle: true) { db in
+            try read(isSingle: true, isVital: false) { db in
                 completion(.success(RowCursor { body in _ = try db.perform(woven, body) }))
             }
         } catch {
@@ -93,7 +93,9 @@ final class SQLiteBackend: StoreBackend {
     }
 
     func integrityCheck() throws -> [String] {
-        let found = try read(isSingle: true) { try $0.rows("PRAGMA quick_check(20)") { try $0.text(0) } }
+        let found = try read(isSingle: true, isVital: false) {
+            try $0.rows("PRAGMA quick_check(20)") { try $0.text(0) }
+        }
         return found == ["ok"] ? [] : found
     }
 

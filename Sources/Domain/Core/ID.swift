@@ -36,6 +36,15 @@ public struct IDSequence: Sendable {
         return ID(IDSequence.text(lastMilliseconds, high, low))
     }
 
+    /// An identifier of a moment and random bits: in order only with those of other milliseconds. For whoever keeps the
+    /// moments in order, over all processes.
+    public static func unordered<Entity>(at moment: Timestamp, _: Entity.Type = Entity.self) -> ID<Entity> {
+        ID(
+            text(
+                UInt64(max(0, moment.microseconds / 1000)), UInt16.random(in: .min ... .max),
+                UInt64.random(in: .min ... .max)))
+    }
+
     private static let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
 
     private static func text(_ milliseconds: UInt64, _ high: UInt16, _ low: UInt64) -> String {

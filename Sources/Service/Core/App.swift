@@ -34,11 +34,17 @@ public final class App: Sendable {
         let directory = StreamDirectory(
             surroundings: foundation.surroundings(workers: workers, settings: settings),
             revocations: foundation.revocations)
-        let replicas = ReplicaMessages(directory: directory, runner: runner, workers: workers)
+        let replicas = ReplicaMessages(directory: directory, runner: runner)
         directory.setReplicas(replicas)
+        let revocations = foundation.revocations
         let pump = EventPump(
-            store: store, head: foundation.head, logger: logger, publish: { replicas.publish($0) },
-            fellBehind: { directory.closeAll() })
+            runner: runner, log: foundation.log, head: foundation.head, logger: logger,
+            replica: .init(
+                publish: { replicas.publish($0) }, begin: { directory.closeAll(head: $0) },
+                catchUp: { db in
+                    for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
+                },
+                looked: { replicas.expire() }))
         self.pump = pump
         store.setLastStep { db, items in
             let events = try EventLog.append(items.compactMap { $0 as? PendingEvents }, in: db)
@@ -118,7 +124,7 @@ private struct Foundations {
     let runner: TransactionRunner
     let authenticator: Authenticator
     let revocations: RevocationList
-    let epoch: String
+    let log: LogIdentity
     let head: Int64
     /// Signs the cursors of lists.
     let cursorSecret: [UInt8]
@@ -126,7 +132,7 @@ private struct Foundations {
     init(store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
         self.store = store
         try Self.prepare(store, logger)
-        (epoch, cursorSecret) = try store.writeAndWait { db in
+        let (epoch, secret) = try store.writeAndWait { db in
             // Made once, whichever replica is first.
             try db.lock(["bellhop:start"])
             return (
@@ -134,6 +140,8 @@ private struct Foundations {
                 try ServiceSecrets.secret(named: "page-cursors", in: db)
             )
         }
+        log = LogIdentity(epoch)
+        cursorSecret = secret
         let (head, revoked, tenants) = try store.read { db in
             (
                 try EventLog.newestSequence(in: db), try StreamsFeature.revocations(in: db), try Tenants(in: db)
@@ -169,7 +177,7 @@ private struct Foundations {
     func surroundings(workers: WorkerPool, settings: Settings) -> StreamSurroundings {
         let (runner, authenticator) = (runner, authenticator)
         return StreamSurroundings(
-            store: store, workers: workers, epoch: epoch, now: runner.clock.now,
+            store: store, workers: workers, log: log, now: runner.clock.now,
             authenticate: { authenticator.verdict(on: $0) },
             read: { caller, body in try runner.read(as: caller, body) },
             topicKinds: Catalog.features().flatMap(\.topics),

@@ -121,6 +121,15 @@ struct Dispatcher: Sendable {
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
+        case .later(let start):
+            return .deferred { responder in
+                start { result in
+                    switch result {
+                    case .success(let response): responder.complete(response)
+                    case .failure(let error): responder.complete(problem(error, trace))
+                    }
+                }
+            }
         case .read(let body): return try reading(call, trace, endpoint, body)
         case .query(let sql, let body):
             guard runner.store.engine == .postgreSQL else {

@@ -194,13 +194,44 @@ enum EventLog {
     static func epoch(at now: Timestamp, in db: Connection) throws -> String {
         let known = try db.row("SELECT epoch FROM \(epochs, unscoped: keeping)") { try $0.text(0) }
         if let known { return known }
-        let letters = Array("abcdefghijkmnpqrstuvwxyz23456789")
-        let epoch = String((0..<6).map { _ in letters[Int.random(in: letters.indices)] })
+        let epoch = randomEpoch()
         try db.run(
             """
             INSERT INTO \(epochs, unscoped: keeping) (epoch, created_at) VALUES (\(epoch), \(now.microseconds))
             """)
         return epoch
+    }
+
+    private static func randomEpoch() -> String {
+        let letters = Array("abcdefghijkmnpqrstuvwxyz23456789")
+        return String((0..<6).map { _ in letters[Int.random(in: letters.indices)] })
+    }
+
+    /// The log as it is now, for replicas that others write beside.
+    struct State: Sendable {
+        let newest: Int64
+        let epoch: String
+    }
+
+    static func state(in db: Connection) throws -> State {
+        let state = try db.row(
+            """
+            SELECT counter.newest, epochs.epoch FROM \(counter, unscoped: keeping) AS counter
+            CROSS JOIN \(epochs, unscoped: keeping) AS epochs LIMIT 1
+            """
+        ) { State(newest: Int64(try $0.integer(0)), epoch: try $0.text(1)) }
+        guard let state else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
+        return state
+    }
+
+    /// Gives the log another name, if it still has the one under which numbers were told that it no longer knows: after
+    /// a failover to a server that had not got the last commits. Those numbers will be given again.
+    static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws {
+        try db.run(
+            """
+            UPDATE \(epochs, unscoped: keeping) SET epoch = \(randomEpoch()), created_at = \(now.microseconds)
+            WHERE epoch = \(old)
+            """)
     }
 
     static func isPruningDue(before oldest: Timestamp, keeping countMax: Int, in db: Connection) throws -> Bool {
@@ -229,15 +260,15 @@ enum EventLog {
             )
         }.prefix { $0.sequence <= floor || $0.createdAt < oldest.microseconds }
         guard let last = doomed.last else { return 0 }
-        for event in doomed {
-            for route in routes(topic: event.topic, audience: event.audience) {
-                try db.run(
+        try db.runWithCommit(
+            doomed.flatMap { event in
+                routes(topic: event.topic, audience: event.audience).map { route in
                     """
                     DELETE FROM \(routes, unscoped: keeping)
                     WHERE tenant = \(event.tenant) AND route = \(route) AND sequence = \(event.sequence)
-                    """)
-            }
-        }
+                    """
+                }
+            })
         return try db.run("DELETE FROM \(events, unscoped: keeping) WHERE sequence <= \(last.sequence)")
     }
 }

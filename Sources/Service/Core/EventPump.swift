@@ -21,10 +21,22 @@ final class EventPump: @unchecked Sendable {
     /// The database counts as reachable this long after it was reached.
     private static let contactSeconds: Int64 = 3
 
-    private let store: Store
+    /// What this process does with what comes.
+    struct Replica: Sendable {
+        /// Gives events to streams. Called in order, by one thread at a time; must not wait.
+        let publish: @Sendable ([StreamEvent]) -> Void
+        /// Ends all streams; the next event published follows the given one. Must not wait.
+        let begin: @Sendable (_ head: Int64) -> Void
+        /// Reads again what events would have told that were missed.
+        let catchUp: @Sendable (Connection) throws -> Void
+        /// Called after each look at the log, at least once a second.
+        let looked: @Sendable () -> Void
+    }
+
+    private let runner: TransactionRunner
+    private let log: LogIdentity
     private let logger: Logger
-    private let publish: @Sendable ([StreamEvent]) -> Void
-    private let fellBehind: @Sendable () -> Void
+    private let replica: Replica
     /// Guards everything below; signalled when there may be something to read.
     private let condition = NSCondition()
     private var head: Int64
@@ -36,20 +48,16 @@ final class EventPump: @unchecked Sendable {
     private var isFailing = false
     private var stopListening: (@Sendable () -> Void)?
 
-    /// - Parameters:
-    ///   - head: the newest event when the service started.
-    ///   - publish: called in order, by one thread at a time.
-    ///   - fellBehind: called when events were removed from the log before they were read.
-    init(
-        store: Store, head: Int64, logger: Logger, publish: @escaping @Sendable ([StreamEvent]) -> Void,
-        fellBehind: @escaping @Sendable () -> Void
-    ) {
-        self.store = store
+    /// - Parameter head: the newest event when the service started.
+    init(runner: TransactionRunner, log: LogIdentity, head: Int64, logger: Logger, replica: Replica) {
+        self.runner = runner
+        self.log = log
         self.head = head
         self.logger = logger
-        self.publish = publish
-        self.fellBehind = fellBehind
+        self.replica = replica
     }
+
+    private var store: Store { runner.store }
 
     // MARK: From this process
 
@@ -71,7 +79,7 @@ final class EventPump: @unchecked Sendable {
             head += 1
             next.append(event)
         }
-        if !next.isEmpty { publish(next) }
+        if !next.isEmpty { replica.publish(next) }
     }
 
     /// Call with the lock held.
@@ -121,55 +129,110 @@ final class EventPump: @unchecked Sendable {
         return condition.withLock { !isFailing && ContinuousClock.now - contactAt < .seconds(Self.contactSeconds) }
     }
 
+    private enum Work {
+        /// Somebody has told of events behind this one.
+        case read(after: Int64)
+        /// Nobody has told of anything for a while.
+        case poll(head: Int64)
+    }
+
     private func run() {
-        while let head = waitForWork() {
+        while let work = waitForWork() {
             do {
-                // One statement, which also is the poll: a look at the end of an index.
-                let events = try store.read(isSingle: true) {
-                    try EventLog.following(head, limit: Self.readMax, in: $0)
+                switch work {
+                case .read(let sequence): try read(after: sequence)
+                case .poll(let head): try poll(head)
                 }
-                received(events)
             } catch {
-                if condition.withLock({
-                    defer { isFailing = true }
-                    return !isFailing
-                }) {
-                    logger.warning("The event log cannot be read; it is tried again.", metadata: ["reason": "\(error)"])
-                }
+                noteFailure(error)
                 // Not at once: a server that refuses is not helped by being asked in a loop.
                 usleep(.random(in: 100_000...300_000))
             }
+            replica.looked()
         }
     }
 
-    /// The number from which to read; nil at the end.
-    private func waitForWork() -> Int64? {
+    /// Nil at the end.
+    private func waitForWork() -> Work? {
         condition.withLock {
             let deadline = Date(timeIntervalSinceNow: Self.pollSeconds)
             while !isWoken, !isStopping, !isFailing, condition.wait(until: deadline) {}
-            isWoken = false
-            return isStopping ? nil : head
+            if isStopping { return nil }
+            defer { isWoken = false }
+            return isWoken ? .read(after: head) : .poll(head: head)
         }
     }
 
-    private func received(_ events: [StreamEvent]) {
-        let isLost = condition.withLock {
-            if isFailing { logger.info("The event log can be read again.") }
-            isFailing = false
-            contactAt = .now
+    private func noteFailure(_ error: any Error) {
+        let isNew = condition.withLock {
+            defer { isFailing = true }
+            return !isFailing
+        }
+        if isNew {
+            logger.warning("The event log cannot be read; it is tried again.", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Call with the lock held.
+    private func noteContact() {
+        if isFailing { logger.info("The event log can be read again.") }
+        isFailing = false
+        contactAt = .now
+    }
+
+    private func poll(_ head: Int64) throws {
+        let state = try store.read(isSingle: true, isVital: true) { try EventLog.state(in: $0) }
+        condition.withLock {
+            noteContact()
+            if state.newest > self.head { wake() }
+        }
+        // What was told has been lost: a server took over that had not got it. Its numbers will be given again, so the
+        // log must not be taken for the same one.
+        if state.newest < head, state.epoch == log.epoch {
+            logger.error(
+                "The log has lost events that were told; streams begin anew.",
+                metadata: ["told": "\(head)", "newest": "\(state.newest)"])
+            let (old, now) = (state.epoch, runner.clock.now())
+            try store.writeAndWait { try EventLog.renewEpoch(old, at: now, in: $0) }
+            try adopt(store.read(isSingle: true, isVital: true) { try EventLog.state(in: $0) })
+        } else if state.epoch != log.epoch {
+            try adopt(state)
+        }
+    }
+
+    /// Another replica, or somebody who restored a copy, has given the log another name.
+    private func adopt(_ state: EventLog.State) throws {
+        try begin(after: state.newest) { log.epoch = state.epoch }
+    }
+
+    private func read(after sequence: Int64) throws {
+        let events = try store.read(isSingle: true, isVital: true) {
+            try EventLog.following(sequence, limit: Self.readMax, in: $0)
+        }
+        let missed = condition.withLock { () -> Int64? in
+            noteContact()
             for event in events where event.sequence > head { waiting[event.sequence] = event }
             publishInOrder()
             // Numbers have no gaps: one that was not read is not kept any more, since this replica was away longer
             // than the log is kept.
-            let oldest = events.first { $0.sequence > head }
-            guard let oldest, waiting[head + 1] == nil else {
-                if events.count == Self.readMax { wake() }
-                return false
-            }
-            head = oldest.sequence - 1
-            publishInOrder()
-            return true
+            if let next = events.first(where: { $0.sequence > head }) { return next.sequence - 1 }
+            if events.count == Self.readMax { wake() }
+            return nil
         }
-        if isLost { fellBehind() }
+        if let missed { try begin(after: missed) {} }
+    }
+
+    /// Ends all streams, catches up, and goes on behind an event.
+    private func begin(after sequence: Int64, _ change: () -> Void) throws {
+        // First what decides who may open a stream.
+        try store.read(isSingle: true, isVital: true) { try replica.catchUp($0) }
+        condition.withLock {
+            change()
+            head = sequence
+            waiting = waiting.filter { $0.key > sequence }
+            replica.begin(sequence)
+            publishInOrder()
+            wake()
+        }
     }
 }

@@ -60,6 +60,8 @@ struct Endpoint: Sendable {
 /// What a handler answers with once it has read the request.
 enum Answer {
     case now(Response)
+    /// Later, from whichever thread: for what others answer. Nothing is held meanwhile.
+    case later(@Sendable (@escaping @Sendable (Result<Response, any Error>) -> Void) -> Void)
     /// In one read transaction.
     case read(@Sendable (Transaction) throws -> Response)
     /// From the rows of one statement that reads: where the database is a server, many callers' travel together.

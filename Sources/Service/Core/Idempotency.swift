@@ -43,7 +43,7 @@ enum Idempotency {
 
         /// Held while the answer is looked for and made: two replicas that get the same key come one after the other.
         var subject: String {
-            [tenant, userId, route, key].map { "\($0.utf8.count):\($0)" }.joined() + "idempotency"
+            AudienceKey.make("idempotency", tenant, userId, route, key)
         }
     }
 

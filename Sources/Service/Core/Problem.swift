@@ -85,6 +85,12 @@ extension Failure {
         case let error as DatabaseError where error.code == .full:
             self.init(
                 .unavailable, "storage.full", "The disk is full; nothing was changed.", retryAfterSeconds: 30)
+        case let error as DatabaseError where error.code == .undecided:
+            self.init(
+                .unavailable, "unavailable.undecided",
+                """
+                The database has not said whether this was done. Repeat it with the same Idempotency-Key, or look first.
+                """, retryAfterSeconds: 1)
         case let error as DatabaseError where error.code == .text:
             self.init(.invalid, "validation", "A text holds U+0000, which cannot be stored.")
         case let error as DatabaseError where error.isTransient:

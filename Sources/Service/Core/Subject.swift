@@ -1,3 +1,4 @@
+import Database
 import Domain
 
 /// What a write decides upon: named before it reads, so that on PostgreSQL, where several write at the same time, those
@@ -5,17 +6,16 @@ import Domain
 ///
 /// A transaction that needs several holds a shop before a user: in one order nobody waits in a circle.
 struct Subject: Sendable {
-    private let text: String
+    private let kind: String
+    private let id: String
 
-    private init(_ text: String) { self.text = text }
-
-    static func user(_ id: ID<User>) -> Subject { Subject("user:" + id.text) }
-    static func shop(_ id: ID<Shop>) -> Subject { Subject("shop:" + id.text) }
+    static func user(_ id: ID<User>) -> Subject { Subject(kind: "user", id: id.text) }
+    static func shop(_ id: ID<Shop>) -> Subject { Subject(kind: "shop", id: id.text) }
     /// Work that comes round: one replica at a time.
-    static func tick(_ name: String) -> Subject { Subject("tick:" + name) }
+    static func tick(_ name: String) -> Subject { Subject(kind: "tick", id: name) }
 
-    /// A length in front of the tenant keeps two tenants' subjects apart, whatever their names hold.
-    func name(in tenant: String) -> String { "\(tenant.utf8.count):\(tenant)\(text)" }
+    /// Encoded, so that no two subjects share a name, whatever their ids hold, and equal names are equal bytes.
+    func name(in tenant: String) -> String { AudienceKey.make(kind, tenant, id) }
 
     /// Work on the same subject is done by the same writer.
     func lane(in tenant: String) -> Int {

@@ -125,13 +125,17 @@ final class Ticker: @unchecked Sendable {
         }
         guard isDue else { return 0 }
         return try runner.store.writeAndWait { db in
-            try EventLog.prune(before: oldest, keeping: settings.eventsKeptMax, in: db)
+            try db.lock([Subject.tick("events").name(in: "")])
+            return try EventLog.prune(before: oldest, keeping: settings.eventsKeptMax, in: db)
         }
     }
 
     private func pruneAnswers() throws -> Int {
         let now = runner.clock.now()
         guard try runner.store.read({ db in try Idempotency.isPruningDue(at: now, in: db) }) else { return 0 }
-        return try runner.store.writeAndWait { db in try Idempotency.prune(at: now, in: db) }
+        return try runner.store.writeAndWait { db in
+            try db.lock([Subject.tick("idempotency").name(in: "")])
+            return try Idempotency.prune(at: now, in: db)
+        }
     }
 }

@@ -31,7 +31,7 @@ extension NotificationsFeature {
         let delivery = inbox.preferences.delivery(
             of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))
         let notification = Notification(
-            draft, id: tx.makeID(Notification.self), delivery: delivery, createdAt: tx.now)
+            draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         guard try insert(notification, tx) else {
             if !inbox.wasFull { try removeFromInbox(of: draft.userId, tx) }
             return .repeated(try first(of: draft, tx))
@@ -77,6 +77,9 @@ extension NotificationsFeature {
 
     private struct Inbox {
         let wasFull: Bool
+        /// The moment of this notification's id: at least a millisecond behind the one before, whichever replica's clock
+        /// that was made by. "Up to this one" and cursors compare ids.
+        let newestAt: Timestamp
         let preferences: Preferences
     }
 
@@ -85,16 +88,18 @@ extension NotificationsFeature {
         let inbox = try tx.db.row(
             """
             INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it keeps"))
-                (tenant, user_id, kept, was_full, sound, haptics, time_zone)
-            VALUES (\(tx.tenant), \(userId.text), 1, 0, 1, 1, \(Preferences.timeZoneDefault))
+                (tenant, user_id, kept, was_full, sound, haptics, time_zone, newest_at)
+            VALUES (\(tx.tenant), \(userId.text), 1, 0, 1, 1, \(Preferences.timeZoneDefault), \(tx.now.microseconds))
             ON CONFLICT (tenant, user_id) DO UPDATE SET
+                newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
+                    ELSE excluded.newest_at END,
                 was_full = CASE WHEN inboxes.kept >= \(EvictionRule.keptMax) THEN 1 ELSE 0 END,
                 kept = CASE WHEN inboxes.kept >= \(EvictionRule.keptMax) THEN inboxes.kept ELSE inboxes.kept + 1 END
-            RETURNING was_full, sound, haptics, quiet_start, quiet_end, time_zone
+            RETURNING was_full, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
             """
         ) { row in
             Inbox(
-                wasFull: try row.bool(0),
+                wasFull: try row.bool(0), newestAt: try row.moment(6),
                 preferences: Preferences(
                     sound: try row.bool(1), haptics: try row.bool(2),
                     quietHours: try QuietHours(

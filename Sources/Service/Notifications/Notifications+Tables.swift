@@ -70,7 +70,13 @@ extension NotificationsFeature {
                     CHECK (kept BETWEEN 0 AND 50)
                 ) STRICT, WITHOUT ROWID
                 """,
-            ])
+            ]),
+        Migration(
+            id: "0002_notifications",
+            sql: [
+                .sqlite("ALTER TABLE inboxes ADD COLUMN newest_at INTEGER NOT NULL DEFAULT 0"),
+                .postgreSQL("ALTER TABLE inboxes ADD COLUMN newest_at BIGINT NOT NULL DEFAULT 0"),
+            ]),
     ]
 
     /// The columns ``notification(_:)`` reads, in its order.

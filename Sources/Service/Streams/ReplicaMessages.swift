@@ -15,22 +15,25 @@ final class ReplicaMessages: @unchecked Sendable {
     private static let sent: StaticString = "bellhop:sent"
     private static let prefix = "bellhop:"
 
-    /// Questions that wait for another replica: each holds a worker. More would be a client that asks in a loop.
-    private static let waitingMax = 64
+    /// Questions that wait for another replica. More would be a client that asks in a loop.
+    private static let waitingMax = 1000
     /// A replica that has not answered by then is gone, and its streams with it.
-    private static let answerSeconds = 3.0
+    private static let patience: Duration = .seconds(3)
+
+    private struct Question {
+        let answer: @Sendable (Result<[String], Failure>) -> Void
+        let until: ContinuousClock.Instant
+    }
 
     private let directory: StreamDirectory
     private let runner: TransactionRunner
-    private let workers: WorkerPool
     /// Guards `waiting`.
     private let lock = NSLock()
-    private var waiting: [String: ShardAnswer] = [:]
+    private var waiting: [String: Question] = [:]
 
-    init(directory: StreamDirectory, runner: TransactionRunner, workers: WorkerPool) {
+    init(directory: StreamDirectory, runner: TransactionRunner) {
         self.directory = directory
         self.runner = runner
-        self.workers = workers
     }
 
     /// Takes committed events in their order: streams get theirs, and what replicas tell one another is done.
@@ -45,19 +48,18 @@ final class ReplicaMessages: @unchecked Sendable {
 
     // MARK: Asking
 
-    /// Asks the replica that holds a stream, and waits. On workers only.
-    func ask(_ stream: String, as asker: Caller, _ kind: StreamRequest.Kind) throws -> [String] {
+    /// Asks the replica that holds a stream.
+    func ask(
+        _ stream: String, as asker: Caller, _ kind: StreamRequest.Kind,
+        answer: @escaping @Sendable (Result<[String], Failure>) -> Void
+    ) {
         let id = String(UInt64.random(in: .min ... .max), radix: 36)
-        let answer = ShardAnswer()
         let isAdmitted = lock.withLock {
             guard waiting.count < Self.waitingMax else { return false }
-            waiting[id] = answer
+            waiting[id] = Question(answer: answer, until: .now + Self.patience)
             return true
         }
-        defer { lock.withLock { _ = waiting.removeValue(forKey: id) } }
-        guard isAdmitted else {
-            throw Failure(.unavailable, "stream.unanswered", "Too many questions wait.", retryAfterSeconds: 1)
-        }
+        guard isAdmitted else { return answer(.failure(Self.unanswered)) }
         let data = JSONWriter.object { writer in
             writer.member("id", id)
             writer.member("stream", stream)
@@ -68,23 +70,44 @@ final class ReplicaMessages: @unchecked Sendable {
             case .renew(let caller): writer.member("caller") { Self.write(caller, to: &$0) }
             }
         }
-        try tell(Self.asked, tenant: asker.tenant, data)
-        guard let result = answer.wait(seconds: Self.answerSeconds) else { throw Failure.notFound("stream") }
-        return try result.get()
+        tell(Self.asked, tenant: asker.tenant, data) { [self] in settle(id, .failure(Self.unanswered)) }
     }
 
-    func send(_ bytes: SharedBytes, to stream: String, tenant: String) throws {
+    /// Answers a question, unless it was answered before.
+    private func settle(_ id: String, _ result: Result<[String], Failure>) {
+        lock.withLock { waiting.removeValue(forKey: id) }?.answer(result)
+    }
+
+    /// Gives up the questions that nobody has answered. Called now and then.
+    func expire() {
+        let now = ContinuousClock.now
+        let late = lock.withLock { waiting.filter { $0.value.until <= now }.map(\.key) }
+        for id in late { settle(id, .failure(.notFound("stream"))) }
+    }
+
+    private static let unanswered = Failure(
+        .unavailable, "stream.unanswered", "The stream's replica could not be asked.", retryAfterSeconds: 1)
+
+    func send(_ bytes: SharedBytes, to stream: String, tenant: String) {
         let data = JSONWriter.object { writer in
             writer.member("stream", stream)
             writer.member("bytes", bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
         }
-        try tell(Self.sent, tenant: tenant, data)
+        tell(Self.sent, tenant: tenant, data) {}
     }
 
-    private func tell(_ name: StaticString, tenant: String, _ data: [UInt8]) throws {
+    private func tell(
+        _ name: StaticString, tenant: String, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
+    ) {
         let runner = runner
-        try runner.store.writeAndWait { db in
-            try runner.write(as: .system(tenant: tenant), in: db) { $0.tellReplicas(name, data: data) }
+        do throws(StoreBusy) {
+            try runner.store.write(
+                { db in try runner.write(as: .system(tenant: tenant), in: db) { $0.tellReplicas(name, data: data) } },
+                completion: { result in
+                    if case .failure = result { fail() }
+                })
+        } catch {
+            fail()
         }
     }
 
@@ -100,12 +123,8 @@ final class ReplicaMessages: @unchecked Sendable {
             directory.close(revocation)
         case "\(Self.asked)": answerIfHeld(members, tenant: event.tenant)
         case "\(Self.answered)":
-            guard let id = members.string("id"), let answer = lock.withLock({ waiting[id] }) else { return }
-            if let topics = members.strings("topics") {
-                answer.set(.success(topics))
-            } else {
-                answer.set(.failure(.notFound("stream")))
-            }
+            guard let id = members.string("id") else { return }
+            settle(id, members.strings("topics").map { .success($0) } ?? .failure(.notFound("stream")))
         case "\(Self.sent)":
             guard let stream = members.string("stream"), let text = members.string("bytes"),
                 directory.holds(stream)
@@ -127,14 +146,12 @@ final class ReplicaMessages: @unchecked Sendable {
         } else {
             kind = .describe
         }
-        // A full queue leaves the question unanswered, as if the stream were gone.
-        _ = workers.submit { [self] in
-            let result = try? directory.ask(stream, as: asker, kind)
+        directory.ask(stream, as: asker, kind) { [self] result in
             let data = JSONWriter.object { writer in
                 writer.member("id", id)
-                if let result { writer.member("topics", result) }
+                if let topics = try? result.get() { writer.member("topics", topics) }
             }
-            try? tell(Self.answered, tenant: tenant, data)
+            tell(Self.answered, tenant: tenant, data) {}
         }
     }
 

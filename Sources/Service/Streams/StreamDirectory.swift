@@ -43,7 +43,8 @@ final class StreamDirectory: @unchecked Sendable {
     /// Brings committed events to every shard. Call in commit order, from any thread; each event is encoded once.
     func publish(_ events: [StreamEvent]) {
         guard !events.isEmpty else { return }
-        let encoded = events.map { EncodedEvent($0, epoch: surroundings.epoch) }
+        let epoch = surroundings.epoch
+        let encoded = events.map { EncodedEvent($0, epoch: epoch) }
         lock.withLock {
             for shard in shards { shard.post(.events(encoded)) }
         }
@@ -54,31 +55,32 @@ final class StreamDirectory: @unchecked Sendable {
         for shard in lock.withLock({ shards }) { shard.post(.revoked(revocation)) }
     }
 
-    /// Ends all streams, which resume, or are told that they cannot: what they missed was not kept.
-    func closeAll() {
-        for shard in lock.withLock({ shards }) { shard.post(.fellBehind) }
+    /// Ends all streams, which resume, or are told that they cannot: what they missed was not kept. What is published next
+    /// follows the given event.
+    func closeAll(head: Int64) {
+        for shard in lock.withLock({ shards }) { shard.post(.begun(head: head)) }
     }
 
     /// Whether the name is of a stream of this process, which may be gone by now.
     func holds(_ id: String) -> Bool { StreamName(id)?.nonce == nonce }
 
-    /// Asks the shard of a stream, on whichever replica, and waits for its answer. On workers only: the calling thread
-    /// blocks.
-    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind) throws -> [String] {
-        if let replicas = elsewhere(id) { return try replicas.ask(id, as: asker, kind) }
-        let (shard, name) = try find(id)
-        let answer = ShardAnswer()
-        shard.post(.request(StreamRequest(stream: name, asker: asker, kind: kind) { answer.set($0) }))
-        guard let result = answer.wait(seconds: StreamLimits.shardAnswerSeconds) else {
-            throw Failure(
-                .unavailable, "stream.unanswered", "The stream's shard did not answer.", retryAfterSeconds: 1)
+    /// Asks the shard of a stream, on whichever replica. The answer comes on a thread that must not be held.
+    func ask(
+        _ id: String, as asker: Caller, _ kind: StreamRequest.Kind,
+        answer: @escaping @Sendable (Result<[String], Failure>) -> Void
+    ) {
+        if let replicas = elsewhere(id) { return replicas.ask(id, as: asker, kind, answer: answer) }
+        do throws(Failure) {
+            let (shard, name) = try find(id)
+            shard.post(.request(StreamRequest(stream: name, asker: asker, kind: kind, answer: answer)))
+        } catch {
+            answer(.failure(error))
         }
-        return try result.get()
     }
 
     /// Sends bytes to a stream that may be gone by now.
     func send(_ bytes: SharedBytes, to id: String, tenant: String) throws {
-        if let replicas = elsewhere(id) { return try replicas.send(bytes, to: id, tenant: tenant) }
+        if let replicas = elsewhere(id) { return replicas.send(bytes, to: id, tenant: tenant) }
         let (shard, name) = try find(id)
         shard.post(.send(bytes, to: name))
     }
@@ -94,29 +96,5 @@ final class StreamDirectory: @unchecked Sendable {
         let shard = lock.withLock { name.shard < shards.count ? shards[name.shard] : nil }
         guard let shard else { throw .notFound("stream") }
         return (shard, name)
-    }
-}
-
-/// One answer that a shard gives and a worker waits for.
-///
-/// `@unchecked Sendable`: `result` is only touched while `condition` is locked.
-final class ShardAnswer: @unchecked Sendable {
-    /// Guards `result`.
-    private let condition = NSCondition()
-    private var result: Result<[String], Failure>?
-
-    func set(_ result: Result<[String], Failure>) {
-        condition.withLock {
-            self.result = result
-            condition.signal()
-        }
-    }
-
-    func wait(seconds: Double) -> Result<[String], Failure>? {
-        let deadline = Date(timeIntervalSinceNow: seconds)
-        return condition.withLock {
-            while result == nil, condition.wait(until: deadline) {}
-            return result
-        }
     }
 }

@@ -15,7 +15,8 @@ extension StreamHub {
             guard isPresent(stream) else { return }
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
-        case .fellBehind:
+        case .begun(let head):
+            self.head = head
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
         case .request(let request): request.answer(answer(request))
         case .send(let bytes, let name):
@@ -123,6 +124,8 @@ extension StreamHub {
             return .success(topics.filter { !before.contains($0) })
         case .renew(let caller):
             renew(slot, caller)
+            // It may have been revoked since it was verified, here or on another replica.
+            if directory.revocations.isRevoked(caller) { end(slot, .revoked) }
             return .success([])
         }
     }

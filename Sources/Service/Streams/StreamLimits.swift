@@ -19,9 +19,6 @@ enum StreamLimits {
     static let ticketSeconds: Int64 = 30
     /// How long a revocation is kept. It must outlive every token it could concern.
     static let revocationDays: Int64 = 90
-    /// How long a worker waits for a shard's answer. Shards answer within milliseconds; without the bound a stopped one
-    /// would hold every worker.
-    static let shardAnswerSeconds = 5.0
     /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
     static let shutdownSpreadMilliseconds = 5000
     /// Published to clients, with its reason.

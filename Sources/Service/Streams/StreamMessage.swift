@@ -13,8 +13,8 @@ enum StreamMessage: Sendable {
     /// What was sent to a stream in an earlier batch has had its chance to leave.
     case flushed(StreamHandle)
     case revoked(Revocation)
-    /// Events were lost to this replica: its streams must begin anew.
-    case fellBehind
+    /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
+    case begun(head: Int64)
     case request(StreamRequest)
     case send(SharedBytes, to: StreamName)
 }

@@ -57,9 +57,9 @@ struct StreamReader: Sendable {
     }
 
     /// The present states of topics, as events without an id: they are no rows of the log.
-    func topicStates(of topics: [String], _ tx: Transaction) throws -> SharedBytes? {
+    func topicStates(of topics: [String]) throws -> SharedBytes? {
         var writer = ChunkWriter()
-        try appendStates(of: topics, tx, to: &writer)
+        try surroundings.read(caller) { tx in try appendStates(of: topics, tx, to: &writer) }
         let bytes = writer.finish().flatMap { chunk in chunk.withUnsafeBytes { Array($0) } }
         return bytes.isEmpty ? nil : SharedBytes(bytes)
     }

@@ -7,7 +7,7 @@ struct StreamSurroundings: Sendable {
     let store: Store
     let workers: WorkerPool
     /// The names of one log: see `Cursor`.
-    let epoch: String
+    let log: LogIdentity
     let now: @Sendable () -> Timestamp
     /// Who a token speaks for. Called on reactors and workers; never blocks.
     let authenticate: @Sendable (_ token: String) -> TokenVerdict
@@ -15,6 +15,8 @@ struct StreamSurroundings: Sendable {
     let read: @Sendable (_ caller: Caller, _ body: (Transaction) throws -> Void) throws -> Void
     let topicKinds: [TopicKind]
     let settings: StreamSettings
+
+    var epoch: String { log.epoch }
 }
 
 /// What an authenticator says of a token.

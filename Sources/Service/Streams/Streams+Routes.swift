@@ -58,13 +58,17 @@ extension StreamsFeature {
         _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
         let caller = call.caller
-        return .read { _ in topicsResponse(try directory.ask(id, as: caller, .describe)) }
+        return .later { complete in
+            directory.ask(id, as: caller, .describe) { result in
+                complete(result.map { topicsResponse($0) }.mapError { $0 })
+            }
+        }
     }
 
     /// `PUT /v1/streams/{id}/subscriptions`: replaces the topics at once, without reconnecting (ENG E-7).
     ///
-    /// The shard is asked before the first statement of the transaction, which fixes what it reads: the states sent are
-    /// at least as new as the topics' beginning, and no change falls between the two.
+    /// The shard is asked before the states are read: they are at least as new as the topics' beginning, and no change
+    /// falls between the two.
     @Sendable private static func replaceTopics(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
         _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
@@ -74,13 +78,27 @@ extension StreamsFeature {
         try fields.finish()
         let topics = try StreamTopics.parse(named ?? [], kinds: directory.surroundings.topicKinds) { "/topics/\($0)" }
         let caller = call.caller
-        return .read { tx in
-            let added = try directory.ask(id, as: caller, .replaceTopics(topics))
-            let reader = StreamReader(surroundings: directory.surroundings, caller: caller, topics: topics)
-            if let states = try reader.topicStates(of: added, tx) {
-                try directory.send(states, to: id, tenant: caller.tenant)
+        return .later { complete in
+            directory.ask(id, as: caller, .replaceTopics(topics)) { result in
+                let isAdmitted = directory.surroundings.workers.submit {
+                    complete(
+                        Result {
+                            try sendStates(of: try result.get(), topics: topics, to: id, as: caller, directory)
+                            return topicsResponse(topics)
+                        })
+                }
+                if !isAdmitted { complete(.failure(Failure.tooMany)) }
             }
-            return topicsResponse(topics)
+        }
+    }
+
+    private static func sendStates(
+        of added: [String], topics: [String], to id: String, as caller: Caller, _ directory: StreamDirectory
+    ) throws {
+        guard !added.isEmpty else { return }
+        let reader = StreamReader(surroundings: directory.surroundings, caller: caller, topics: topics)
+        if let states = try reader.topicStates(of: added) {
+            try directory.send(states, to: id, tenant: caller.tenant)
         }
     }
 
@@ -109,9 +127,13 @@ extension StreamsFeature {
             throw Failure.forbidden("The new token must be of the same user and tenant.")
         }
         guard !directory.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
-        return .read { _ in
-            _ = try directory.ask(id, as: caller, .renew(renewed))
-            return Response.json(200, JSONWriter.object { $0.member("expiresAt", renewed.expiresAt) })
+        return .later { complete in
+            directory.ask(id, as: caller, .renew(renewed)) { result in
+                complete(
+                    result.map { _ in
+                        Response.json(200, JSONWriter.object { $0.member("expiresAt", renewed.expiresAt) })
+                    }.mapError { $0 })
+            }
         }
     }
 
@@ -147,6 +169,11 @@ extension StreamsFeature {
         guard let user, let moment else { throw Failure.invalid("", "must name what is revoked") }
         return .user(tenant: tenant, id: user, issuedBefore: moment)
     }
+}
+
+extension Failure {
+    fileprivate static let tooMany = Failure(
+        .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
 }
 
 /// Phantom for the ids of open streams.

@@ -44,9 +44,17 @@ final class PostgresBackend: StoreBackend {
             queues[0].noteFinished()
             return
         }
+        let (pool, vital) = (pool, vital)
         writerThreads = queues.map { queue in
             ThreadWork.startThread("postgres-writer") {
-                PostgresWriter(queue: queue, options: options, connect: connect).run()
+                let writer = PostgresWriter(queue: queue, options: options) { () throws(DatabaseError) in
+                    // Whatever made a writer's connection unusable may have happened to the readers', who would not
+                    // notice a server that has become a standby.
+                    pool.clear()
+                    vital.clear()
+                    return try connect()
+                }
+                writer.run()
                 queue.noteFinished()
             }
         }

@@ -28,7 +28,8 @@ final class PostgresLink {
     private(set) var results: [PostgresResult] = []
     /// Called once in an exchange that is not answered within a millisecond.
     var isSlow: (() -> Void)?
-    private var hasWaited = false
+    /// When the present exchange becomes slow; nil once that was told.
+    private var slowAt: ContinuousClock.Instant?
 
     private enum Expected {
         case prepared(text: String, name: String)
@@ -112,7 +113,7 @@ final class PostgresLink {
     func exchange(_ commands: [Command], within timeout: Duration?) throws(DatabaseError) -> [PostgresResult] {
         completed = nil
         results = []
-        hasWaited = false
+        slowAt = isSlow == nil ? nil : .now + .milliseconds(1)
         let deadline = timeout.map { ContinuousClock.now + $0 }
         let before = unread
         unread = []
@@ -232,6 +233,8 @@ final class PostgresLink {
             }
             let owned = PostgresResult(result)
             if PQstatus(handle) != CONNECTION_OK { throw lost(owned.message) }
+            // After a switchover this server only reads: what belongs elsewhere is not asked of it again.
+            if owned.isFromStandby { isBroken = true }
             if found == nil { found = owned }
         }
     }
@@ -251,10 +254,12 @@ final class PostgresLink {
         let events = Int16(POLLIN) | (flushed == 1 ? Int16(POLLOUT) : 0)
         var descriptor = pollfd(fd: socket, events: events, revents: 0)
         var ready: Int32 = 0
-        if let isSlow, !hasWaited {
-            hasWaited = true
-            ready = poll(&descriptor, 1, 1)
-            if ready == 0 { isSlow() }
+        if let slowAt {
+            if ContinuousClock.now < slowAt { ready = poll(&descriptor, 1, 1) }
+            if ready == 0 {
+                self.slowAt = nil
+                isSlow?()
+            }
         }
         if ready == 0 { ready = poll(&descriptor, 1, milliseconds) }
         if ready < 0 {
@@ -281,6 +286,7 @@ final class PostgresLink {
     ///
     /// - Throws: `.unavailable` when the connection is lost.
     func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
+        guard !isBroken else { throw lost() }
         let known = taken()
         if !known.isEmpty { return known }
         var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
@@ -390,6 +396,8 @@ final class PostgresResult {
         guard rowCount > 0, PQgetisnull(handle, 0, 0) == 0, let start = PQgetvalue(handle, 0, 0) else { return nil }
         return String(cString: start)
     }
+
+    var isFromStandby: Bool { !isOK && field(cpostgresql_field_sqlstate()) == "25006" }
 
     /// Nil for what was not done because of an earlier error.
     func error(_ text: String) -> DatabaseError? {

@@ -151,6 +151,7 @@ final class PostgresQueries: @unchecked Sendable {
             while !rest.isEmpty {
                 do {
                     if link?.looksAlive() != true {
+                        noteSlow(&present)
                         link = try connect()
                         mayReconnect = false
                     }

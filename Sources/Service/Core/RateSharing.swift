@@ -45,12 +45,12 @@ enum RateSharing {
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
             // In one order: replicas that share at the same moment do not wait for each other in a circle.
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted { $0.owner < $1.owner }
-            let sums = try store.writeAndWait { db in try add(part, in: db) }
+            let sums = try store.writeAndWait(lane: 1) { db in try add(part, in: db) }
             for (count, sum) in zip(part, sums) { count.bucket.noteShared(count, sum: sum) }
         }
         guard !busy.isEmpty else { return }
         let oldest = now.seconds - 2 * Limits.rateWindowSeconds
-        try store.writeAndWait { db in
+        try store.writeAndWait(lane: 1) { db in
             _ = try db.run("DELETE FROM \(counts, unscoped: keeping) WHERE started_at < \(oldest)")
         }
     }

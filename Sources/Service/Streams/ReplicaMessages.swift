@@ -102,6 +102,7 @@ final class ReplicaMessages: @unchecked Sendable {
         let runner = runner
         do throws(StoreBusy) {
             try runner.store.write(
+                lane: .random(in: 0...1023),
                 { db in try runner.write(as: .system(tenant: tenant), in: db) { $0.tellReplicas(name, data: data) } },
                 completion: { result in
                     if case .failure = result { fail() }

@@ -122,6 +122,7 @@ final class StreamRoute: @unchecked Sendable {
             let (store, now) = (directory.surroundings.store, directory.surroundings.now())
             do throws(StoreBusy) {
                 try store.write(
+                    lane: ticket.hashValue,
                     { try StreamsFeature.redeemTicket(ticket, at: now, in: $0) },
                     completion: { result in
                         self.note(self.outcome(of: result), for: request)

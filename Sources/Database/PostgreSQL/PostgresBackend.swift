@@ -70,7 +70,8 @@ final class PostgresBackend: StoreBackend {
         } catch {
             // The server may have closed a connection that nobody used; the first question finds out, and is asked
             // once more.
-            guard wasIdle, !connection.isUsable, connection.exchanges <= 1 else { throw error }
+            let isLate = (error as? DatabaseError)?.cause == .interrupted
+            guard wasIdle, !isLate, !connection.isUsable, connection.exchanges <= 1 else { throw error }
             pool.clear()
             return try read(on: try pool.take().0, of: pool, isSingle: isSingle, body)
         }

@@ -101,6 +101,9 @@ final class PostgresConnection: Connection {
         } catch {
             // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
             if let completed = link.completed {
+                // What failed was left over from a job that is done already: nobody could undo it alone.
+                let isEarlier = commands.dropFirst(completed + 1).contains { $0.text.hasPrefix("RELEASE ") }
+                if isEarlier { link.abandon() }
                 prefix = commands.dropFirst(completed + 1).filter { $0.text.hasPrefix("SAVEPOINT ") }
             } else {
                 prefix = Array(commands.dropLast())
@@ -214,7 +217,7 @@ final class PostgresConnection: Connection {
             guard let mark = marks.last else { return }
             (settings, held) = mark
             // What the server has not heard of is undone by not saying it.
-            if let unsent = prefix.firstIndex(where: { $0.text == "SAVEPOINT s\(marks.count)" }) {
+            if let unsent = prefix.lastIndex(where: { $0.text == "SAVEPOINT s\(marks.count)" }) {
                 prefix.removeSubrange((unsent + 1)...)
             } else {
                 prefix = [.init(text: "ROLLBACK TO SAVEPOINT s\(marks.count)")]

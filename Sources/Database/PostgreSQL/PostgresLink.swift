@@ -62,6 +62,10 @@ final class PostgresLink {
             let reason = Self.message(of: handle)
             throw DatabaseError(.unavailable, "cannot connect: \(reason)")
         }
+        // A standby may lack what was answered, and takes no writes; the server tells it by itself.
+        guard options.access == .readOnly || !isStandby else {
+            throw DatabaseError(.unavailable, "cannot connect: the server is a standby")
+        }
         // Notices are for people at a terminal.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         PQsetnonblocking(handle, 1)
@@ -87,6 +91,13 @@ final class PostgresLink {
     }
 
     var socket: Int32 { PQsocket(handle) }
+
+    private var isStandby: Bool {
+        PQparameterStatus(handle, "in_hot_standby").map { String(cString: $0) } == "on"
+    }
+
+    /// Nothing more is asked: the server rolls back what is open.
+    func abandon() { isBroken = true }
 
     /// Whether the server has said goodbye while nobody asked.
     func looksAlive() -> Bool {
@@ -233,8 +244,7 @@ final class PostgresLink {
             }
             let owned = PostgresResult(result)
             if PQstatus(handle) != CONNECTION_OK { throw lost(owned.message) }
-            // After a switchover this server only reads: what belongs elsewhere is not asked of it again.
-            if owned.isFromStandby { isBroken = true }
+            if owned.endsConnection { isBroken = true }
             if found == nil { found = owned }
         }
     }
@@ -397,7 +407,9 @@ final class PostgresResult {
         return String(cString: start)
     }
 
-    var isFromStandby: Bool { !isOK && field(cpostgresql_field_sqlstate()) == "25006" }
+    /// A server that only reads, after a switchover; a plan that a migration has made useless. What is prepared here, and
+    /// what belongs elsewhere, is not asked again.
+    var endsConnection: Bool { !isOK && ["25006", "0A000"].contains(field(cpostgresql_field_sqlstate())) }
 
     /// Nil for what was not done because of an earlier error.
     func error(_ text: String) -> DatabaseError? {
@@ -427,8 +439,8 @@ extension DatabaseError.Code {
         case "57014": self = .interrupted
         // A statement that was to be prepared in a part of the conversation that failed.
         case "26000": self = .unavailable
-        // A read-only transaction: after a failover this server is a standby.
-        case "25006": self = .unavailable
+        // A server that only reads; a plan of before a migration.
+        case "25006", "0A000": self = .unavailable
         case "22021", "22P05": self = .text
         case "54000": self = .tooBig
         default:

@@ -8,6 +8,11 @@ public struct ID<Entity>: Sendable, Hashable, Comparable, CustomStringConvertibl
 
     public var description: String { text }
     public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+
+    /// Bytes, not Swift's canonical equivalence: databases and tokens tell ids apart by their bytes.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.text == right.text && left.text.utf8.elementsEqual(right.text.utf8)
+    }
 }
 
 /// Makes identifiers that sort in the order they were made: 48 bits of milliseconds, 80 random bits that count up

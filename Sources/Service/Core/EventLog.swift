@@ -211,15 +211,18 @@ enum EventLog {
     struct State: Sendable {
         let newest: Int64
         let epoch: String
+        /// The content of the event that was asked for; nil if it is not kept.
+        let content: [UInt8]?
     }
 
-    static func state(in db: Connection) throws -> State {
+    static func state(lookingAt sequence: Int64, in db: Connection) throws -> State {
         let state = try db.row(
             """
-            SELECT counter.newest, epochs.epoch FROM \(counter, unscoped: keeping) AS counter
-            CROSS JOIN \(epochs, unscoped: keeping) AS epochs LIMIT 1
+            SELECT counter.newest, epochs.epoch, event.data FROM \(counter, unscoped: keeping) AS counter
+            CROSS JOIN \(epochs, unscoped: keeping) AS epochs
+            LEFT JOIN \(events, unscoped: keeping) AS event ON event.sequence = \(sequence) LIMIT 1
             """
-        ) { State(newest: Int64(try $0.integer(0)), epoch: try $0.text(1)) }
+        ) { State(newest: Int64(try $0.integer(0)), epoch: try $0.text(1), content: try $0.optionalBytes(2)) }
         guard let state else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
         return state
     }

@@ -41,7 +41,11 @@ final class EventPump: @unchecked Sendable {
     private let condition = NSCondition()
     private var head: Int64
     private var waiting: [Int64: StreamEvent] = [:]
+    /// The last one published: if the log has another in its place, it is not the log that it was.
+    private var last: StreamEvent?
     private var isWoken = false
+    /// An own event has a number that was published before.
+    private var isDoubtful = false
     private var isStopping = false
     private var isRunning = false
     private var contactAt = ContinuousClock.now
@@ -65,7 +69,15 @@ final class EventPump: @unchecked Sendable {
     func committed(_ events: [StreamEvent]) {
         condition.withLock {
             if waiting.count + events.count > Self.waitingMax { waiting = [:] }
-            for event in events where event.sequence > head { waiting[event.sequence] = event }
+            for event in events {
+                if event.sequence > head {
+                    waiting[event.sequence] = event
+                } else if event.sequence == last?.sequence ? event != last : true {
+                    // Read from the log before it was handed over here; or the log has turned back.
+                    isDoubtful = true
+                }
+            }
+            if isDoubtful { wake() }
             publishInOrder()
             // Those before them were committed by others, and can be read.
             if !waiting.isEmpty { wake() }
@@ -78,6 +90,7 @@ final class EventPump: @unchecked Sendable {
         while let event = waiting.removeValue(forKey: head + 1) {
             head += 1
             next.append(event)
+            last = event
         }
         if !next.isEmpty { replica.publish(next) }
     }
@@ -132,8 +145,8 @@ final class EventPump: @unchecked Sendable {
     private enum Work {
         /// Somebody has told of events behind this one.
         case read(after: Int64)
-        /// Nobody has told of anything for a while.
-        case poll(head: Int64)
+        /// Nobody has told of anything for a while, or something does not fit.
+        case poll(head: Int64, last: StreamEvent?)
     }
 
     private func run() {
@@ -141,7 +154,7 @@ final class EventPump: @unchecked Sendable {
             do {
                 switch work {
                 case .read(let sequence): try read(after: sequence)
-                case .poll(let head): try poll(head)
+                case .poll(let head, let last): try poll(head, last)
                 }
             } catch {
                 noteFailure(error)
@@ -158,8 +171,8 @@ final class EventPump: @unchecked Sendable {
             let deadline = Date(timeIntervalSinceNow: Self.pollSeconds)
             while !isWoken, !isStopping, !isFailing, condition.wait(until: deadline) {}
             if isStopping { return nil }
-            defer { isWoken = false }
-            return isWoken ? .read(after: head) : .poll(head: head)
+            defer { (isWoken, isDoubtful) = (false, false) }
+            return isWoken && !isDoubtful ? .read(after: head) : .poll(head: head, last: last)
         }
     }
 
@@ -180,21 +193,22 @@ final class EventPump: @unchecked Sendable {
         contactAt = .now
     }
 
-    private func poll(_ head: Int64) throws {
-        let state = try store.read(isSingle: true, isVital: true) { try EventLog.state(in: $0) }
+    private func poll(_ head: Int64, _ last: StreamEvent?) throws {
+        let state = try store.read(isSingle: true, isVital: true) { try EventLog.state(lookingAt: head, in: $0) }
+        let isAnother = last?.sequence == head && state.content.map { $0 != last?.data } ?? false
         condition.withLock {
             noteContact()
             if state.newest > self.head { wake() }
         }
         // What was told has been lost: a server took over that had not got it. Its numbers will be given again, so the
         // log must not be taken for the same one.
-        if state.newest < head, state.epoch == log.epoch {
+        if state.newest < head || isAnother, state.epoch == log.epoch {
             logger.error(
                 "The log has lost events that were told; streams begin anew.",
                 metadata: ["told": "\(head)", "newest": "\(state.newest)"])
             let (old, now) = (state.epoch, runner.clock.now())
             try store.writeAndWait { try EventLog.renewEpoch(old, at: now, in: $0) }
-            try adopt(store.read(isSingle: true, isVital: true) { try EventLog.state(in: $0) })
+            try adopt(store.read(isSingle: true, isVital: true) { try EventLog.state(lookingAt: 0, in: $0) })
         } else if state.epoch != log.epoch {
             try adopt(state)
         }
@@ -206,9 +220,17 @@ final class EventPump: @unchecked Sendable {
     }
 
     private func read(after sequence: Int64) throws {
+        // With the one before: if it is not what was published, the log has turned back.
         let events = try store.read(isSingle: true, isVital: true) {
-            try EventLog.following(sequence, limit: Self.readMax, in: $0)
+            try EventLog.following(sequence - 1, limit: Self.readMax, in: $0)
         }
+        let isAnother = condition.withLock {
+            guard let last, let same = events.first, same.sequence == last.sequence else { return false }
+            isDoubtful = same != last
+            if isDoubtful { wake() }
+            return isDoubtful
+        }
+        if isAnother { return }
         let missed = condition.withLock { () -> Int64? in
             noteContact()
             for event in events where event.sequence > head { waiting[event.sequence] = event }
@@ -229,6 +251,7 @@ final class EventPump: @unchecked Sendable {
         condition.withLock {
             change()
             head = sequence
+            last = nil
             waiting = waiting.filter { $0.key > sequence }
             replica.begin(sequence)
             publishInOrder()

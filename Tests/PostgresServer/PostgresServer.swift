@@ -1,14 +1,14 @@
 import CPostgreSQL
 import Foundation
 
-/// The PostgreSQL that tests run on: `.ci/postgres start` makes one, and its URL is in `BELLHOP_TEST_POSTGRES`.
+/// The PostgreSQL that tests run on: `.ci/postgres start` makes one, and its URL is in `TEST_POSTGRES`.
 public struct PostgresServer: Sendable {
     public struct Unusable: Error, CustomStringConvertible {
         public let description: String
     }
 
     /// Whether the tests of the whole service run on it, and not on SQLite.
-    public static let isTheStore = ProcessInfo.processInfo.environment["BELLHOP_TEST_STORE"] == "postgres"
+    public static let isTheStore = ProcessInfo.processInfo.environment["TEST_STORE"] == "postgres"
 
     public let port: Int
 
@@ -19,11 +19,11 @@ public struct PostgresServer: Sendable {
 
     /// - Throws: when there is none. A test that needs one fails then; it does not pass by.
     public static func shared() throws -> PostgresServer {
-        guard let text = ProcessInfo.processInfo.environment["BELLHOP_TEST_POSTGRES"], let url = URL(string: text),
+        guard let text = ProcessInfo.processInfo.environment["TEST_POSTGRES"], let url = URL(string: text),
             let port = url.port
         else {
             throw Unusable(
-                description: "set BELLHOP_TEST_POSTGRES to the URL that `.ci/postgres start DIRECTORY` prints")
+                description: "set TEST_POSTGRES to the URL that `.ci/postgres start DIRECTORY` prints")
         }
         return PostgresServer(port: port)
     }

@@ -218,7 +218,7 @@ class ReplicaRows:
         passed = time.monotonic() - begin
         counts = [(int(calls), text) for calls, text in (line.split("|", 1) for line in lines)]
         say(f"bench:     statements in {passed:.0f} s: " + "; ".join(f"{calls} × {text}" for calls, text in counts[:12]))
-        polls = sum(calls for calls, text in counts if "FROM events WHERE sequence >" in text)
+        polls = sum(calls for calls, text in counts if "FROM event_counter" in text or "FROM events WHERE sequence >" in text)
         return {"polls": polls / passed, "others": (sum(calls for calls, _ in counts) - polls) / passed}
 
     # -- requests ----------------------------------------------------------------------------------------------

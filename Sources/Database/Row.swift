@@ -11,7 +11,7 @@ public struct Row {
     init(_ statement: RowSource, hiddenColumns: Int) {
         self.statement = statement
         generation = statement.generation
-        count = statement.columnNames.count - hiddenColumns
+        count = statement.columnCount - hiddenColumns
     }
 
     public var columnNames: [String] { Array(statement.columnNames.prefix(count)) }
@@ -115,7 +115,7 @@ public struct Row {
 
     /// Whether the row, as it was written, lies within the write policy: the hidden last column of a woven statement.
     func isWithinPolicy() throws -> Bool {
-        statement.integer(at: statement.columnNames.count - 1) == 1
+        statement.integer(at: statement.columnCount - 1) == 1
     }
 
     private func type(at index: Int) -> ColumnType {
@@ -151,7 +151,9 @@ enum ColumnType: Sendable {
 /// What stands behind a row: a statement of SQLite that stands on it, or a result of PostgreSQL that holds it.
 class RowSource {
     final let text: String
-    final var columnNames: [String] = []
+    final var columnCount = 0
+    /// Read when somebody asks by name.
+    final lazy var columnNames: [String] = readNames()
     /// Counts rows and executions, so that a `Row` that outlives its callback is noticed.
     final private(set) var generation: UInt64 = 0
     /// Where the next name is probably found: readers ask for columns in the order they selected them.
@@ -180,6 +182,7 @@ class RowSource {
         return nil
     }
 
+    func readNames() -> [String] { preconditionFailure("each source names its columns") }
     func type(at index: Int) -> ColumnType { preconditionFailure("each source tells its columns' types") }
     func integer(at index: Int) -> Int64 { preconditionFailure("each source gives its numbers") }
     func real(at index: Int) -> Double { preconditionFailure("each source gives its numbers") }

@@ -43,7 +43,7 @@ public struct Scope: Sendable, Hashable {
 /// A scope lives as long as its verified token is cached and is asked the same few questions at every request;
 /// taking its keys apart again each time costs more than the point read they guard.
 ///
-/// `@unchecked Sendable`: every access to `entries` and `madeSettings` holds `lock`.
+/// `@unchecked Sendable`: every access to the variables holds `lock`.
 final class PredicateCache: @unchecked Sendable {
     struct Key: Hashable {
         let policy: Policy.Templates
@@ -64,16 +64,19 @@ final class PredicateCache: @unchecked Sendable {
     /// Policies are few and constant. Without the bound, a caller that makes policies on the fly would fill memory.
     private static let entriesMax = 64
 
-    /// Guards `entries` and `madeSettings`.
+    /// Guards the three variables.
     private let lock = NSLock()
     private var entries: [Key: SQL] = [:]
     private var madeSettings: [String: String]?
+    /// What each kind of query needs of them, by the kind.
+    private var querySettings: [Int: [String: String]] = [:]
 
     func forget() {
         lock.lock()
         defer { lock.unlock() }
         entries = [:]
         madeSettings = nil
+        querySettings = [:]
     }
 
     /// The scope as PostgreSQL is told it. A process has one store, and so one vocabulary.
@@ -83,6 +86,16 @@ final class PredicateCache: @unchecked Sendable {
         if let madeSettings { return madeSettings }
         let made = make()
         madeSettings = made
+        return made
+    }
+
+    func settings(ofQuery kind: Int, make: () -> [String: String]) -> [String: String] {
+        if let known = lock.withLock({ querySettings[kind] }) { return known }
+        let made = make()
+        lock.withLock {
+            if querySettings.count >= Self.entriesMax { querySettings = [:] }
+            querySettings[kind] = made
+        }
         return made
     }
 

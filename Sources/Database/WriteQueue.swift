@@ -76,6 +76,16 @@ final class WriteQueue: @unchecked Sendable {
         return taken
     }
 
+    /// The jobs that have arrived since, for a group that is not yet committed; none if there are none.
+    func takeMore(_ countMax: Int) -> [WriteJob] {
+        condition.lock()
+        defer { condition.unlock() }
+        let taken = Array(jobs.prefix(countMax))
+        jobs.removeFirst(taken.count)
+        jobsTaken += taken.count
+        return taken
+    }
+
     /// Puts jobs back that were taken and not begun; they stay first.
     func putBack(_ rest: ArraySlice<WriteJob>) {
         condition.lock()

@@ -44,10 +44,10 @@ final class PostgresBackend: StoreBackend {
             queues[0].noteFinished()
             return
         }
-        let (pool, vital) = (pool, vital)
+        let (pool, vital, turn) = (pool, vital, NSLock())
         writerThreads = queues.map { queue in
             ThreadWork.startThread("postgres-writer") {
-                let writer = PostgresWriter(queue: queue, options: options) { () throws(DatabaseError) in
+                let writer = PostgresWriter(queue: queue, turn: turn, options: options) { () throws(DatabaseError) in
                     // Whatever made a writer's connection unusable may have happened to the readers', who would not
                     // notice a server that has become a standby.
                     pool.clear()

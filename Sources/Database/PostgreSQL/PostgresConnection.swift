@@ -30,6 +30,8 @@ final class PostgresConnection: Connection {
     private var isBegun = false
     /// The transaction's number once it is known, if it has changed anything.
     private(set) var transactionID: String?
+    /// Whether the outcome is the server's to know.
+    private(set) var hasSentCommit = false
     /// True: a subject that is held elsewhere is waited for; false: it ends the job, which is done again.
     var waitsForSubjects = true
     /// How many times the server was asked in this transaction.
@@ -191,6 +193,7 @@ final class PostgresConnection: Connection {
         transactionID = nil
         exchanges = 0
         isNaming = false
+        hasSentCommit = false
         switch access {
         case .single: break
         case .reading: prefix = [Self.beginReading]
@@ -248,6 +251,7 @@ final class PostgresConnection: Connection {
         defer { access = nil }
         // A transaction that was never sent has nothing to commit.
         guard isBegun else { return }
+        hasSentCommit = true
         let results = try link.exchange(takePrefix() + [.init(text: "COMMIT")], within: patience)
         guard results.last?.tag == "COMMIT" else {
             throw DatabaseError(.contended, "the transaction was rolled back at its end")
@@ -272,7 +276,7 @@ final class PostgresConnection: Connection {
         var table: [[String?]] = []
         while rows.advance() {
             table.append(
-                rows.columnNames.indices.map { index in
+                (0..<rows.columnCount).map { index in
                     rows.type(at: index) == .null
                         ? nil : String(decoding: rows.bytes(at: index, isText: true), as: UTF8.self)
                 })

@@ -174,6 +174,8 @@ final class PostgresQueries: @unchecked Sendable {
         }
     }
 
+    private func isSame(_ job: Job, as other: Job?) -> Bool { job.scope.predicates === other?.scope.predicates }
+
     /// Answers the jobs in their order, in one transaction: before each, the scope is made the caller's own. After an
     /// error those behind it are left, for another conversation; unless they have waited too long by then.
     ///
@@ -186,11 +188,16 @@ final class PostgresQueries: @unchecked Sendable {
         var commands: [PostgresLink.Command] = []
         var places: [Int] = []
         var settings: [String: String] = [:]
+        var previous: Job?
         for job in rest {
-            var target = vocabulary.settings(of: job.scope, for: job.woven)
-            for (name, value) in timeouts { target[name] = value }
-            if let command = vocabulary.command(from: settings, to: target) { commands.append(command) }
-            settings = target
+            let target = job.scope.predicates.settings(ofQuery: job.kind) {
+                vocabulary.settings(of: job.scope, for: job.woven).merging(timeouts) { $1 }
+            }
+            // The same caller's queries come in a row often enough.
+            if !isSame(job, as: previous), let command = vocabulary.command(from: settings, to: target) {
+                commands.append(command)
+            }
+            (settings, previous) = (target, job)
             places.append(commands.count)
             commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
         }

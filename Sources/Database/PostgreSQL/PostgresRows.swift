@@ -22,7 +22,11 @@ final class PostgresRows: RowSource {
         let count = PQnfields(result.handle)
         types = (0..<count).map { PQftype(result.handle, $0) }
         super.init(text: text)
-        columnNames = (0..<count).map { PQfname(result.handle, $0).map { String(cString: $0) } ?? "" }
+        columnCount = Int(count)
+    }
+
+    override func readNames() -> [String] {
+        types.indices.map { PQfname(result.handle, Int32($0)).map { String(cString: $0) } ?? "" }
     }
 
     deinit { decoded.deallocate() }

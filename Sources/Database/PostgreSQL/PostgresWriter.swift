@@ -11,6 +11,8 @@ import Foundation
 /// Made, used and let go on its thread.
 final class PostgresWriter {
     private let queue: WriteQueue
+    /// Whose turn it is to commit, among the writers of this process.
+    private let turn: NSLock
     private let options: StoreOptions
     private let connect: () throws(DatabaseError) -> PostgresConnection
     private var connection: PostgresConnection?
@@ -42,9 +44,11 @@ final class PostgresWriter {
     private static let connectionsMax = 3
 
     init(
-        queue: WriteQueue, options: StoreOptions, connect: @escaping () throws(DatabaseError) -> PostgresConnection
+        queue: WriteQueue, turn: NSLock, options: StoreOptions,
+        connect: @escaping () throws(DatabaseError) -> PostgresConnection
     ) {
         self.queue = queue
+        self.turn = turn
         self.options = options
         self.connect = connect
     }
@@ -64,7 +68,7 @@ final class PostgresWriter {
         var counted = StoreMetrics()
         while !waiting.isEmpty {
             do {
-                let group = try runGroup(waiting, counting: &counted)
+                let group = try runGroup(&waiting, counting: &counted)
                 waiting = group.postponed
                 // Later jobs of the same lane may be answered while these wait; within a group the order holds.
                 if waiting.isEmpty { finish(counted) }
@@ -99,16 +103,29 @@ final class PostgresWriter {
 
     /// One transaction. Nothing is answered yet.
     ///
+    /// - Parameter jobs: those to begin with; what is taken along is added to them.
     /// - Throws: when nothing of the group was kept.
-    private func runGroup(_ jobs: [Attempt], counting counted: inout StoreMetrics) throws -> Group {
+    private func runGroup(_ jobs: inout [Attempt], counting counted: inout StoreMetrics) throws -> Group {
         let connection = try usableConnection()
         connection.begin(.writing)
         var group = Group()
         do {
-            try run(jobs, on: connection, into: &group)
+            let deadline = ContinuousClock.now + options.batchDuration
+            try run(jobs, on: connection, into: &group, until: deadline)
+            // Commits follow one another anyway. Waiting here, and not for the counter's row, leaves the server with one
+            // of each replica; and what arrives meanwhile comes along.
+            while !turn.try() {
+                let mayTake = group.postponed.isEmpty && ContinuousClock.now < deadline
+                let more = mayTake ? queue.takeMore(options.batchJobsMax).map { Attempt(job: $0) } : []
+                if more.isEmpty {
+                    turn.lock()
+                    break
+                }
+                jobs += more
+                try run(more, on: connection, into: &group, until: deadline)
+            }
             let begin = ContinuousClock.now
-            let isKept = try conclude(connection)
-            guard isKept else { throw DatabaseError(.unavailable, "the transaction was not kept") }
+            try conclude(connection)
             let seconds = Double((ContinuousClock.now - begin).nanoseconds) / 1e9
             counted.countCommit(jobs: group.answers.count, seconds: seconds)
             counted.jobsFailed += group.failures.count
@@ -127,8 +144,10 @@ final class PostgresWriter {
         return made
     }
 
-    private func run(_ jobs: [Attempt], on connection: PostgresConnection, into group: inout Group) throws {
-        let deadline = ContinuousClock.now + options.batchDuration
+    private func run(
+        _ jobs: [Attempt], on connection: PostgresConnection, into group: inout Group,
+        until deadline: ContinuousClock.Instant
+    ) throws {
         for (index, var attempt) in jobs.enumerated() {
             if index > 0, ContinuousClock.now >= deadline {
                 group.postponed += jobs[index...]
@@ -162,26 +181,27 @@ final class PostgresWriter {
 
     // MARK: The end of a transaction
 
-    /// Commits; when the answer gets lost, asks what became of it.
+    /// Commits, and gives the turn to the next; when the answer gets lost, asks what became of it.
     ///
-    /// - Returns: whether it was kept.
-    /// - Throws: when it was not, or nobody can tell.
-    private func conclude(_ connection: PostgresConnection) throws -> Bool {
-        let deposits = connection.takeDeposits()
-        if !deposits.isEmpty {
-            try connection.enter(nil)
-            connection.isNaming = true
-            try queue.willCommit?(connection, deposits)
-        }
+    /// - Throws: when it was not kept, or nobody can tell.
+    private func conclude(_ connection: PostgresConnection) throws {
         let mark = Self.randomName()
-        try connection.leaveMark(mark, of: name)
         do {
+            defer { turn.unlock() }
+            let deposits = connection.takeDeposits()
+            if !deposits.isEmpty {
+                try connection.enter(nil)
+                connection.isNaming = true
+                try queue.willCommit?(connection, deposits)
+            }
+            try connection.leaveMark(mark, of: name)
             try connection.commit()
-            return true
         } catch {
-            guard !connection.isUsable, let id = connection.transactionID else { throw error }
+            guard !connection.isUsable, connection.hasSentCommit, let id = connection.transactionID else { throw error }
             self.connection = nil
-            return try isKept(mark, by: id, lostBy: error)
+            guard try isKept(mark, by: id, lostBy: error) else {
+                throw DatabaseError(.unavailable, "the transaction was not kept")
+            }
         }
     }
 

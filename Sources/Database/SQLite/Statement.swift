@@ -44,7 +44,7 @@ final class Statement: RowSource {
         parameterCount = Int(sqlite3_bind_parameter_count(handle))
         arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
         super.init(text: text)
-        readColumnNames()
+        columnCount = Int(sqlite3_column_count(handle))
     }
 
     deinit {
@@ -86,7 +86,10 @@ final class Statement: RowSource {
         switch result {
         case SQLITE_ROW:
             // A schema change prepares the statement anew inside `step`, and `SELECT *` may have grown.
-            if Int(sqlite3_data_count(handle)) != columnNames.count { readColumnNames() }
+            if Int(sqlite3_data_count(handle)) != columnCount {
+                columnCount = Int(sqlite3_column_count(handle))
+                columnNames = readNames()
+            }
             return true
         case SQLITE_DONE: return false
         default: throw DatabaseError.last(of: database, sql: text)
@@ -131,8 +134,8 @@ final class Statement: RowSource {
 
     // MARK: Columns of the row the statement stands on
 
-    private func readColumnNames() {
-        columnNames = (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
+    override func readNames() -> [String] {
+        (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
     }
 
     override func type(at index: Int) -> ColumnType {

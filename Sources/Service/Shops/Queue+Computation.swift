@@ -34,7 +34,8 @@ struct ShopQueue {
             barbers: Self.states(of: onDuty, serving, at: tx.now),
             waiting: waiting.map { Self.customer($0, at: tx.now) },
             serviceTimes: ServiceTimeModel(samples: samples), arrivals: arrivals)
-        let calibration = PercentileCalibration(factor: try ShopsFeature.calibration(of: shop.id, tx))
+        let calibration = PercentileCalibration(
+            factor: try ShopsFeature.keptQueue(shop.id, tx)?.calibration ?? 1)
         status = QueueStatus(
             shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count, inService: serving.count,
             averageServiceMinutes: QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes)),

@@ -9,6 +9,8 @@ extension ShopsFeature {
     struct StoredQueue {
         let content: [UInt8]
         let updatedAt: Timestamp
+        /// What percentiles have learned.
+        let calibration: Double
 
         var json: [UInt8] { QueueStatus.json(content, updatedAt: updatedAt) }
     }
@@ -16,12 +18,28 @@ extension ShopsFeature {
     static func findQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
         try tx.db.row(
             """
-            SELECT content, updated_at FROM \(queues, visibleTo: tx.scope) WHERE shop_id = \(shopId.text)
-            """
-        ) { StoredQueue(content: try $0.bytes(0), updatedAt: try $0.moment(1)) }
+            SELECT content, updated_at, calibration FROM \(queues, visibleTo: tx.scope)
+            WHERE shop_id = \(shopId.text)
+            """, storedQueue)
+    }
+
+    /// The same for whoever computes it, read once in a transaction.
+    static func keptQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
+        try tx.remember("kept:\(shopId.text)") {
+            try tx.db.row(
+                """
+                SELECT content, updated_at, calibration FROM \(queues, unscoped: keeping)
+                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
+                """, storedQueue)
+        }
+    }
+
+    private static func storedQueue(_ row: Row) throws -> StoredQueue {
+        StoredQueue(content: try row.bytes(0), updatedAt: try row.moment(1), calibration: try row.real(2))
     }
 
     static func store(_ status: QueueStatus, content: [UInt8], _ tx: Transaction) throws {
+        tx.forget("kept:\(status.shopId.text)")
         let isMoving = status.currentlyServing > 0 || status.queueLength > 0 || status.inService > 0
         try tx.db.run(
             """
@@ -57,19 +75,11 @@ extension ShopsFeature {
 
     // MARK: What percentiles have learned
 
-    static func calibration(of shopId: ID<Shop>, _ tx: Transaction) throws -> Double {
-        try tx.db.row(
-            """
-            SELECT calibration FROM \(queues, unscoped: keeping)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
-            """
-        ) { try $0.real(0) } ?? 1
-    }
-
     private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction)
         throws
     {
         forget(shopId, tx)
+        tx.forget("kept:\(shopId.text)")
         try tx.db.run(
             """
             UPDATE \(queues, unscoped: keeping) SET calibration = \(calibration.factor)
@@ -102,7 +112,7 @@ extension ShopsFeature {
             RETURNING lane, p50, p90, formula, waited_minutes
             """, outcome)
         guard let outcome else { return }
-        var calibration = PercentileCalibration(factor: try Self.calibration(of: booking.shopId, tx))
+        var calibration = PercentileCalibration(factor: try keptQueue(booking.shopId, tx)?.calibration ?? 1)
         calibration.add(outcome)
         try storeCalibration(calibration, of: booking.shopId, tx)
     }

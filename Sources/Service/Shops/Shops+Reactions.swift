@@ -81,7 +81,7 @@ extension ShopsFeature {
     private static func recompute(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.hold(.shop(shopId))
         guard let shop = try findShop(shopId, tx) else { return }
-        let known = try findQueue(shopId, tx)
+        let known = try keptQueue(shopId, tx)
         let status = try ShopQueue.of(shop, tx).status
         let content = status.content
         try store(status, content: content, tx)

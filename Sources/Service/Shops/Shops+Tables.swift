@@ -218,9 +218,9 @@ extension ShopsFeature {
         try tx.remember("shop:\(id.text)") { try tx.db.row(query(id, visibleTo: tx.scope), shop) }
     }
 
-    /// Something of a shop has changed: what was read of it, or computed from it, is not so any more.
+    /// Something of a shop has changed: what was computed from it is not so any more.
     static func forget(_ id: ID<Shop>, _ tx: Transaction) {
-        for name in ["shop", "queue", "samples"] { tx.forget("\(name):\(id.text)") }
+        for name in ["queue", "samples"] { tx.forget("\(name):\(id.text)") }
     }
 
     static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
@@ -246,6 +246,7 @@ extension ShopsFeature {
     /// - Throws: 403 when the shop is there and the caller may not change it: the write policy leaves such rows alone.
     static func store(_ shop: Shop, _ tx: Transaction) throws {
         forget(shop.id, tx)
+        tx.forget("shop:\(shop.id.text)")
         let changed = try tx.db.run(
             """
             INSERT INTO \(shops, writableBy: tx.scope) (tenant, shop_id, name, time_zone, created_at, updated_at)

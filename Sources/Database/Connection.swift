@@ -166,7 +166,7 @@ public class Connection {
         commitActions.append(action)
     }
 
-    /// Leaves something for the last step of the transaction (`Store.willCommit`). Dropped when the savepoint it was
+    /// Leaves something for the last step of the transaction (`Store.setLastStep`). Dropped when the savepoint it was
     /// left in is undone.
     public func deposit(_ item: any Sendable) {
         deposits.append(item)

@@ -8,15 +8,6 @@ import Testing
     private static let items = Migration(
         "0001_items", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY, body BLOB) STRICT"])
 
-    private func code(_ body: () throws -> Void) -> DatabaseError.Code? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return (error as? DatabaseError)?.code
-        }
-    }
-
     @Test func secondService_isRefused_andTheFirstIsNamed() throws {
         let directory = try TemporaryDirectory()
         let url = DatabaseURL.file(directory.file("a.sqlite"))
@@ -29,7 +20,7 @@ import Testing
         }
         // Another way to write the same path is no way around the lock.
         let detour = "\(directory.path)/../\(directory.path.split(separator: "/").last!)/a.sqlite"
-        #expect(code { _ = try Store.open(.file(detour)) } == .locked)
+        #expect(errorCode { _ = try Store.open(.file(detour)) } == .locked)
         store.close()
         try Store.open(url).close()
     }
@@ -48,8 +39,8 @@ import Testing
             try service.writeAndWait { try $0.run("INSERT INTO items (body) VALUES (NULL)") }
             #expect(try check.read { try $0.integer("SELECT count(*) FROM items") } == count)
         }
-        #expect(code { _ = try check.writeAndWait { try $0.run("DELETE FROM items") } } == .readOnly)
-        #expect(code { _ = try Store.open(.file(directory.file("absent")), options: options) } == .cannotOpen)
+        #expect(errorCode { _ = try check.writeAndWait { try $0.run("DELETE FROM items") } } == .readOnly)
+        #expect(errorCode { _ = try Store.open(.file(directory.file("absent")), options: options) } == .cannotOpen)
     }
 
     @Test func fullDatabase_losesTheWholeGroup_sayingWhy_andGoesOnAfterwards() throws {
@@ -135,7 +126,7 @@ import Testing
         try file.close()
         let damaged = try Store.open(.file(path))
         defer { damaged.close() }
-        let found = code {
+        let found = errorCode {
             _ = try damaged.read { db in try db.rows("SELECT * FROM items") { try $0.integer("id") } }
         }
         #expect(found == .corrupt)
@@ -145,9 +136,9 @@ import Testing
 
     @Test func directoryThatTakesNoFiles_isAClearError() {
         // Not even root may make files there.
-        let found = code { _ = try Store.open(.file("/proc/bellhop.sqlite")) }
+        let found = errorCode { _ = try Store.open(.file("/proc/bellhop.sqlite")) }
         #expect(found == .cannotOpen || found == .readOnly)
-        #expect(code { _ = try Store.open(.file("/no/such/directory/a.sqlite")) } == .cannotOpen)
+        #expect(errorCode { _ = try Store.open(.file("/no/such/directory/a.sqlite")) } == .cannotOpen)
     }
 
     @Test func constraints_haveTheirOwnCodes() throws {
@@ -163,7 +154,7 @@ import Testing
                 ])
         ])
         func failure(_ sql: SQL) -> DatabaseError.Code? {
-            code { _ = try store.writeAndWait { try $0.run(sql) } }
+            errorCode { _ = try store.writeAndWait { try $0.run(sql) } }
         }
         #expect(failure("INSERT INTO p VALUES (1, 'b', 1)") == .constraintUnique)
         #expect(failure("INSERT INTO p VALUES (2, 'a', 1)") == .constraintUnique)

@@ -77,7 +77,7 @@ import Testing
                 ("INSERT INTO items (id, n) VALUES (3, NULL)", .constraintNotNull),
                 ("INSERT INTO nowhere (id) VALUES (3)", .statement),
             ] {
-                let found = Self.code {
+                let found = errorCode {
                     try db.savepoint {
                         try db.run("INSERT INTO items (id, n) VALUES (10, 1)")
                         try db.savepoint { _ = try db.integer("SELECT 1") }
@@ -98,15 +98,6 @@ import Testing
         #expect(try store.read { try $0.rows("SELECT id FROM items ORDER BY id") { try $0.integer(0) } } == [1, 4])
     }
 
-    private static func code(_ body: () throws -> Void) -> DatabaseError.Code? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return (error as? DatabaseError)?.code
-        }
-    }
-
     @Test func read_isOneState_whileOthersCommit() throws {
         let stores = try makeStores()
         defer { stores.close() }
@@ -114,7 +105,7 @@ import Testing
             #expect(try db.integer("SELECT count(*) FROM items") == 0)
             try stores.postgres.writeAndWait { _ = try $0.run("INSERT INTO items (id, n) VALUES (1, 1)") }
             #expect(try db.integer("SELECT count(*) FROM items") == 0)
-            let refused = Self.code { _ = try db.run("INSERT INTO items (id, n) VALUES (2, 1)") }
+            let refused = errorCode { _ = try db.run("INSERT INTO items (id, n) VALUES (2, 1)") }
             #expect(refused != nil)
         }
         #expect(try Self.count(stores.postgres) == 1)

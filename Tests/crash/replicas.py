@@ -698,38 +698,33 @@ def is_running(process):
         return False
 
 
-def exhausted(stage):
-    """All connections are taken by others."""
-    users = users_of("exhausted", 10)
-    with stage.running() as replicas:
+def outlived(stage, name, trouble, **settings):
+    """Writers and streams before, while and after a trouble; gives the load, what the trouble tells and the recovery."""
+    users = users_of(name, 10)
+    with stage.running(**settings) as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
-            with Load(replicas, users, f"{stage.options.seed}-exhausted", writers=4) as load:
+            with Load(replicas, users, f"{stage.options.seed}-{name}", writers=4) as load:
                 load.wait_for(100)
-                eaten = starve(stage, load)
+                told = trouble(stage, load)
                 recovery = back(stage, load, listeners)
                 load.wait_for(100)
             stage.wait_until_told(listeners)
             same_connections(listeners)
         stage.judge(load, listeners)
         stage.check()
-        return outage(load, [recovery], f"time without connections, {eaten} taken by others")
+    return load, told, recovery
+
+
+def exhausted(stage):
+    """All connections are taken by others."""
+    load, eaten, recovery = outlived(stage, "exhausted", starve)
+    return outage(load, [recovery], f"time without connections, {eaten} taken by others")
 
 
 def locked(stage):
     """A table is locked for longer than a query may take."""
-    users = users_of("locked", 10)
-    with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="1") as replicas:
-        with Listeners(stage.streams(users, replicas)) as listeners:
-            with Load(replicas, users, f"{stage.options.seed}-locked", writers=4) as load:
-                load.wait_for(100)
-                slowest = lock_out(stage, load)
-                recovery = back(stage, load, listeners)
-                load.wait_for(100)
-            stage.wait_until_told(listeners)
-            same_connections(listeners)
-        stage.judge(load, listeners)
-        stage.check()
-        return f"refused after {slowest:.1f} s at most; {outage(load, [recovery], 'locked table')}"
+    load, slowest, recovery = outlived(stage, "locked", lock_out, BELLHOP_DATABASE_TIMEOUT_SECONDS="1")
+    return f"refused after {slowest:.1f} s at most; {outage(load, [recovery], 'locked table')}"
 
 
 def starve(stage, load):

@@ -28,7 +28,9 @@ final class PostgresBackend: StoreBackend {
         }
         pool = PostgresPool(countMax: max(1, options.readersMax - options.queryConnections), connect: connect)
         vital = PostgresPool(countMax: 1, connect: connect)
-        try PostgresRole.check(try connect(), access: options.access)
+        let (first, _) = try pool.take()
+        try PostgresRole.check(first, access: options.access)
+        pool.give(first)
         queries = PostgresQueries(
             threads: options.access == .exclusive ? options.queryConnections : 0, options: options,
             vocabulary: vocabulary

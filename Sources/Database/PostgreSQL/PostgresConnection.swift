@@ -16,6 +16,9 @@ final class PostgresConnection: Connection {
     private let link: PostgresLink
     private let options: StoreOptions
     private let vocabulary: ScopeVocabulary
+    /// What each transaction is set to, whoever asks. A pooler's connections are others' too: what ours are set to when
+    /// they are made, is set for each transaction there.
+    private let baseSettings: [String: String]
     /// Nil between transactions.
     private var access: Access?
     /// What goes before the next statement.
@@ -47,6 +50,11 @@ final class PostgresConnection: Connection {
         link = try PostgresLink(address, options: options)
         self.options = options
         self.vocabulary = vocabulary
+        var settings = [ScopeVocabulary.service: "on"]
+        if options.isPooled, options.access != .owner {
+            for (name, value) in PostgresLink.timeouts(options) { settings[name] = value }
+        }
+        baseSettings = settings
         super.init()
     }
 
@@ -59,10 +67,8 @@ final class PostgresConnection: Connection {
 
     override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
         let result = try ask(woven)
-        guard result.rowCount > 0 else { return result.changedRows }
-        let rows = PostgresRows(result, text: woven.text)
-        while rows.advance() {
-            if try !body(Row(rows, hiddenColumns: woven.hasCheck ? 1 : 0)) { break }
+        if result.rowCount > 0 {
+            try PostgresRows.forEach(of: result, text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0, body)
         }
         return result.changedRows
     }
@@ -128,14 +134,6 @@ final class PostgresConnection: Connection {
         wanted.merge(scope.predicates.settings { vocabulary.settings(of: scope) }) { $1 }
     }
 
-    /// A pooler's connections are others' too: what they should be set to is set for each transaction.
-    private var baseSettings: [String: String] {
-        var settings = [ScopeVocabulary.service: "on"]
-        guard options.isPooled, options.access != .owner else { return settings }
-        for (name, value) in PostgresLink.timeouts(options) { settings[name] = value }
-        return settings
-    }
-
     /// What the statement needs the server to know beyond what it knows, as one command.
     private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
         let opening = vocabulary.opening(for: statement)
@@ -149,7 +147,7 @@ final class PostgresConnection: Connection {
         } else {
             target = wanted
             target[ScopeVocabulary.unscoped] = opening
-            if let written = statement.written, written.needsWriting {
+            if let written = statement.written, vocabulary.needsWriting(written) {
                 target[ScopeVocabulary.writing] = written.name
             }
         }

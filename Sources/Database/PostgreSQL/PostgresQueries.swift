@@ -174,8 +174,6 @@ final class PostgresQueries: @unchecked Sendable {
         }
     }
 
-    private func isSame(_ job: Job, as other: Job?) -> Bool { job.scope.predicates === other?.scope.predicates }
-
     /// Answers the jobs in their order, in one transaction: before each, the scope is made the caller's own. After an
     /// error those behind it are left, for another conversation; unless they have waited too long by then.
     ///
@@ -194,7 +192,8 @@ final class PostgresQueries: @unchecked Sendable {
                 vocabulary.settings(of: job.scope, for: job.woven).merging(timeouts) { $1 }
             }
             // The same caller's queries come in a row often enough.
-            if !isSame(job, as: previous), let command = vocabulary.command(from: settings, to: target) {
+            let isSame = job.scope.predicates === previous?.scope.predicates
+            if !isSame, let command = vocabulary.command(from: settings, to: target) {
                 commands.append(command)
             }
             (settings, previous) = (target, job)
@@ -216,12 +215,7 @@ final class PostgresQueries: @unchecked Sendable {
             let (result, text) = (results[place], job.woven.text)
             job.complete(
                 .success(
-                    RowCursor { body in
-                        let rows = PostgresRows(result, text: text)
-                        while rows.advance() {
-                            if try !body(Row(rows, hiddenColumns: 0)) { break }
-                        }
-                    }))
+                    RowCursor { body in try PostgresRows.forEach(of: result, text: text, body) }))
         }
         if let failure { rest.popFirst()?.complete(.failure(failure)) }
     }

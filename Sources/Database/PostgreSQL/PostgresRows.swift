@@ -31,6 +31,16 @@ final class PostgresRows: RowSource {
 
     deinit { decoded.deallocate() }
 
+    /// Gives the rows to a body until it returns false.
+    static func forEach(
+        of result: PostgresResult, text: String, hiddenColumns: Int = 0, _ body: (Row) throws -> Bool
+    ) throws {
+        let rows = PostgresRows(result, text: text)
+        while rows.advance() {
+            if try !body(Row(rows, hiddenColumns: hiddenColumns)) { break }
+        }
+    }
+
     /// Goes to the next row; false at the end.
     func advance() -> Bool {
         nextRow()

@@ -53,7 +53,7 @@ enum PostgresSchema {
     /// Brings the policies to what the tables say, if they are not: making one anew locks its table for a moment.
     static func installPolicies(of tables: [Table], _ connection: Connection) throws {
         let statements =
-            tables.flatMap { RowLevelSecurity.statements(for: [$0]) } + [
+            RowLevelSecurity.statements(for: tables) + [
                 "GRANT SELECT ON schema_migrations TO \(RowLevelSecurity.role)",
                 "GRANT SELECT, INSERT, UPDATE, DELETE ON write_marks TO \(RowLevelSecurity.role)",
                 "GRANT EXECUTE ON FUNCTION bellhop_hold(text[], boolean) TO \(RowLevelSecurity.role)",

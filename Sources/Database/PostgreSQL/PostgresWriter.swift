@@ -25,13 +25,8 @@ final class PostgresWriter {
         var count = 0
     }
 
-    private struct Answer {
-        let attempt: Attempt
-        let completion: @Sendable (WriteJob.Outcome) -> Void
-    }
-
     private struct Group {
-        var answers: [Answer] = []
+        var answers: [@Sendable (WriteJob.Outcome) -> Void] = []
         var failures: [(job: WriteJob, error: any Error)] = []
         /// To be done in the next group.
         var postponed: [Attempt] = []
@@ -97,7 +92,7 @@ final class PostgresWriter {
     }
 
     private func answer(_ group: Group) {
-        for answer in group.answers { answer.completion(.committed) }
+        for answer in group.answers { answer(.committed) }
         for failure in group.failures { failure.job.fail(failure.error) }
     }
 
@@ -163,8 +158,7 @@ final class PostgresWriter {
             connection.waitsForSubjects = group.answers.isEmpty
             do {
                 try connection.enter(nil)
-                let completion = try connection.savepoint { try attempt.job.run(connection) }
-                group.answers.append(Answer(attempt: attempt, completion: completion))
+                group.answers.append(try connection.savepoint { try attempt.job.run(connection) })
             } catch {
                 guard connection.isInTransaction else { throw error }
                 if (error as? DatabaseError)?.code == .contended, attempt.count < Self.attemptsMax {

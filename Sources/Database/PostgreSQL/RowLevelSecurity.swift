@@ -26,20 +26,19 @@ public enum RowLevelSecurity {
     }
 
     private static func bookkeeping(_ table: Table) -> String {
-        let isService = "(SELECT current_setting('bellhop.service', true) = 'on')"
+        let isService = "(SELECT current_setting('\(ScopeVocabulary.service)', true) = 'on')"
         return "CREATE POLICY bellhop_all ON \(table.name) USING (\(isService)) WITH CHECK (\(isService))"
     }
 
     private static func scoped(_ table: Table) -> [String] {
-        let isOpen = """
-            (SELECT '\(table.name)' = ANY (NULLIF(current_setting('bellhop.unscoped', true), '')::text[]))
-            """
+        let isOpen = "(SELECT '\(table.name)' = ANY (\(held(ScopeVocabulary.unscoped))::text[]))"
         let writes = condition(table.write, table)
         var reads = condition(table.read, table)
         // PostgreSQL asks for the right to read what a condition looks at; whoever may write a row may look at it in
         // the statement that writes it.
         if table.needsWriting {
-            reads += " OR ((SELECT current_setting('bellhop.writing', true) = '\(table.name)') AND (\(writes)))"
+            let isWritten = "(SELECT current_setting('\(ScopeVocabulary.writing)', true) = '\(table.name)')"
+            reads += " OR (\(isWritten) AND (\(writes)))"
         }
         return [
             "CREATE POLICY bellhop_select ON \(table.name) FOR SELECT USING (\(isOpen) OR \(reads))",
@@ -52,10 +51,13 @@ public enum RowLevelSecurity {
         ]
     }
 
+    /// What a setting holds: null when it was never set, and when it is empty, as it is after a transaction that set it.
+    static func held(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
+
     private static func condition(_ policy: Policy, _ table: Table) -> String {
         let kinds = policy.templates.map { ScopeVocabulary.Kind(template: $0) }
         guard !kinds.isEmpty else { return "FALSE" }
-        let isTenants = "\(table.tenantColumn) = (SELECT NULLIF(current_setting('bellhop.tenant', true), ''))"
+        let isTenants = "\(table.tenantColumn) = (SELECT \(held(ScopeVocabulary.tenant)))"
         return "(\(isTenants) AND (\(kinds.map(\.condition).joined(separator: " OR "))))"
     }
 }

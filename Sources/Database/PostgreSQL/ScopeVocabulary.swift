@@ -27,7 +27,7 @@ struct ScopeVocabulary: Sendable {
         /// The condition of a policy: that the scope holds the row's key.
         var condition: String {
             // A subquery, so that it is asked once and not for each row; the cast outside makes it one value.
-            let held = "(SELECT NULLIF(current_setting('\(setting)', true), ''))"
+            let held = "(SELECT \(RowLevelSecurity.held(setting)))"
             let columns = template.columns
             if columns.isEmpty { return held + " IS NOT NULL" }
             if columns.count == 1 { return "\(columns[0]) = ANY (\(held)::text[])" }
@@ -46,12 +46,15 @@ struct ScopeVocabulary: Sendable {
     private let settingsToRead: [String: Set<String>]
     /// The service's own records: open to its transactions, whoever asks.
     private let bookkeeping: Set<String>
+    /// Tables whose rows somebody may write and not read. Found once: each statement that writes asks.
+    private let written: Set<String>
 
     init(_ tables: [Table]) {
         settingsToRead = Dictionary(
             tables.map { table in (table.name, Set(table.read.templates.map { Kind(template: $0).setting })) }
         ) { $0.union($1) }
         bookkeeping = Set(tables.filter(\.isBookkeeping).map(\.name))
+        written = Set(tables.filter(\.needsWriting).map(\.name))
         var kinds: [Kind] = []
         var names: Set<String> = []
         for template in tables.flatMap({ $0.read.templates + $0.write.templates }) {
@@ -91,6 +94,8 @@ struct ScopeVocabulary: Sendable {
         if tables.count > 1 { tables = Set(tables).sorted() }
         return Self.array(tables)
     }
+
+    func needsWriting(_ table: Table) -> Bool { written.contains(table.name) }
 
     static let tenant = "bellhop.tenant"
     static let unscoped = "bellhop.unscoped"

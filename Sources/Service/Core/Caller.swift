@@ -25,6 +25,18 @@ struct Caller: Sendable {
             sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
     }
 
+    /// Everything but the moments, as JSON's members.
+    func write(membersTo writer: inout JSONWriter) {
+        writer.member("userId", userId)
+        writer.member("tenant", tenant)
+        writer.member("role", role)
+        writer.member("isService", isService)
+        writer.member("tier", tier)
+        writer.member("scope", scope.keys.sorted())
+        writer.member("tokenId", tokenId)
+        writer.member("sessionId", sessionId)
+    }
+
     /// Whether a scope's key makes the caller one of the people of some shop.
     var isStaff: Bool { role == "staff" || role == "barber" || role == "admin" }
 }

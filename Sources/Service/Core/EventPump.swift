@@ -193,8 +193,13 @@ final class EventPump: @unchecked Sendable {
         contactAt = .now
     }
 
+    /// Reads with one statement, whatever requests are doing to the database.
+    private func look<Value>(_ body: (Connection) throws -> Value) throws -> Value {
+        try store.read(isSingle: true, isVital: true, body)
+    }
+
     private func poll(_ head: Int64, _ last: StreamEvent?) throws {
-        let state = try store.read(isSingle: true, isVital: true) { try EventLog.state(lookingAt: head, in: $0) }
+        let state = try look { try EventLog.state(lookingAt: head, in: $0) }
         let isAnother = last?.sequence == head && state.content.map { $0 != last?.data } ?? false
         condition.withLock {
             noteContact()
@@ -208,7 +213,7 @@ final class EventPump: @unchecked Sendable {
                 metadata: ["told": "\(head)", "newest": "\(state.newest)"])
             let (old, now) = (state.epoch, runner.clock.now())
             try store.writeAndWait { try EventLog.renewEpoch(old, at: now, in: $0) }
-            try adopt(store.read(isSingle: true, isVital: true) { try EventLog.state(lookingAt: 0, in: $0) })
+            try adopt(look { try EventLog.state(lookingAt: 0, in: $0) })
         } else if state.epoch != log.epoch {
             try adopt(state)
         }
@@ -221,9 +226,7 @@ final class EventPump: @unchecked Sendable {
 
     private func read(after sequence: Int64) throws {
         // With the one before: if it is not what was published, the log has turned back.
-        let events = try store.read(isSingle: true, isVital: true) {
-            try EventLog.following(sequence - 1, limit: Self.readMax, in: $0)
-        }
+        let events = try look { try EventLog.following(sequence - 1, limit: Self.readMax, in: $0) }
         let isAnother = condition.withLock {
             guard let last, let same = events.first, same.sequence == last.sequence else { return false }
             isDoubtful = same != last
@@ -247,7 +250,7 @@ final class EventPump: @unchecked Sendable {
     /// Ends all streams, catches up, and goes on behind an event.
     private func begin(after sequence: Int64, _ change: () -> Void) throws {
         // First what decides who may open a stream.
-        try store.read(isSingle: true, isVital: true) { try replica.catchUp($0) }
+        try look { try replica.catchUp($0) }
         condition.withLock {
             change()
             head = sequence

@@ -43,14 +43,7 @@ extension MetaFeature {
         _ = try call.query([])
         let caller = call.caller
         let body = JSONWriter.object { writer in
-            writer.member("userId", caller.userId)
-            writer.member("tenant", caller.tenant)
-            writer.member("role", caller.role)
-            writer.member("isService", caller.isService)
-            writer.member("tier", caller.tier)
-            writer.member("scope", caller.scope.keys.sorted())
-            writer.member("tokenId", caller.tokenId)
-            writer.member("sessionId", caller.sessionId)
+            caller.write(membersTo: &writer)
             writer.member("issuedAt", caller.issuedAt.microseconds == 0 ? nil : caller.issuedAt)
             writer.member("expiresAt", caller.expiresAt)
         }

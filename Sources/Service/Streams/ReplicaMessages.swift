@@ -159,14 +159,7 @@ final class ReplicaMessages: @unchecked Sendable {
     // MARK: Callers as JSON
 
     private static func write(_ caller: Caller, to writer: inout JSONWriter) {
-        writer.member("tenant", caller.tenant)
-        writer.member("userId", caller.userId)
-        writer.member("role", caller.role)
-        writer.member("isService", caller.isService)
-        writer.member("tier", caller.tier)
-        writer.member("scope", caller.scope.keys.sorted())
-        writer.member("tokenId", caller.tokenId)
-        writer.member("sessionId", caller.sessionId)
+        caller.write(membersTo: &writer)
         writer.member("issuedAt", Int(caller.issuedAt.microseconds))
         writer.member("expiresAt", Int(caller.expiresAt.microseconds))
     }

@@ -1,3 +1,4 @@
+import Visibility
 import Database
 
 /// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.

@@ -1,3 +1,4 @@
+import Visibility
 import Database
 import Domain
 
@@ -90,7 +91,7 @@ struct Claims: Sendable {
         }
         let seat = role == "teacher" ? "staff" : "member"
         for id in try list(payload, settings.claims.classes) { keys.insert(AudienceKey.make("class", id, seat)) }
-        for id in try list(payload, settings.claims.children) { keys.insert(AudienceKey.make("student", id)) }
+        for id in try list(payload, settings.claims.children) { keys.insert(AudienceKey.make("student", id, "parent")) }
         if role == "staff" || role == "barber" {
             for id in try list(payload, settings.claims.shops) { keys.insert(AudienceKey.make("shop", id, "staff")) }
         }

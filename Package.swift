@@ -51,7 +51,10 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            resources: [.embedInCode("Console/console.html"), .embedInCode("openapi.yaml")],
+            resources: [
+                .embedInCode("Console/console.html"), .embedInCode("openapi.yaml"), .embedInCode("Core/school.yaml"),
+                .embedInCode("Core/posts.yaml"), .embedInCode("Core/todo.yaml"),
+            ],
             swiftSettings: strict),
         .target(name: "BellhopClient", swiftSettings: strict),
         .executableTarget(

@@ -36,18 +36,25 @@ public struct MembershipUpdate: Sendable, Hashable {
         public let tenant: String
         /// Every stream whose scope holds this key is to be given its keys anew (``Memberships/keys(of:)``).
         public let key: String
+
+        public init(tenant: String, key: String) {
+            self.tenant = tenant
+            self.key = key
+        }
     }
 
-    public internal(set) var holders: Set<Holders> = []
+    public var holders: Set<Holders> = []
     /// What changed, to be kept durably in the same transaction as the change.
-    public internal(set) var facts: [MembershipFact] = []
+    public var facts: [MembershipFact] = []
     /// Why a part of it could not be taken in. What the change took away is taken away nevertheless.
     public internal(set) var refusal: Failure?
+
+    public init() {}
 
     public var isEmpty: Bool { holders.isEmpty && facts.isEmpty && refusal == nil }
 }
 
-/// Who belongs where, as ingested rows tell: a pure structure in memory, for one owner.
+/// Who belongs where, as ingested rows tell: a pure structure in memory, cheap to copy.
 ///
 /// What it knows wins over a token's claims about the same subject; the claims serve where it knows nothing. Known
 /// means one of two things: some row named the subject (a teacher who had a class and has none now is known to have
@@ -68,9 +75,9 @@ public struct Memberships: Sendable {
     }
 
     /// Per row of a membership its facts, one per tenant: two databases may number their rows alike.
-    var facts: [FactName: [MembershipFact]] = [:]
+    var facts = ShardedDictionary<FactName, [MembershipFact]>()
     /// Per subject how many rows grant each object; an empty dictionary is the knowledge that none does.
-    var subjects: [SubjectName: [String: Int]] = [:]
+    var subjects = ShardedDictionary<SubjectName, [String: Int]>()
     let memberships: [Rule]
     /// The memberships in groups that grant keys of one shape, in the order in which they are asked.
     let grantShapes: [[Int]]
@@ -193,13 +200,17 @@ public struct Memberships: Sendable {
             update.refusal = refusal
             after.counts = false
         }
-        if let place { facts[name]?[place] = after } else { facts[name, default: []].append(after) }
+        facts.update(name, default: []) { rows in
+            if let place { rows[place] = after } else { rows.append(after) }
+        }
         if before == nil { factCount += 1 }
         if let subject = after.subject {
             let subjectName = SubjectName(membership: index, tenant: after.tenant, value: subject)
             let isNew = subjects[subjectName] == nil
             if isNew { subjects[subjectName] = [:] }
-            if after.counts, let object = after.object { subjects[subjectName]?[object, default: 0] += 1 }
+            if after.counts, let object = after.object {
+                subjects.update(subjectName, default: [:]) { $0[object, default: 0] += 1 }
+            }
             if isNew || after.counts { update.note(after.tenant, rule.declaration.subjectKey(subject)) }
         }
         // Whoever held the key by a claim alone does not hold it any longer.
@@ -219,7 +230,7 @@ public struct Memberships: Sendable {
         guard fact.counts, let subject = fact.subject, let object = fact.object else { return }
         let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
         guard let count = subjects[name]?[object] else { return }
-        subjects[name]?[object] = count > 1 ? count - 1 : nil
+        subjects.update(name, default: [:]) { $0[object] = count > 1 ? count - 1 : nil }
         update.note(fact.tenant, memberships[index].declaration.subjectKey(subject))
     }
 

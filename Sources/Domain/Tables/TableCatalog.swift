@@ -26,6 +26,9 @@ public struct TableCatalog: Sendable {
         places[Name(schema: schema, table: table)].map { tables[$0] }
     }
 
+    /// The names of all memberships that some table carries.
+    public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
+
     /// Every template of the tables, for the check against the templates of other tables.
     public var templates: [AudienceTemplate] {
         tables.flatMap { table in

@@ -68,18 +68,6 @@ extension TableDeclaration {
             || audienceColumns.contains { isChanged($0, by: change, from: old) }
     }
 
-    /// The counts of an `engagement_update`, those of the new row that are whole numbers; nil unless one of them
-    /// changed.
-    public func changedCounts(of change: RowWrite) -> [String: Int64]? {
-        guard let new = change.new, change.operation == .update, !counts.isEmpty else { return nil }
-        guard counts.values.contains(where: { isChanged($0, by: change, from: change.old ?? [:]) }) else { return nil }
-        var values: [String: Int64] = [:]
-        for (name, column) in counts {
-            if case .integer(let value)? = new[column] { values[name] = value }
-        }
-        return values.isEmpty ? nil : values
-    }
-
     /// The primary key as one text: the value itself, or a JSON array of the values of several columns; nil where one
     /// of them has no value.
     public func recordId(of row: RowWrite.Row) -> String? {
@@ -87,6 +75,14 @@ extension TableDeclaration {
         let values = primaryKey.compactMap { row[$0]?.keyText == nil ? nil : row[$0] }
         guard values.count == primaryKey.count else { return nil }
         return String(decoding: JSONWriter.bytes(JSONValue.array(values)), as: UTF8.self)
+    }
+
+    /// The tenants whose rows a change is about: one, or two where the row moved.
+    ///
+    /// - Throws: `invalid`, where one cannot be told.
+    public func tenants(of change: RowWrite, memberships: Memberships) throws(Failure) -> [String] {
+        let sides = try sides(of: change, memberships)
+        return [sides.old?.tenant, sides.new?.tenant].compactMap(\.self)
     }
 
     // MARK: Rows

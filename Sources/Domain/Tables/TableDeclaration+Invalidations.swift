@@ -34,10 +34,19 @@ extension TableDeclaration {
         if invalidates.isEmpty { return [] }
         let completedOld = completedOld(change, memberships)
         if !matters(change, completedOld: completedOld) { return [] }
+        let sides = try sides(of: change, completedOld: completedOld, memberships)
+        return invalidations(
+            of: change, completedOld: completedOld, sides: sides, reach: reach(sides, change.operation, memberships),
+            memberships: memberships)
+    }
+
+    /// The same of a change that matters.
+    func invalidations(
+        of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
+        memberships: Memberships
+    ) -> [Invalidation] {
         let groups = invalidates.filter { isConcerned($0, by: change, old: completedOld) }
         if groups.isEmpty { return [] }
-        let sides = try sides(of: change, completedOld: completedOld, memberships)
-        let reach = reach(sides, change.operation, memberships)
         let cause = cause(of: change)
         var collected = Collected(cause: cause)
         for (side, readers) in [(sides.old, reach.old), (sides.new, reach.new)] {

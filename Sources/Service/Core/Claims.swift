@@ -17,11 +17,12 @@ struct Claims: Sendable {
         let (issuedAt, expiresAt) = try lifetime(of: payload, at: now)
         try checkOrigin(of: payload)
         let role = try text(payload, settings.claims.role) ?? "authenticated"
-        let tenant = try text(payload, settings.claims.tenant) ?? "default"
+        let named = try text(payload, settings.claims.tenant)
+        let tenant = named ?? "default"
         let isService = role == "service_role" || role == "service"
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
-            tier: try text(payload, settings.claims.tier),
+            isOfAllTenants: isService && named == nil, tier: try text(payload, settings.claims.tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
             tokenId: identifier(payload, "jti"), sessionId: identifier(payload, "session_id"), issuedAt: issuedAt,
             expiresAt: expiresAt)

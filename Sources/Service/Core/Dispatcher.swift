@@ -9,6 +9,7 @@ import MicroHTTP
 struct Dispatcher: Sendable {
     let runner: TransactionRunner
     let authenticator: Authenticator
+    let feeds: FeedCredentials
     let workers: WorkerPool
     let cursors: PageCursors
     let logger: Logger
@@ -65,6 +66,9 @@ struct Dispatcher: Sendable {
     }
 
     private func admit(_ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint) throws(Failure) -> Admission {
+        if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: runner.clock.now()) {
+            return .admitted(feed)
+        }
         let verdict = request.withHeader("Authorization") { header -> Authenticator.Verdict in
             guard let token = Self.bearer(header) else {
                 return .refused(
@@ -93,9 +97,9 @@ struct Dispatcher: Sendable {
     private func checkRole(_ caller: Caller, _ endpoint: Endpoint) throws(Failure) {
         switch endpoint.access {
         case .anyone, .bearer: return
-        case .service where caller.isService: return
+        case .service where caller.isService, .feed where caller.isService: return
         case .staffOrService where caller.isService || caller.isStaff: return
-        case .service: throw .forbidden("Only a backend of the tenant may call this.")
+        case .service, .feed: throw .forbidden("Only a backend of the tenant may call this.")
         case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this.")
         }
     }

@@ -279,8 +279,15 @@ import Testing
         #expect(reach.old?.keys == ["everyone", "user:ann"] && reach.new?.keys == ["user:ann"])
         #expect(table.matters(hidden, memberships: memberships))
         #expect(!table.matters(update(["text": "b"]), memberships: memberships))
-        #expect(table.changedCounts(of: update(["text": "b"])) == nil)
-        #expect(table.changedCounts(of: update(["like_count": 2])) == ["likeCount": 2, "repostCount": 0])
+        func routed(_ new: RowWrite.Row) throws -> RoutedChange? {
+            try table.routed(update(new), at: nil, memberships: memberships).first?.change
+        }
+        #expect(try routed(["text": "b"]) == nil)
+        let liked = try #require(try routed(["like_count": 2]))
+        #expect(liked.isOnlyCounts && liked.countColumns == ["likeCount": "like_count", "repostCount": "repost_count"])
+        let both = try #require(try routed(["like_count": 2, "visibility": "private"]))
+        #expect(!both.isOnlyCounts && !both.countColumns.isEmpty)
+        #expect(RoutedChange(reading: JSONWriter.bytes(both)) == both)
     }
 
     // MARK: The JSON Schema

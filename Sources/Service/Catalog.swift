@@ -6,7 +6,8 @@ enum Catalog {
     /// - Parameters:
     ///   - streams: nil, as the others, lists what there is without serving it.
     static func features(
-        streams: StreamDirectory? = nil, report: ServiceReport? = nil, tables: TableRegister? = nil
+        streams: StreamDirectory? = nil, report: ServiceReport? = nil, tables: TableRegister? = nil,
+        explain: ExplainFeature.Surroundings? = nil
     ) -> [Feature] {
         [
             MetaFeature.feature(report),
@@ -16,6 +17,7 @@ enum Catalog {
             ShopsFeature.feature,
             StreamsFeature.feature(streams),
             ChangesFeature.feature(tables),
+            ExplainFeature.feature(explain),
             ConsoleFeature.feature,
         ]
     }

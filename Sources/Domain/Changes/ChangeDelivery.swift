@@ -80,6 +80,12 @@ public struct ChangeDelivery: Sendable, Hashable {
         }
     }
 
+    /// Whether the body may be JSON, as far as its type tells.
+    public var isJSON: Bool {
+        guard let mediaType else { return true }
+        return mediaType == "application/json" || mediaType.hasSuffix("+json")
+    }
+
     /// The media type without its parameters, in lower case.
     var mediaType: String? {
         contentType.map { type in

@@ -206,6 +206,15 @@ extension InvalidationCause: JSONWritable {
 extension RowOperation {
     /// As events name it: `INSERT`.
     public var eventName: String { rawValue.uppercased() }
+
+    /// As subscriptions ask for it.
+    public var subscribed: TableSubscription.Events {
+        switch self {
+        case .insert: .insert
+        case .update: .update
+        case .delete: .delete
+        }
+    }
 }
 
 extension [String: JSONValue] {

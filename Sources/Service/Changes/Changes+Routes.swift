@@ -34,6 +34,7 @@ extension ChangesFeature {
             return format
         }
         let delivery = try ChangeDelivery(headers: call.request.headers.lazy.map { ($0.name, $0.value) })
+        guard delivery.isJSON else { throw Call.notJSON }
         let batch = try ChangeBatch(reading: call.request.body, delivery: delivery, format: format)
         return .write { tx in
             var intake = try ChangeIntake(tables, batch, tx)

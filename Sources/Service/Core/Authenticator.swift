@@ -214,12 +214,16 @@ final class Authenticator: @unchecked Sendable {
 }
 
 extension Authenticator {
+    /// Whom a token speaks for: for whoever asks about it, and not for its holder.
+    func identity(of token: String) -> Verdict {
+        var token = token
+        return token.withUTF8 { verdict(on: $0) }
+    }
+
     /// For streams, whose token may stand in a header, a cookie or a body. An opening is a request like any other: it
     /// counts, or a client that reconnects in a loop would be bounded by nothing.
     func verdict(on token: String) -> TokenVerdict {
-        var token = token
-        let verdict = token.withUTF8 { self.verdict(on: $0) }
-        return switch verdict {
+        switch identity(of: token) {
         case .principal(let principal): admitted(principal)
         case .refused(let failure): .refused(failure)
         case .pending(let start): .pending(start)

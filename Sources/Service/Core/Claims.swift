@@ -8,14 +8,15 @@ import Domain
 struct Claims: Sendable {
     let settings: Settings
 
+    /// - Parameter isFromIssuer: false for claims that no issuer has signed, which nobody is let in by.
     /// - Throws: `unauthenticated`, with what is wrong with the token.
-    func caller(of payload: JSONValue, at now: Timestamp) throws(Failure) -> Caller {
+    func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
         guard case .object = payload else { throw Self.refusal("The token's payload is no object.") }
         guard case .string(let subject)? = payload[path: ["sub"]], Fields.isIdentifier(subject) else {
             throw Self.refusal("The token has no usable sub.")
         }
         let (issuedAt, expiresAt) = try lifetime(of: payload, at: now)
-        try checkOrigin(of: payload)
+        if isFromIssuer { try checkOrigin(of: payload) }
         let role = try text(payload, settings.claims.role) ?? "authenticated"
         let named = try text(payload, settings.claims.tenant)
         let tenant = named ?? "default"

@@ -214,6 +214,18 @@ enum EventLog {
             """, event)
     }
 
+    /// One event; nil if it is not kept.
+    static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
+        try db.row(
+            """
+            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            WHERE sequence = \(sequence)
+            """, event)
+    }
+
+    /// Names of what replicas tell one another, and no stream hears, begin so.
+    static let internalPrefix = "bellhop:"
+
     /// Binds of one statement: few enough that the statement's text is one of a few.
     private static let fetchedAtOnceMax = 128
 
@@ -330,6 +342,8 @@ struct PendingEvents: Sendable {
 extension StreamEvent {
     /// A row's change, of which each stream hears its part.
     var isChange: Bool { name == "\(EventLog.change)" }
+    /// What replicas tell one another.
+    var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }
 }
 
 /// An event as a handler tells it; its number comes with the log.

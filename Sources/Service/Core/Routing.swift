@@ -17,7 +17,10 @@ struct Routing: Sendable {
         let report = ServiceReport(
             store: store, authenticator: authenticator, streams: directory.metrics,
             changes: tables.metrics)
-        let endpoints = Catalog.features(streams: directory, report: report, tables: tables).flatMap(\.endpoints)
+        let endpoints = Catalog.features(
+            streams: directory, report: report, tables: tables,
+            explain: .init(tables: tables, authenticator: authenticator, log: directory.surroundings.log)
+        ).flatMap(\.endpoints)
         var metrics: [EndpointMetrics] = []
         var routes = endpoints.map { endpoint in
             let counts = EndpointMetrics(method: endpoint.method.rawValue, route: endpoint.pattern)

@@ -13,7 +13,6 @@ final class ReplicaMessages: @unchecked Sendable {
     private static let asked: StaticString = "bellhop:asked"
     private static let answered: StaticString = "bellhop:answered"
     private static let sent: StaticString = "bellhop:sent"
-    private static let prefix = "bellhop:"
 
     /// Questions that wait for another replica. More would be a client that asks in a loop.
     private static let waitingMax = 1000
@@ -43,7 +42,7 @@ final class ReplicaMessages: @unchecked Sendable {
         var rest = events[...]
         while let first = rest.first {
             // In their order: what comes after a change of memberships is told to scopes as they are then.
-            let own = rest.prefix { !$0.name.hasPrefix(Self.prefix) }
+            let own = rest.prefix { !$0.isInternal }
             directory.publish(own)
             rest = rest[own.endIndex...]
             guard own.isEmpty else { continue }
@@ -74,11 +73,9 @@ final class ReplicaMessages: @unchecked Sendable {
             case .describe: break
             case .replace(let wishes):
                 writer.member("wishes") { writer in
-                    writer.object { writer in
-                        if let topics = wishes.topics { writer.member("topics", topics) }
-                        if let tables = wishes.tables { writer.member("tables", tables) }
-                        writer.member("lastEventId", wishes.lastEventID)
-                    }
+                    if let topics = wishes.topics { writer.member("topics", topics) }
+                    if let tables = wishes.tables { writer.member("tables", tables) }
+                    writer.member("lastEventId", wishes.lastEventID)
                 }
             case .renew(let caller): writer.member("caller") { Self.write(caller, to: &$0) }
             }

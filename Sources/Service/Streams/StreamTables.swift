@@ -188,16 +188,6 @@ struct RowNews {
     }
 }
 
-extension RowOperation {
-    var subscribed: TableSubscription.Events {
-        switch self {
-        case .insert: .insert
-        case .update: .update
-        case .delete: .delete
-        }
-    }
-}
-
 extension StreamNotice {
     /// The queries that became stale within one window.
     static func invalidation(_ batch: Coalescer.Batch, at cursor: Cursor?) -> [UInt8] {

@@ -42,10 +42,12 @@ public final class App: Sendable {
             runner: runner, log: foundation.log, head: foundation.head, logger: logger,
             replica: .init(
                 publish: { replicas.publish($0) }, begin: { directory.closeAll(head: $0) },
-                catchUp: { db in
-                    for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
-                    try tables.reload(in: db)
-                },
+                catchUp: [
+                    { db in
+                        for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
+                    },
+                    { try tables.reload(in: $0) },
+                ],
                 looked: { replicas.expire() }))
         self.pump = pump
         store.setLastStep { db, items in

@@ -44,18 +44,29 @@ struct FeedCredentials: Sendable {
             }
             return Self.feed
         }
+        switch sendsSecret(request) {
+        case true?: return Self.feed
+        case false?:
+            throw Failure(.unauthenticated, "webhook.refused", "The secret in \(Self.secretHeader) is not the one.")
+        case nil: return nil
+        }
+    }
+
+    /// Whether the head of a request makes it one of a feed. A signature shows only when the body is there; until then
+    /// the claim counts.
+    func isClaimed(by request: Request) -> Bool {
+        if !signingSecrets.isEmpty, request.header("webhook-signature") != nil { return true }
+        return sendsSecret(request) ?? false
+    }
+
+    /// Nil where no secret is sent, or none is set.
+    private func sendsSecret(_ request: Request) -> Bool? {
         guard let secret else { return nil }
-        if let sent = request.header(Self.secretHeader) {
-            guard Self.isSame(Array(sent.utf8), secret) else {
-                throw Failure(.unauthenticated, "webhook.refused", "The secret in \(Self.secretHeader) is not the one.")
-            }
-            return Self.feed
-        }
-        if let header = request.header("Authorization") {
-            let sent = header.drop { $0 != " " }.drop { $0 == " " }
-            if Self.isSame(Array(sent.utf8), secret) { return Self.feed }
-        }
-        return nil
+        if let sent = request.header(Self.secretHeader) { return Self.isSame(Array(sent.utf8), secret) }
+        guard let header = request.header("Authorization") else { return nil }
+        // What is not the secret may be a token.
+        let sent = header.drop { $0 != " " }.drop { $0 == " " }
+        return Self.isSame(Array(sent.utf8), secret) ? true : nil
     }
 
     /// Compares digests: nothing is learnt byte by byte, nor of the secret's length.

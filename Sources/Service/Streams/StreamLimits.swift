@@ -17,6 +17,9 @@ enum StreamLimits {
     /// Changes of rows that are looked at again for one key of a resuming stream, because the stream may have broken
     /// before their window ended. More within one window, and it is told to fetch everything.
     static let recentChangesMax = 256
+    /// Records whose counts one `engagement_update` tells, about 50 bytes each. Without it, a stream that watches a whole
+    /// table would gather all of it.
+    static let countsPerEventMax = 1000
     /// Rounds of reading missed rows while new ones come; after them the client is told to resync.
     static let replayRoundsMax = 4
     /// A second overflow within this time ends the stream: its client cannot keep up, and telling it to fetch

@@ -22,7 +22,7 @@ struct StreamTables {
 
     private(set) var index: SubscriptionIndex
     var coalescer = Coalescer()
-    /// By slot. Each holds at most as many records as the stream's filters have values.
+    /// By slot.
     private var counts: [Int32: Counts] = [:]
     /// When the first of them fall due.
     private var countsDueAt: Int64?
@@ -94,7 +94,9 @@ struct StreamTables {
     mutating func offer(_ values: [String: JSONValue], of record: String, to slot: Int32, dueAt: Int64) {
         guard !values.isEmpty else { return }
         counts[slot, default: Counts(dueAt: dueAt, updates: [:])].updates[record] = values
-        countsDueAt = min(countsDueAt ?? .max, dueAt)
+        // As many as one event may tell do not wait any longer.
+        if counts[slot]?.updates.count ?? 0 >= StreamLimits.countsPerEventMax { counts[slot]?.dueAt = 0 }
+        countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
     }
 
     mutating func takeCounts(at now: Int64) -> [(slot: Int32, updates: [String: [String: JSONValue]])] {

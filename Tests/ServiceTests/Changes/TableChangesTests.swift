@@ -1,5 +1,6 @@
 import BellhopClient
 import Foundation
+import RawConnections
 import Testing
 
 @testable import Service
@@ -75,5 +76,28 @@ import Testing
                 to: ["id": "c2", "school_id": "A", "teacher_id": "t1"]))
         let scope = try await teacher.next("stream:scope")
         #expect(scope.json["scope"].array?.contains("class:c2:staff") == false)
+    }
+
+    /// Nobody makes the service hold megabytes who has not shown that they may.
+    @Test func largeBody_isNotRead_ofWhoMayNotSendIt() async throws {
+        let service = try TestService.start(["changesSecret": School.secret])
+        func head(_ path: String, _ credential: String) async throws -> String {
+            let raw = try RawConnection(service.port)
+            try raw.send(
+                "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4000000\r\n"
+                    + "\(credential)\r\n\r\n")
+            return try raw.read(until: "\r\n\r\n")
+        }
+        for wrong in ["X: y", "X-Webhook-Secret: guessed", "Authorization: Bearer nonsense"] {
+            #expect(try await head("/v1/changes", wrong).hasPrefix("HTTP/1.1 401"))
+        }
+        let user = "Authorization: Bearer \(service.token(for: .user("ann")))"
+        #expect(try await head("/v1/changes", user).hasPrefix("HTTP/1.1 403"))
+        let large = try await School(service, isKnown: false).deliver(
+            .array(
+                (1...800).map {
+                    School.insert("classes", ["id": .integer($0), "text": .string(String(repeating: "x", count: 200))])
+                }))
+        #expect(large.status == 202)
     }
 }

@@ -136,7 +136,7 @@ final class ReplicaMessages: @unchecked Sendable {
         case "\(Self.asked)": answerIfHeld(members, tenant: event.tenant)
         case "\(Self.answered)":
             guard let id = members.string("id") else { return }
-            settle(id, Self.description(members).map { .success($0) } ?? .failure(.notFound("stream")))
+            settle(id, Self.answer(members))
         case "\(Self.sent)":
             guard let stream = members.string("stream"), let text = members.string("bytes"),
                 directory.holds(stream)
@@ -164,10 +164,15 @@ final class ReplicaMessages: @unchecked Sendable {
         let answer: @Sendable (Result<StreamDescription, Failure>) -> Void = { [self] result in
             let data = JSONWriter.object { writer in
                 writer.member("id", id)
-                if let found = try? result.get() {
+                switch result {
+                case .success(let found):
                     writer.member("topics", found.topics)
                     writer.member("addedTopics", found.addedTopics)
                     writer.member("tables", found.tables)
+                case .failure(let failure) where failure.kind == .unavailable:
+                    writer.member("unavailable", failure.code)
+                    writer.member("detail", failure.detail)
+                case .failure: break
                 }
             }
             tell(Self.answered, tenant: tenant, data) {}
@@ -179,11 +184,20 @@ final class ReplicaMessages: @unchecked Sendable {
         }
     }
 
-    private static func description(_ members: [String: JSONValue]) -> StreamDescription? {
-        guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else { return nil }
-        return StreamDescription(
-            topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? [])
+    private static func answer(_ members: [String: JSONValue]) -> Result<StreamDescription, Failure> {
+        if let code = members.string("unavailable") {
+            return .failure(
+                Failure(.unavailable, code, members.string("detail") ?? "", retryAfterSeconds: unavailableSeconds))
+        }
+        guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
+            return .failure(.notFound("stream"))
+        }
+        return .success(
+            StreamDescription(topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? []))
     }
+
+    /// After what time to ask again a replica that has no room.
+    private static let unavailableSeconds = 30
 
     private static func subscriptions(_ value: JSONValue?) -> [TableSubscription]? {
         guard case .array(let values)? = value else { return nil }

@@ -9,6 +9,8 @@ public struct ChangeBatch: Sendable, Hashable {
 
     /// An item's index here is its place in the delivery.
     public let items: [Item]
+    /// Whether the delivery is an array: then places in it begin with the item's index.
+    public let isArray: Bool
 
     public var changes: [TableChange] {
         items.compactMap { if case .change(let change) = $0 { change } else { nil } }
@@ -38,8 +40,10 @@ public struct ChangeBatch: Sendable, Hashable {
         let found = try scanner.items()
         let expectation = try ChangeExpectation(
             delivery: delivery, format: format, isArray: scanner.isArray)
+        let isArray = scanner.isArray
+        self.isArray = isArray
         items = found.enumerated().map { index, item in
-            ChangeBatch.read(body, item, index: index, isArray: scanner.isArray, delivery, expectation)
+            ChangeBatch.read(body, item, index: index, isArray: isArray, delivery, expectation)
         }
     }
 

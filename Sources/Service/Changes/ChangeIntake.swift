@@ -52,7 +52,8 @@ struct ChangeIntake {
                     let field = failure.fields.first
                     result.rejected.append(
                         ChangeRejection(
-                            index: index, pointer: field?.pointer ?? "", reason: field?.detail ?? failure.detail))
+                            index: index, pointer: (batch.isArray ? "/\(index)" : "") + (field?.pointer ?? ""),
+                            reason: field?.detail ?? failure.detail))
                 }
             }
         }
@@ -61,7 +62,7 @@ struct ChangeIntake {
     /// False for a duplicate.
     private mutating func take(_ change: TableChange) throws -> Bool {
         guard let table = tables.catalog.find(schema: change.schema, table: change.table) else {
-            throw Failure.invalid("", "no table \(change.schema).\(change.table) is declared")
+            throw Failure.invalid("/table", "no table \(change.schema).\(change.table) is declared")
         }
         guard change.kind != .truncate else { return try truncate(table, change) }
         do throws(ChangeFault) {

@@ -197,7 +197,7 @@ struct StreamReader: Sendable {
         var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
         var news = RowNews()
         let seesOld = !caller.scope.keys.isDisjoint(with: change.oldReaders)
-        let seesNew = !caller.scope.keys.isDisjoint(with: change.newReaders)
+        let seesNew = !caller.scope.keys.isDisjoint(with: change.newReaders(of: caller.scope.keys.contains))
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
                 telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)

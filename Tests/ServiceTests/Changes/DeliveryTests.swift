@@ -17,7 +17,7 @@ import Testing
         let stream = try await probe.listen()
         let items: [(place: String?, item: JSON)] = [
             (nil, School.insert("notes", FeedProbe.note("n0"))),
-            ("1 /1", School.insert("parcels", FeedProbe.note("n1"))),
+            ("1 /1/table", School.insert("parcels", FeedProbe.note("n1"))),
             ("2 /2/record/id", School.insert("notes", ["body": "keyless"])),
             ("3 /3/record/id", School.insert("notes", ["id": nil, "body": "keyless"])),
             ("4 /4/record/id", School.insert("notes", ["id": ["a": 1]])),

@@ -11,6 +11,7 @@ enum Catalog {
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
+            DJFeature.feature,
             StreamsFeature.feature(streams),
             ConsoleFeature.feature,
         ]

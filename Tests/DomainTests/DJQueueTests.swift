@@ -101,6 +101,13 @@ import Testing
         #expect(budget.second == 7)
         let isRenewed = budget.take(at: Timestamp(microseconds: 8_000_000))
         #expect(isRenewed && budget.told == 1)
+        // Replicas whose clocks differ share the second that has begun.
+        for seconds: Int64 in [7, 8, 7, 8] { _ = budget.take(at: Timestamp(microseconds: seconds * 1_000_000)) }
+        #expect(budget == DJUpdateBudget(second: 8, told: 5))
+        // A clock that was an hour ahead does not silence the shop for an hour.
+        var early = DJUpdateBudget(second: 3600, told: DJLimits.updatesPerSecondMax)
+        let isHeard = early.take(at: now)
+        #expect(isHeard && early.second == 7)
     }
 
     /// D-4: counts and no voters; the reader's own vote only where one reads.
@@ -121,6 +128,24 @@ import Testing
         #expect(String(decoding: queue.json(votes: [:]), as: UTF8.self) == json(#","userVote":"none""#))
         #expect(
             String(decoding: queue.json(votes: [ID("item-a"): .down]), as: UTF8.self) == json(#","userVote":"down""#))
+    }
+
+    /// The whole queue at its longest, with every byte that JSON escapes: what a stream's buffers hold (64 KiB here, 16
+    /// in the kernel).
+    @Test func longestQueue_fitsOneStream() {
+        func long(_ count: Int) -> String { String(repeating: "\"", count: count) }
+        let items = (0..<DJLimits.tracksMax).map { index in
+            DJQueueItem(
+                id: ID("i\(index)"),
+                track: DJTrack(
+                    trackId: ID(long(Fields.idBytesMax)), trackName: long(DJLimits.nameBytesMax),
+                    artistName: long(DJLimits.nameBytesMax),
+                    albumArt: String(repeating: "a", count: DJLimits.albumArtBytesMax)),
+                addedBy: ID(long(Fields.idBytesMax)), addedAt: Timestamp(microseconds: 0),
+                tally: DJTally(upvotes: 1_000_000, downvotes: 1_000_000))
+        }
+        let queue = DJQueue(DJSession(shopId: ID("s1"), isActive: true), items: items)
+        #expect(queue.json(votes: [:]).count < 80 * 1024, "\(queue.json(votes: [:]).count)")
     }
 
     @Test(arguments: [

@@ -294,5 +294,6 @@ import Testing
             await Task.yield()
         }
         #expect(left == 0)
+        try service.expectExactCounts()
     }
 }

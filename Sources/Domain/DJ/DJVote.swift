@@ -66,14 +66,21 @@ public struct DJUpdateBudget: Sendable, Hashable {
     public private(set) var second: Int64
     public private(set) var told: Int
 
+    /// Clocks of replicas differ by less. One that was far ahead, and is right again, must not silence a shop for long.
+    private static let clockSkewSecondsMax: Int64 = 60
+
     public init(second: Int64, told: Int) {
         self.second = second
         self.told = told
     }
 
     /// Whether one more may be told now; counts it if so.
+    ///
+    /// A clock that is a little behind, another replica's, counts in the second that has begun: two clocks in turn would
+    /// begin a new one with every vote.
     public mutating func take(at now: Timestamp) -> Bool {
-        if second != now.seconds { (second, told) = (now.seconds, 0) }
+        let isBehind = now.seconds <= second && now.seconds > second - Self.clockSkewSecondsMax
+        if !isBehind { (second, told) = (now.seconds, 0) }
         guard told < DJLimits.updatesPerSecondMax else { return false }
         told += 1
         return true

@@ -23,17 +23,16 @@ extension DJFeature {
     }
 
     /// The counts of a track, as they are now: never who has voted (CUT D-4).
-    static func tellVotes(_ item: DJQueueItem, in session: DJSession, _ tx: Transaction) throws {
-        let position = try position(of: item, in: session, tx)
+    static func tellVotes(_ item: DJQueueItem, position: Int, in shopId: ID<Shop>, _ tx: Transaction) {
         let data = JSONWriter.object { writer in
-            writer.member("shopId", session.shopId)
+            writer.member("shopId", shopId)
             writer.member("trackId", item.track.trackId)
             item.tally.write(membersTo: &writer)
             writer.member("position", position)
         }
         tx.emit(
-            "dj:queue_update", audience: audience, topic: topicName(session.shopId),
-            collapse: AudienceKey.make("dj", "votes", session.shopId.text, item.id.text), data: data)
+            "dj:queue_update", audience: audience, topic: topicName(shopId),
+            collapse: AudienceKey.make("dj", "votes", shopId.text, item.id.text), data: data)
     }
 
     static func tellAdded(_ item: DJQueueItem, position: Int, in shopId: ID<Shop>, _ tx: Transaction) {
@@ -81,7 +80,9 @@ extension DJFeature {
         for shopId in try shopsUntold(limit: shopsAtOnceMax, tx) {
             try tx.hold(.dj(shopId))
             let session = try requireShop(shopId, tx).session
-            for item in try takeUntold(of: shopId, tx) { try tellVotes(item, in: session, tx) }
+            for item in try takeUntold(of: shopId, tx) {
+                tellVotes(item, position: try position(of: item, in: session, tx), in: shopId, tx)
+            }
         }
     }
 

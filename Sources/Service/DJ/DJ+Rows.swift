@@ -257,26 +257,29 @@ extension DJFeature {
         SELECT 1 FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL LIMIT 1
         """
 
-    /// Forgets votes on tracks that are gone, a few at a time, and then the tracks.
+    /// Forgets votes on tracks that are gone, a few at a time, and the tracks that have none any more.
     static func forgetRemoved(_ tx: Transaction) throws {
         let forgotten = try tx.db.run(forgettingVotes(tenant: tx.tenant))
         guard forgotten < Limits.prunedAtOnceMax else { return }
         try tx.db.run(
             """
             DELETE FROM \(tracks, unscoped: counting) WHERE (tenant, item_id) IN (
-                SELECT tenant, item_id FROM dj_tracks
-                WHERE tenant = \(tx.tenant) AND removed_at IS NOT NULL LIMIT \(Limits.prunedAtOnceMax))
+                SELECT track.tenant, track.item_id FROM dj_tracks AS track
+                WHERE track.tenant = \(tx.tenant) AND track.removed_at IS NOT NULL AND NOT EXISTS (
+                    SELECT 1 FROM \(votes, unscoped: counting) AS vote
+                    WHERE vote.tenant = track.tenant AND vote.item_id = track.item_id)
+                LIMIT \(Limits.prunedAtOnceMax))
             """)
     }
 
     static func forgettingVotes(tenant: String) -> SQL {
         """
         DELETE FROM \(votes, unscoped: counting) WHERE (tenant, user_id, shop_id, item_id) IN (
-            SELECT vote.tenant, vote.user_id, vote.shop_id, vote.item_id
-            FROM \(tracks, unscoped: counting) AS track
-            JOIN \(votes, unscoped: counting) AS vote
-                ON vote.tenant = track.tenant AND vote.item_id = track.item_id
-            WHERE track.tenant = \(tenant) AND track.removed_at IS NOT NULL LIMIT \(Limits.prunedAtOnceMax))
+            SELECT vote.tenant, vote.user_id, vote.shop_id, vote.item_id FROM dj_votes AS vote
+            WHERE vote.tenant = \(tenant) AND vote.item_id IN (
+                SELECT item_id FROM \(tracks, unscoped: counting)
+                WHERE tenant = \(tenant) AND removed_at IS NOT NULL)
+            LIMIT \(Limits.prunedAtOnceMax))
         """
     }
 
@@ -328,6 +331,14 @@ extension DJFeature {
             WHERE shop.is_active = 0 LIMIT 100
             """
         ) { "\(try $0.text(0))/\(try $0.text(1)): has a queue without a session" }
-        return silent + closed
+        let orphaned = try db.rows(
+            """
+            SELECT vote.tenant, vote.shop_id, count(*) FROM \(votes, unscoped: looking) AS vote
+            LEFT JOIN \(tracks, unscoped: looking) AS track
+                ON track.tenant = vote.tenant AND track.item_id = vote.item_id
+            WHERE track.item_id IS NULL GROUP BY vote.tenant, vote.shop_id LIMIT 100
+            """
+        ) { "\(try $0.text(0))/\(try $0.text(1)): has \(try $0.integer(2)) votes on no track" }
+        return silent + closed + orphaned
     }
 }

@@ -23,7 +23,7 @@ extension DJFeature {
             guard try isOwn || isPresent(in: id, tx) else { throw absent("Must be at shop to add a track") }
             try requireActive(shop.session)
             if let known = try findTrack(track.trackId, in: id, tx) {
-                return try response(200, try cast(.up, on: known, of: &shop, tx), .up, in: shop.session, tx)
+                return try cast(.up, on: known, of: &shop, tx)
             }
             try checkRoom(in: id, isOwn: isOwn, tx)
             let item = DJQueueItem(
@@ -84,7 +84,7 @@ extension DJFeature {
             guard try isPresent(in: id, tx) else { throw absent("Must be at shop to vote") }
             try requireActive(shop.session)
             guard let item = try findTrack(trackId, in: id, tx) else { throw Failure.notFound("track") }
-            return try response(200, try cast(vote, on: item, of: &shop, tx), vote, in: shop.session, tx)
+            return try cast(vote, on: item, of: &shop, tx)
         }
     }
 
@@ -92,26 +92,25 @@ extension DJFeature {
 
     private static func absent(_ detail: String) -> Failure { .forbidden(detail, code: "dj.not_present") }
 
-    /// Makes the caller's vote the given one: a few rows, however many have voted. The same vote again changes nothing.
+    /// Makes the caller's vote the given one, and answers with the track as it stands then: a few rows, however many have
+    /// voted. The same vote again changes nothing.
     private static func cast(
         _ vote: DJVote, on item: DJQueueItem, of shop: inout DJShop, _ tx: Transaction
-    ) throws -> DJQueueItem {
-        let before = try ownVote(on: item.id, in: shop.session.shopId, tx)
-        guard before != vote else { return item }
+    ) throws -> Response {
+        let shopId = shop.session.shopId
+        let before = try ownVote(on: item.id, in: shopId, tx)
+        guard before != vote else {
+            return response(200, item, vote, position: try position(of: item, in: shop.session, tx))
+        }
         var item = item
         item.tally = item.tally.replacing(before, by: vote)
         let isTold = shop.budget.take(at: tx.now)
-        try storeVote(vote, on: item.id, in: shop.session.shopId, tx)
+        try storeVote(vote, on: item.id, in: shopId, tx)
         try storeTally(of: item, isTold: isTold, tx)
         try store(&shop, tx)
-        if isTold { try tellVotes(item, in: shop.session, tx) }
-        return item
-    }
-
-    private static func response(
-        _ status: Int, _ item: DJQueueItem, _ vote: DJVote, in session: DJSession, _ tx: Transaction
-    ) throws -> Response {
-        response(status, item, vote, position: try position(of: item, in: session, tx))
+        let position = try position(of: item, in: shop.session, tx)
+        if isTold { tellVotes(item, position: position, in: shopId, tx) }
+        return response(200, item, vote, position: position)
     }
 
     private static func response(_ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int) -> Response {

@@ -87,6 +87,14 @@ import Testing
         }
     }
 
+    /// D-5; and what is told of the moment is what the order goes by.
+    @Test func addedTrack_hasOneVote_andTheMomentThatIsTold() throws {
+        let track = DJTrack(trackId: ID("t"), trackName: "t", artistName: "x", albumArt: nil)
+        let item = DJQueueItem.added(track, as: ID("i"), by: ID("u1"), at: Timestamp(microseconds: 1_234_567))
+        #expect(item.tally == DJTally(upvotes: 1) && item.tally.score == 1)
+        #expect(item.addedAt == Timestamp(rfc3339: item.addedAt.rfc3339))
+    }
+
     @Test func sides_areStored_andReadBack() {
         for vote in DJVote.allCases { #expect(DJVote(side: vote.side) == vote) }
         for side in [0, 2, -2] { #expect(DJVote(side: side) == nil) }

@@ -53,7 +53,7 @@ import Testing
         #expect(
             Set((added.json.object ?? [:]).keys) == [
                 "trackId", "trackName", "artistName", "albumArt", "addedBy", "upvotes", "downvotes", "score", "addedAt",
-                "position", "userVote",
+                "position", "userVote", "version",
             ])
         #expect(added.json["score"].int == 1 && added.json["userVote"].string == "up")
         let told = try await stream.next("track:added").json
@@ -68,7 +68,7 @@ import Testing
         #expect(update["trackId"].string == "t2" && update["upvotes"].int == 2 && update["downvotes"].int == 0)
         #expect(update["score"].int == 2 && update["position"].int == 1)
         #expect(
-            Set((update.object ?? [:]).keys).subtracting(["shopId"]) == [
+            Set((update.object ?? [:]).keys).subtracting(["shopId", "version"]) == [
                 "trackId", "upvotes", "downvotes", "score", "position",
             ])
         #expect(try await Self.order(ben) == ["t2", "t1"])
@@ -90,6 +90,46 @@ import Testing
         // A track that was played may come again, with nobody's votes.
         #expect(try await ben.post("\(Self.session)/tracks", Self.track("t2")).json["downvotes"].int == 0)
         try service.expectExactCounts()
+    }
+
+    /// D-1: an app that keeps its queue by events, and shows its votes at once, shows what the service has.
+    @Test func client_keepsTheServicesQueue_byEventsAlone() async throws {
+        let service = try await Self.open()
+        let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await ada.post("\(Self.session)/tracks", Self.track("t0")).status == 201)
+        let stream = try await service.listen(as: .user("ada"), topics: ["dj:s1"])
+        var queue = DJQueueState(shopId: "s1")
+        for index in 1...4 {
+            #expect(try await ben.post("\(Self.session)/tracks", Self.track("t\(index)")).status == 201)
+            service.clock.advance(seconds: 1)
+        }
+        _ = try await staff.post("\(Self.session)/current-track")
+        for (client, track, vote) in [
+            (ada, "t3", "up"), (ben, "t3", "up"), (ada, "t2", "down"), (ben, "t0", "down"), (ada, "t1", "none"),
+        ] { _ = try await Self.vote(client, track, vote) }
+        _ = try await staff.post("\(Self.session)/current-track")
+        #expect(try await staff.delete("\(Self.session)/tracks/t4").status == 204)
+        while try await stream.next().json["reason"].string != "removed" {}
+        for event in stream.received { _ = queue.merge(event) }
+        let shown = try await ada.get(Self.session).json
+        #expect(queue.tracks.map(\.trackId) == shown["queue"].array?.compactMap { $0["trackId"].string })
+        #expect(queue.tracks.map(\.score) == shown["queue"].array?.compactMap { $0["score"].int })
+        #expect(queue.currentTrackId == shown["currentTrack"]["trackId"].string && queue.currentTrackId != nil)
+        // A vote that is refused goes back to what it was, one that is taken stays.
+        let before = queue
+        queue.show(.up, on: "t2")
+        #expect(queue != before)
+        var isTaken = queue.merge(
+            track: try await Self.vote(service.client(as: .user("outside")), "t2", "up").json)
+        #expect(!isTaken)
+        queue.withdraw("t2")
+        #expect(queue == before)
+        isTaken = queue.merge(track: try await Self.vote(ada, "t2", "up").json)
+        #expect(isTaken && queue.tracks.first { $0.trackId == "t2" }?.vote == .up)
+        let isSession = queue.merge(session: try await ada.get(Self.session).json)
+        let scores = try await ada.get(Self.session).json["queue"].array?.compactMap { $0["score"].int }
+        #expect(isSession && queue.tracks.map(\.score) == scores)
     }
 
     /// D-3: one side per user, switching removes the other, none takes it back; the same again changes nothing.

@@ -15,6 +15,18 @@ public struct DJQueueItem: Sendable, Hashable {
         self.tally = tally
     }
 
+    /// A track that somebody adds now, and thereby votes up (CUT D-5).
+    ///
+    /// The moment is kept as it is told, in milliseconds: clients order by it too.
+    public static func added(
+        _ track: DJTrack, as id: ID<DJQueueItem>, by userId: ID<User>, at now: Timestamp
+    ) -> DJQueueItem {
+        let milliseconds = now.microseconds / 1000
+        return DJQueueItem(
+            id: id, track: track, addedBy: userId, addedAt: Timestamp(microseconds: milliseconds * 1000),
+            tally: DJTally().replacing(.none, by: .up))
+    }
+
     public var place: DJPlace { DJPlace(score: tally.score, addedAt: addedAt, trackId: track.trackId) }
 
     /// The document's members (CUT D-1), with counts where it lists voters (D-4).

@@ -23,36 +23,38 @@ extension DJFeature {
     }
 
     /// The counts of a track, as they are now: never who has voted (CUT D-4).
-    static func tellVotes(_ item: DJQueueItem, position: Int, in shopId: ID<Shop>, _ tx: Transaction) {
+    static func tellVotes(_ item: DJQueueItem, position: Int, in session: DJSession, _ tx: Transaction) {
+        let shopId = session.shopId
         let data = JSONWriter.object { writer in
             writer.member("shopId", shopId)
             writer.member("trackId", item.track.trackId)
             item.tally.write(membersTo: &writer)
             writer.member("position", position)
+            writer.member("version", session.version)
         }
         tx.emit(
             "dj:queue_update", audience: audience, topic: topicName(shopId),
             collapse: AudienceKey.make("dj", "votes", shopId.text, item.id.text), data: data)
     }
 
-    static func tellAdded(_ item: DJQueueItem, position: Int, in shopId: ID<Shop>, _ tx: Transaction) {
+    static func tellAdded(_ item: DJQueueItem, position: Int, in session: DJSession, _ tx: Transaction) {
         let data = JSONWriter.object { writer in
-            writer.member("shopId", shopId)
+            writer.member("shopId", session.shopId)
             item.write(membersTo: &writer, position: position, vote: nil)
+            writer.member("version", session.version)
         }
-        tx.emit("track:added", audience: audience, topic: topicName(shopId), data: data)
+        tx.emit("track:added", audience: audience, topic: topicName(session.shopId), data: data)
     }
 
     /// - Parameter reason: `played` or `removed`.
-    static func tellRemoved(
-        _ trackId: ID<DJTrack>, _ reason: String, in shopId: ID<Shop>, _ tx: Transaction
-    ) {
+    static func tellRemoved(_ trackId: ID<DJTrack>, _ reason: String, in session: DJSession, _ tx: Transaction) {
         let data = JSONWriter.object { writer in
-            writer.member("shopId", shopId)
+            writer.member("shopId", session.shopId)
             writer.member("trackId", trackId)
             writer.member("reason", reason)
+            writer.member("version", session.version)
         }
-        tx.emit("track:removed", audience: audience, topic: topicName(shopId), data: data)
+        tx.emit("track:removed", audience: audience, topic: topicName(session.shopId), data: data)
     }
 
     /// - Parameter track: nil: the music has stopped.
@@ -64,6 +66,7 @@ extension DJFeature {
             writer.member("artistName", track?.artistName)
             writer.member("albumArt", track?.albumArt)
             writer.member("startedAt", session.currentSince)
+            writer.member("version", session.version)
         }
         tx.emit(
             "track:playing", audience: audience, topic: topicName(session.shopId),
@@ -81,7 +84,7 @@ extension DJFeature {
             try tx.hold(.dj(shopId))
             let session = try requireShop(shopId, tx).session
             for item in try takeUntold(of: shopId, tx) {
-                tellVotes(item, position: try position(of: item, in: session, tx), in: shopId, tx)
+                tellVotes(item, position: try position(of: item, in: session, tx), in: session, tx)
             }
         }
     }

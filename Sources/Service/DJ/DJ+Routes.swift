@@ -91,13 +91,13 @@ extension DJFeature {
     private static func setCurrent(_ item: DJQueueItem?, of shop: inout DJShop, _ tx: Transaction) throws {
         let before = try queue(of: shop.session, tx).current
         guard before?.id != item?.id else { return }
-        if let before {
-            guard try remove(before.id, tx) else { throw notPermitted("You may not change this track.") }
-            tellRemoved(before.track.trackId, "played", in: shop.session.shopId, tx)
-        }
         shop.session.currentItem = item?.id
         shop.session.currentSince = item == nil ? nil : tx.now
         try store(&shop, tx)
+        if let before {
+            guard try remove(before.id, tx) else { throw notPermitted("You may not change this track.") }
+            tellRemoved(before.track.trackId, "played", in: shop.session, tx)
+        }
         tellPlaying(item?.track, in: shop.session, tx)
     }
 

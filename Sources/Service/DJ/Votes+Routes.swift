@@ -26,15 +26,13 @@ extension DJFeature {
                 return try cast(.up, on: known, of: &shop, tx)
             }
             try checkRoom(in: id, isOwn: isOwn, tx)
-            let item = DJQueueItem(
-                id: tx.makeID(DJQueueItem.self), track: track, addedBy: tx.caller.userId, addedAt: tx.now,
-                tally: DJTally(upvotes: 1))
+            let item = DJQueueItem.added(track, as: tx.makeID(DJQueueItem.self), by: tx.caller.userId, at: tx.now)
             try insert(item, in: id, tx)
             try storeVote(.up, on: item.id, in: id, tx)
             try store(&shop, tx)
             let position = try position(of: item, in: shop.session, tx)
-            tellAdded(item, position: position, in: id, tx)
-            return response(201, item, .up, position: position)
+            tellAdded(item, position: position, in: shop.session, tx)
+            return response(201, item, .up, position: position, in: shop.session)
         }
     }
 
@@ -66,7 +64,7 @@ extension DJFeature {
                 throw notPermitted("Only who has added a track, or the shop, may take it out.")
             }
             try store(&shop, tx)
-            tellRemoved(trackId, "removed", in: id, tx)
+            tellRemoved(trackId, "removed", in: shop.session, tx)
             return .noContent
         }
     }
@@ -100,7 +98,8 @@ extension DJFeature {
         let shopId = shop.session.shopId
         let before = try ownVote(on: item.id, in: shopId, tx)
         guard before != vote else {
-            return response(200, item, vote, position: try position(of: item, in: shop.session, tx))
+            return response(
+                200, item, vote, position: try position(of: item, in: shop.session, tx), in: shop.session)
         }
         var item = item
         item.tally = item.tally.replacing(before, by: vote)
@@ -109,12 +108,18 @@ extension DJFeature {
         try storeTally(of: item, isTold: isTold, tx)
         try store(&shop, tx)
         let position = try position(of: item, in: shop.session, tx)
-        if isTold { tellVotes(item, position: position, in: shopId, tx) }
-        return response(200, item, vote, position: position)
+        if isTold { tellVotes(item, position: position, in: shop.session, tx) }
+        return response(200, item, vote, position: position, in: shop.session)
     }
 
-    private static func response(_ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int) -> Response {
+    private static func response(
+        _ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int, in session: DJSession
+    ) -> Response {
         Response.json(
-            status, JSONWriter.object { item.write(membersTo: &$0, position: position, vote: vote) })
+            status,
+            JSONWriter.object { writer in
+                item.write(membersTo: &writer, position: position, vote: vote)
+                writer.member("version", session.version)
+            })
     }
 }

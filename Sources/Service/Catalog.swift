@@ -15,6 +15,7 @@ enum Catalog {
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
+            DJFeature.feature,
             StreamsFeature.feature(streams),
             ChangesFeature.feature(tables),
             ExplainFeature.feature(explain),

@@ -326,6 +326,44 @@ def bookings(backend, staff, dora):
     dora.call("GET", "/v1/bookings?limit=1", expect=200)
 
 
+def music(staff, dora):
+    here, session = "/v1/shops/day/presence", "/v1/shops/day/dj"
+    track = {"trackId": "t1", "trackName": "So What", "artistName": "Miles Davis", "albumArt": "https://covers.example/1"}
+    dora.call("GET", session, expect=200)
+    dora.call("PUT", session, {"isActive": True}, 403)
+    staff.call("PUT", session, {"isActive": True}, 200)
+    dora.call("GET", f"{here}/me", expect=200)
+    dora.call("POST", f"{session}/tracks", track, 403)
+    dora.call("PUT", f"{here}/me", expect=200)
+    dora.call("POST", f"{session}/tracks", track, 201)
+    dora.call("POST", f"{session}/tracks", {**track, "albumArt": None}, 200)
+    staff.call("GET", f"{here}/code", expect=409)
+    staff.call("PUT", here, {"codeRequired": True}, 200)
+    dora.call("GET", here, expect=200)
+    dora.call("GET", f"{here}/code", expect=403)
+    code, _ = staff.call("GET", f"{here}/code", expect=200)
+    dora.call("PUT", f"{here}/me", {"code": None}, 403)
+    dora.call("PUT", f"{here}/me", {"code": "wrong"}, 403)
+    dora.call("PUT", f"{here}/me", {"code": code["code"]}, 200)
+    dora.call("GET", f"{here}/me", expect=200)
+    for vote in ("down", "none", "up"):
+        dora.call("PUT", f"{session}/tracks/t1/vote", {"vote": vote}, 200)
+    dora.call("PUT", f"{session}/tracks/t9/vote", {"vote": "up"}, 404)
+    for number in (2, 3):
+        staff.call("POST", f"{session}/tracks", {**track, "trackId": f"t{number}"}, 201)
+    dora.call("DELETE", f"{session}/tracks/t2", expect=403)
+    staff.call("DELETE", f"{session}/tracks/t2", expect=204)
+    staff.call("POST", f"{session}/current-track", {"after": None}, 200)
+    staff.call("DELETE", f"{session}/tracks/t1", expect=409)
+    _, headers = dora.call("GET", session, expect=200)
+    dora.call("GET", session, expect=304, headers={"If-None-Match": headers["etag"]})
+    staff.call("POST", f"{session}/current-track", expect=200)
+    staff.call("PUT", f"{session}/current-track", {"trackId": None}, 200)
+    staff.call("PUT", session, {"isActive": False}, 200)
+    dora.call("PUT", f"{session}/tracks/t1/vote", {"vote": "up"}, 409)
+    dora.call("DELETE", f"{here}/me", expect=204)
+
+
 def streams(service, backend, dora):
     ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
     stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
@@ -360,11 +398,13 @@ def main():
     dora = service.person("dora")
     for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
         dora.call("GET", path, expect=200)
-    stream = dora.listen("?topics=queue:day")
+    stream = dora.listen("?topics=queue:day,dj:day")
     notifications(backend, dora)
     bookings(backend, staff, dora)
+    music(staff, dora)
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
-                  "booking:status_change", "queue:update")
+                  "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
+                  "track:playing", "track:removed")
     streams(service, backend, dora)
     described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
     if unseen := described - document.events_seen:

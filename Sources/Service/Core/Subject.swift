@@ -12,6 +12,8 @@ struct Subject: Sendable {
 
     static func user(_ id: ID<User>) -> Subject { Subject(kind: "user", id: id.text) }
     static func shop(_ id: ID<Shop>) -> Subject { Subject(kind: "shop", id: id.text) }
+    /// A shop's music. Apart from the shop: bookings need not wait for votes. Held before a user, as the shop is.
+    static func dj(_ id: ID<Shop>) -> Subject { Subject(kind: "dj", id: id.text) }
     /// Work that comes round: one replica at a time.
     static func tick(_ name: String) -> Subject { Subject(kind: "tick", id: name) }
 

@@ -17,6 +17,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     public let description: String
     let segments: [Segment]
+    /// The rows that give this key to callers whose tokens do not; nil: tokens alone do.
+    public internal(set) var membership: Membership?
 
     /// The columns the key is made from, in order.
     public var columns: [String] {
@@ -53,6 +55,27 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         } catch {
             preconditionFailure("audience template \(text): \(error.reason)")
         }
+    }
+
+    /// The template as the catalog's page shows it: with the table whose rows give the key.
+    public var declaration: String {
+        membership.map { "\(description) held by \($0.table.name)" } ?? description
+    }
+
+    /// The same key over another table's column.
+    func over(_ column: String) -> AudienceTemplate {
+        AudienceTemplate(
+            segments: segments.map { if case .column = $0 { .column(column) } else { $0 } })
+    }
+
+    private init(segments: [Segment]) {
+        self.segments = segments
+        description = segments.map { segment in
+            switch segment {
+            case .constant(let text): text
+            case .column(let name): "{\(name)}"
+            }
+        }.joined(separator: ":")
     }
 
     /// Whether some row of this template and some row of the other make the same key.

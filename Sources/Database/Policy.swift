@@ -22,7 +22,7 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
     }
 
     public var description: String {
-        body.list.map(\.description).joined(separator: ", ")
+        body.list.map(\.declaration).joined(separator: ", ")
     }
 
     public static func == (left: Policy, right: Policy) -> Bool {
@@ -48,9 +48,11 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
     /// `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`, only the tenant where a constant key such as `everyone`
     /// matches, and `FALSE` where the scope holds no key that fits.
     ///
-    /// Every comparison has a bare column on its left, so that indexes serve it.
+    /// Every comparison has a bare column on its left, so that indexes serve it. A key that rows give (`Membership`)
+    /// becomes an `EXISTS` over them, beside what the scope's own keys open.
     ///
-    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name.
+    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name: always where
+    ///   the policy asks for memberships.
     public func predicate(
         for scope: Scope, qualifier: String = "", tenantColumn: String = Table.tenantColumnDefault
     ) -> SQL {
@@ -73,7 +75,7 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
             }
             if columns.count == 1 {
                 let values = padded(matches.map { $0[0] })
-                alternatives.append("\(prefix)\(columns[0]) " + membership(of: values.count))
+                alternatives.append("\(prefix)\(columns[0]) " + isOneOf(values.count))
                 binds += values.map { .text($0) }
             } else {
                 let equalities = columns.map { "\(prefix)\($0) = ?" }.joined(separator: " AND ")
@@ -83,13 +85,33 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
                 }
             }
         }
+        // Last: what the scope's keys open needs no look into other tables.
+        for template in body.list {
+            guard let question = question(for: template, of: scope, sortedKeys, prefix) else { continue }
+            alternatives.append(question.text)
+            binds += question.binds
+        }
         if alternatives.isEmpty { return SQL(text: "FALSE", binds: []) }
         let choice =
             alternatives.count == 1 ? alternatives[0] : "(" + alternatives.joined(separator: " OR ") + ")"
         return SQL(text: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
     }
 
-    private func membership(of count: Int) -> String {
+    /// Whether a row gives the template's key to one whom the scope names; nil: none could.
+    private func question(
+        for template: AudienceTemplate, of scope: Scope, _ sortedKeys: [String], _ prefix: String
+    ) -> SQL? {
+        guard let membership = template.membership else { return nil }
+        let members = padded(sortedKeys.compactMap { membership.holder.columnValues(of: $0)?.first })
+        guard !members.isEmpty else { return nil }
+        precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
+        return SQL(
+            text: membership.question(
+                tenant: "?", isMember: isOneOf(members.count), column: prefix + template.columns[0]),
+            binds: [.text(scope.tenant)] + members.map { .text($0) })
+    }
+
+    private func isOneOf(_ count: Int) -> String {
         if count == 1 { return "= ?" }
         return "IN (" + Array(repeating: "?", count: count).joined(separator: ", ") + ")"
     }

@@ -33,8 +33,8 @@ public enum Operations {
     public static var policies: [PolicyRow] {
         Catalog.tables.map { table in
             PolicyRow(
-                table: table.name, read: table.read.templates.map(\.description),
-                write: table.write.templates.map(\.description))
+                table: table.name, read: table.read.templates.map(\.declaration),
+                write: table.write.templates.map(\.declaration))
         }
     }
 

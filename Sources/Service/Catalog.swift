@@ -7,12 +7,13 @@ enum Catalog {
     static func features(streams: StreamDirectory? = nil, report: ServiceReport? = nil) -> [Feature] {
         [
             MetaFeature.feature(report),
-            BadgesFeature.feature,
+            BadgesFeature.feature(conversations: ConversationsFeature.unread),
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
             StreamsFeature.feature(streams),
             ConsoleFeature.feature,
+            ConversationsFeature.feature,
         ]
     }
 

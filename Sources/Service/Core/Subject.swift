@@ -4,13 +4,14 @@ import Domain
 /// What a write decides upon: named before it reads, so that on PostgreSQL, where several write at the same time, those
 /// who decide upon the same thing come one after the other. On SQLite all writes do.
 ///
-/// A transaction that needs several holds a shop before a user: in one order nobody waits in a circle.
+/// A transaction that needs several holds a shop or a conversation before users: in one order nobody waits in a circle.
 struct Subject: Sendable {
     private let kind: String
     private let id: String
 
     static func user(_ id: ID<User>) -> Subject { Subject(kind: "user", id: id.text) }
     static func shop(_ id: ID<Shop>) -> Subject { Subject(kind: "shop", id: id.text) }
+    static func conversation(_ id: ID<Conversation>) -> Subject { Subject(kind: "conversation", id: id.text) }
     /// Work that comes round: one replica at a time.
     static func tick(_ name: String) -> Subject { Subject(kind: "tick", id: name) }
 

@@ -14,6 +14,7 @@ enum Catalog {
             StreamsFeature.feature(streams),
             ConsoleFeature.feature,
             ConversationsFeature.feature,
+            RequestsFeature.feature,
         ]
     }
 

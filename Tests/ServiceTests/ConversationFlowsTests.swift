@@ -113,7 +113,8 @@ import Testing
         let probe = try await NotificationsProbe.start()
         let id = try await probe.converse("ana", "ben")
         _ = try await probe.send("hi", to: id, as: "ana")
-        _ = try await probe.call("POST", "/v1/notifications", as: .service, NotificationsTests.draft("request", to: "ben"))
+        _ = try await probe.call(
+            "POST", "/v1/notifications", as: .service, NotificationsTests.draft("request", to: "ben"))
         _ = try await probe.call("POST", "/v1/notifications", as: .service, NotificationsTests.draft("news", to: "ben"))
         let client = probe.service.client(as: .user("ben"))
         let answer = try await client.get("/v1/badges")

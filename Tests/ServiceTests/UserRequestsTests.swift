@@ -86,7 +86,8 @@ import Testing
     @Test func othersSeeNothingOfIt_andNobodyAnswersTheirOwn() async throws {
         let probe = try await NotificationsProbe.start()
         let path = "/v1/requests/\(try await probe.ask(Self.body(), as: "ana"))"
-        for outsider in [NotificationsProbe.Identity.user("eve"), .userOf("ben", tenant: "other"), .serviceOf("other")] {
+        for outsider in [NotificationsProbe.Identity.user("eve"), .userOf("ben", tenant: "other"), .serviceOf("other")]
+        {
             #expect(try await probe.call("GET", path, as: outsider).status == 404)
             #expect(try await probe.call("PATCH", path, as: outsider, #"{"status":"accepted"}"#).status == 404)
             #expect(try await probe.call("DELETE", path, as: outsider).status == 404)

@@ -127,7 +127,8 @@ extension ConversationsFeature {
             """)
     }
 
-    static func insertPlace(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
+    static func insertPlace(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws
+    {
         try tx.db.run(
             """
             INSERT INTO \(members, unscoped: .reaction("whoever is added to a conversation gets a place in it"))
@@ -220,7 +221,8 @@ extension ConversationsFeature {
             """)
     }
 
-    static func findMessage(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws -> Message?
+    static func findMessage(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws
+        -> Message?
     {
         try tx.db.row(
             """

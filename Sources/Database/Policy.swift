@@ -3,24 +3,25 @@ import Visibility
 /// Who may read, or write, the rows of a table: a list of audience templates, any of which suffices.
 public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
     /// Shared, so that a policy can be recognized by identity when its predicates are cached.
-    final class Templates: Sendable {
-        let list: [AudienceTemplate]
+    final class Entries: Sendable {
+        let list: [PolicyEntry]
 
-        init(_ list: [AudienceTemplate]) {
+        init(_ list: [PolicyEntry]) {
             self.list = list
         }
     }
 
-    let body: Templates
+    let body: Entries
 
-    public var templates: [AudienceTemplate] { body.list }
+    public var entries: [PolicyEntry] { body.list }
+    public var templates: [AudienceTemplate] { body.list.map(\.template) }
 
-    public init(_ templates: [AudienceTemplate]) {
-        body = Templates(templates)
+    public init(_ entries: [PolicyEntry]) {
+        body = Entries(entries)
     }
 
-    public init(arrayLiteral templates: AudienceTemplate...) {
-        self.init(templates)
+    public init(arrayLiteral entries: PolicyEntry...) {
+        self.init(entries)
     }
 
     public var description: String {
@@ -40,8 +41,8 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
     /// - Parameter row: the text of a column, or nil for SQL's null; a template with a null column makes no key.
     public func audience(of row: (String) -> String?) -> [String] {
         var keys: [String] = []
-        for template in body.list {
-            if let key = template.key(of: row), !keys.contains(key) { keys.append(key) }
+        for entry in body.list {
+            if let key = entry.template.key(of: row), !keys.contains(key) { keys.append(key) }
         }
         return keys
     }
@@ -50,9 +51,11 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
     /// `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`, only the tenant where a constant key such as `everyone`
     /// matches, and `FALSE` where the scope holds no key that fits.
     ///
-    /// Every comparison has a bare column on its left, so that indexes serve it.
+    /// Every comparison has a bare column on its left, so that indexes serve it. A key that rows give (`Membership`)
+    /// becomes an `EXISTS` over them, beside what the scope's own keys open.
     ///
-    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name.
+    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name: always where
+    ///   the policy asks for memberships.
     public func predicate(
         for scope: Scope, qualifier: String = "", tenantColumn: String = Table.tenantColumnDefault
     ) -> SQL {
@@ -66,7 +69,7 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
         let sortedKeys = scope.keys.sorted()
         var binds: [SQLValue] = [.text(scope.tenant)]
         var alternatives: [String] = []
-        for template in body.list {
+        for template in body.list.lazy.map(\.template) {
             let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
             if matches.isEmpty { continue }
             let columns = template.columns
@@ -75,7 +78,7 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
             }
             if columns.count == 1 {
                 let values = padded(matches.map { $0[0] })
-                alternatives.append("\(prefix)\(columns[0]) " + membership(of: values.count))
+                alternatives.append("\(prefix)\(columns[0]) " + isOneOf(values.count))
                 binds += values.map { .text($0) }
             } else {
                 let equalities = columns.map { "\(prefix)\($0) = ?" }.joined(separator: " AND ")
@@ -85,13 +88,33 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
                 }
             }
         }
+        // Last: what the scope's keys open needs no look into other tables.
+        for entry in body.list {
+            guard let question = question(for: entry, of: scope, sortedKeys, prefix) else { continue }
+            alternatives.append(question.text)
+            binds += question.binds
+        }
         if alternatives.isEmpty { return SQL(text: "FALSE", binds: []) }
         let choice =
             alternatives.count == 1 ? alternatives[0] : "(" + alternatives.joined(separator: " OR ") + ")"
         return SQL(text: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
     }
 
-    private func membership(of count: Int) -> String {
+    /// Whether a row gives the template's key to one whom the scope names; nil: none could.
+    private func question(
+        for entry: PolicyEntry, of scope: Scope, _ sortedKeys: [String], _ prefix: String
+    ) -> SQL? {
+        guard let membership = entry.membership else { return nil }
+        let members = padded(sortedKeys.compactMap { membership.holder.columnValues(of: $0)?.first })
+        guard !members.isEmpty else { return nil }
+        precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
+        return SQL(
+            text: membership.question(
+                tenant: "?", isMember: isOneOf(members.count), column: prefix + entry.template.columns[0]),
+            binds: [.text(scope.tenant)] + members.map { .text($0) })
+    }
+
+    private func isOneOf(_ count: Int) -> String {
         if count == 1 { return "= ?" }
         return "IN (" + Array(repeating: "?", count: count).joined(separator: ", ") + ")"
     }

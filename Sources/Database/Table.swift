@@ -48,7 +48,7 @@ public struct Unscoped: Sendable {
 }
 
 /// Whether a name can stand in SQL without quotes and means the same in SQLite and PostgreSQL.
-private func isSQLIdentifier(_ name: String) -> Bool {
+func isSQLIdentifier(_ name: String) -> Bool {
     guard let first = name.utf8.first, first == UInt8(ascii: "_") || (97...122).contains(first) else { return false }
     return name.utf8.allSatisfy { byte in
         (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")

@@ -11,7 +11,7 @@ enum Catalog {
     ) -> [Feature] {
         [
             MetaFeature.feature(report),
-            BadgesFeature.feature,
+            BadgesFeature.feature(conversations: ConversationsFeature.unread),
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
@@ -20,6 +20,8 @@ enum Catalog {
             ChangesFeature.feature(tables),
             ExplainFeature.feature(explain),
             ConsoleFeature.feature,
+            ConversationsFeature.feature,
+            RequestsFeature.feature,
         ]
     }
 

@@ -31,6 +31,50 @@ import Testing
         #expect(policy.predicate(for: Scope(tenant: "t", keys: ["shop:s"])).text == "FALSE")
     }
 
+    /// What a key costs that rows give: one look into the members' index, for each row that is asked about.
+    @Test func membership_isOneLook_besideTheScopesOwnKeys() throws {
+        let members = Table("members", read: ["user:{user_id}"], write: [])
+        let notes = Table(
+            "notes",
+            read: ["user:{user_id}", .held("room:{room_id}", by: members, member: "user_id", of: "room_id")], write: [])
+        let scope = Scope(tenant: "t", keys: ["user:u", "everyone"])
+        #expect(
+            notes.readPredicate(for: scope).text == """
+                notes.tenant = ? AND (notes.user_id = ? OR EXISTS (SELECT 1 FROM members AS _held \
+                WHERE _held.tenant = ? AND _held.user_id = ? AND _held.room_id = notes.room_id))
+                """)
+        // One who is nobody is no member of anything; a key of a token opens the row as ever.
+        #expect(notes.readPredicate(for: Scope(tenant: "t", keys: ["everyone"])).text == "FALSE")
+        #expect(notes.readPredicate(for: Scope(tenant: "t", keys: ["room:r"])).text.hasSuffix("notes.room_id = ?"))
+        #expect(notes.read.audience { $0 == "room_id" ? "r" : "u" } == ["user:u", "room:r"])
+        #expect(notes.read.description == "user:{user_id}, room:{room_id} held by members")
+
+        let store = try Store.open(.memory)
+        defer { store.close() }
+        try store.writeAndWait { db in
+            try db.run(
+                SQL(
+                    unchecked: """
+                        CREATE TABLE members (tenant TEXT NOT NULL, user_id TEXT NOT NULL, room_id TEXT NOT NULL,
+                          PRIMARY KEY (tenant, user_id, room_id)) STRICT, WITHOUT ROWID
+                        """))
+            try db.run(
+                SQL(
+                    unchecked: """
+                        CREATE TABLE notes (tenant TEXT NOT NULL, room_id TEXT NOT NULL, id INTEGER NOT NULL,
+                          user_id TEXT, PRIMARY KEY (tenant, room_id, id)) STRICT, WITHOUT ROWID
+                        """))
+        }
+        let plan = try store.read { db in
+            try db.queryPlan("SELECT id FROM \(notes, visibleTo: scope) WHERE room_id = \("r") ORDER BY id")
+        }
+        #expect(plan.contains { $0.contains("SEARCH notes USING PRIMARY KEY (tenant=? AND room_id=?)") }, "\(plan)")
+        #expect(
+            plan.contains { $0.contains("SEARCH _held USING PRIMARY KEY (tenant=? AND user_id=? AND room_id=?)") },
+            "\(plan)")
+        #expect(!plan.contains { $0.contains("SCAN") || $0.contains("TEMP B-TREE") }, "\(plan)")
+    }
+
     @Test func manyKeys_areListed_inFewDifferentTexts() {
         let policy: Policy = ["shop:{shop_id}"]
         let texts = (5...8).map { count in
@@ -61,6 +105,11 @@ import Testing
         var visible = 0
         let store = try Store.open(.memory)
         defer { store.close() }
+        let seats = (0..<60).map { _ in RandomSeat(&random) }
+        try store.writeAndWait { db in
+            try db.run(SQL(unchecked: RandomSeat.definition))
+            for seat in seats { try seat.insert(in: db) }
+        }
         for round in 0..<40 {
             let table = Table("t\(round)", read: .random(&random), write: .random(&random))
             let rows = (0..<40).map { _ in RandomRow(&random) }
@@ -90,9 +139,13 @@ import Testing
                             try $0.integer("id")
                         })
                 }
+                let held = RandomSeat.keys(of: scope, from: seats)
+                let enlarged = scope.adding(held)
+                let stored = try store.read { db in Set(try RandomSeat.membership.keys(of: scope, in: db)) }
+                #expect(stored == held, "seed \(seed) \(scope.keys)")
                 for (id, row) in rows.enumerated() {
-                    let sees = scope.sees(tenant: row.tenant, audience: table.read.audience(of: row.column))
-                    let writes = scope.sees(tenant: row.tenant, audience: table.write.audience(of: row.column))
+                    let sees = enlarged.sees(tenant: row.tenant, audience: table.read.audience(of: row.column))
+                    let writes = enlarged.sees(tenant: row.tenant, audience: table.write.audience(of: row.column))
                     #expect(readable.contains(id) == sees, "seed \(seed) \(table) \(scope.keys) \(row)")
                     #expect(writable.contains(id) == writes, "seed \(seed) \(table) \(scope.keys) \(row)")
                     cases += 2
@@ -160,11 +213,48 @@ struct RandomRow: Sendable {
     }
 }
 
+/// A row that gives its member the key of a club. The columns' names are the other tables' too: `a` is the club here.
+struct RandomSeat: Sendable {
+    static let table = Table("seats", read: ["user:{b}"], write: [])
+    static let definition =
+        "CREATE TABLE seats (tenant TEXT NOT NULL, b TEXT, a TEXT, c TEXT) STRICT"
+
+    static func entry(_ column: String) -> PolicyEntry {
+        let key = try! AudienceTemplate("club:{\(column)}")
+        return .held(key, by: table, member: "b", of: "a")
+    }
+
+    static let membership = entry("a").membership!
+
+    let row: RandomRow
+
+    init(_ random: inout SeededGenerator) { row = RandomRow(&random) }
+
+    func insert(in db: Connection) throws {
+        try db.run(
+            """
+            INSERT INTO \(Self.table, unscoped: .bookkeeping("test")) (tenant, b, a, c)
+            VALUES (\(row.tenant), \(row.b), \(row.a), \(row.c))
+            """)
+    }
+
+    /// The rule in Swift: whoever sees a seat by the key of its member holds the key of its club.
+    static func keys(of scope: Scope, from seats: [RandomSeat]) -> Set<String> {
+        Set(
+            seats.compactMap { seat in
+                guard scope.sees(tenant: seat.row.tenant, audience: table.read.audience(of: seat.row.column)) else {
+                    return nil
+                }
+                return seat.row.a.map { AudienceKey.make("club", $0) }
+            })
+    }
+}
+
 extension Policy {
     static func random(_ random: inout SeededGenerator) -> Policy {
         let all: [AudienceTemplate] = [
             "user:{a}", "user:{a}:staff", "user:{b}", "{a}:{b}", "{c}", "x:{a}:{b}:{c}", "tenant:admin", "everyone",
-            "{a}:staff", "user:{a}:{b}",
+            "{a}:staff", "user:{a}:{b}", RandomSeat.entry("a"), RandomSeat.template("b"), RandomSeat.template("c"),
         ]
         return Policy((0..<Int.random(in: 1...3, using: &random)).map { _ in all.randomElement(using: &random)! })
     }

@@ -30,9 +30,13 @@ import Testing
               id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, a TEXT, b TEXT, c TEXT) STRICT
             """
         }
-        let migration = Migration("0001_rounds", sql: definitions)
-        let stores = try Stores(migration, tables: rounds.map(\.table))
+        let migration = Migration("0001_rounds", sql: [.both(RandomSeat.definition)] + definitions)
+        let stores = try Stores(migration, tables: [RandomSeat.table] + rounds.map(\.table))
         defer { stores.close() }
+        let seats = (0..<120).map { _ in RandomSeat(&random) }.filter { !$0.row.holdsNull }
+        for store in [stores.sqlite, stores.postgres] {
+            try store.writeAndWait { db in for seat in seats { try seat.insert(in: db) } }
+        }
         var cases = 0
         var visible = 0
         for round in rounds {
@@ -41,9 +45,18 @@ import Testing
                 let scope = Scope.random(&random, rows: round.rows, table: round.table).withoutNulls
                 let readable = try stores.readable(round.table, scope)
                 let writable = try stores.writable(round.table, scope)
+                let held = RandomSeat.keys(of: scope, from: seats)
+                let enlarged = scope.adding(held)
+                for store in [stores.sqlite, stores.postgres] {
+                    let stored = try store.read { db in
+                        try db.enter(scope)
+                        return Set(try RandomSeat.membership.keys(of: scope, in: db))
+                    }
+                    #expect(stored == held, "seed \(seed) \(scope.keys)")
+                }
                 for (id, row) in round.rows.enumerated() {
-                    let sees = scope.sees(tenant: row.tenant, audience: round.table.read.audience(of: row.column))
-                    let writes = scope.sees(tenant: row.tenant, audience: round.table.write.audience(of: row.column))
+                    let sees = enlarged.sees(tenant: row.tenant, audience: round.table.read.audience(of: row.column))
+                    let writes = enlarged.sees(tenant: row.tenant, audience: round.table.write.audience(of: row.column))
                     for (found, how) in readable where found.contains(id) != sees {
                         Issue.record("seed \(seed): \(how) of \(round.table) \(scope.keys) \(row): Swift says \(sees)")
                     }
@@ -223,6 +236,9 @@ import Testing
         ]
         let vocabulary = ScopeVocabulary(tables)
         #expect(vocabulary.kinds.count == 5)
+        // What memberships are found by is asked for too.
+        let held = Table("c", read: [RandomSeat.entry("a")], write: [])
+        #expect(ScopeVocabulary([held]).kinds.map(\.setting) == ["bellhop.key.club._", "bellhop.key.user._"])
         let settings = vocabulary.settings(
             of: Scope(
                 tenant: "t",

@@ -63,6 +63,26 @@ import Testing
         #expect(asked.status == 200 && asked.json["bell"].int == (known.json["bell"].int ?? 0) + 1)
     }
 
+    /// Messages, positions and members through both at once: numbers without gaps, counts without drift.
+    @Test func conversationsThroughBoth_leaveNoDrift() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let play = ConversationPlay(NotificationsProbe(a), and: [NotificationsProbe(b)])
+        try await play.begin()
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("conversationsThroughBoth_leaveNoDrift: seed \(seed)")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for device in 0..<8 {
+                group.addTask {
+                    var random = SeededRandom(seed: seed &+ UInt64(device))
+                    for _ in 0..<25 { _ = try await play.step(&random) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let drift = try play.drift()
+        #expect(drift.isEmpty, "seed \(seed): \(drift)")
+    }
+
     @Test func ticketOfOne_opensOneStream_onTheOther() async throws {
         let (a, b) = try TestService.startReplicas()
         let made = try await a.client(as: .user("u1")).post("/v1/stream-tickets")

@@ -55,10 +55,21 @@ public enum RowLevelSecurity {
     static func held(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
 
     private static func condition(_ policy: Policy, _ table: Table) -> String {
-        let kinds = policy.templates.map { ScopeVocabulary.Kind(template: $0) }
-        guard !kinds.isEmpty else { return "FALSE" }
+        guard !policy.templates.isEmpty else { return "FALSE" }
         let isTenants = "\(table.tenantColumn) = (SELECT \(held(ScopeVocabulary.tenant)))"
-        return "(\(isTenants) AND (\(kinds.map(\.condition).joined(separator: " OR "))))"
+        return "(\(isTenants) AND (\(conditions(policy, table).joined(separator: " OR "))))"
+    }
+
+    /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
+    static func conditions(_ policy: Policy, _ table: Table) -> [String] {
+        policy.templates.map { ScopeVocabulary.Kind(template: $0).condition }
+            + policy.entries.compactMap { entry in
+                guard let membership = entry.membership else { return nil }
+                return membership.question(
+                    tenant: "\(table.name).\(table.tenantColumn)",
+                    isMember: ScopeVocabulary.Kind(template: membership.holder).isHeld,
+                    column: "\(table.name).\(entry.template.columns[0])")
+            }
     }
 }
 
@@ -68,7 +79,6 @@ extension Table {
 
     /// Whether somebody may write rows that they may not read.
     var needsWriting: Bool {
-        !Set(write.templates.map { ScopeVocabulary.Kind(template: $0).condition })
-            .isSubset(of: read.templates.map { ScopeVocabulary.Kind(template: $0).condition })
+        !Set(RowLevelSecurity.conditions(write, self)).isSubset(of: RowLevelSecurity.conditions(read, self))
     }
 }

@@ -26,13 +26,17 @@ struct ScopeVocabulary: Sendable {
             return "bellhop.key." + parts.joined(separator: ".")
         }
 
+        /// What the scope holds of the kind: a subquery, so that it is asked once and not for each row.
+        private var held: String { "(SELECT \(RowLevelSecurity.held(setting)))" }
+
+        /// That a column is one of what the scope holds. The cast outside the subquery makes it one value.
+        var isHeld: String { "= ANY (\(held)::text[])" }
+
         /// The condition of a policy: that the scope holds the row's key.
         var condition: String {
-            // A subquery, so that it is asked once and not for each row; the cast outside makes it one value.
-            let held = "(SELECT \(RowLevelSecurity.held(setting)))"
             let columns = template.columns
             if columns.isEmpty { return held + " IS NOT NULL" }
-            if columns.count == 1 { return "\(columns[0]) = ANY (\(held)::text[])" }
+            if columns.count == 1 { return "\(columns[0]) \(isHeld)" }
             // Each value but the last has its length in front: two rows never read the same.
             let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
             return "(\(joined)\(columns[columns.count - 1])) = ANY (\(held)::text[])"
@@ -53,17 +57,22 @@ struct ScopeVocabulary: Sendable {
 
     init(_ tables: [Table]) {
         settingsToRead = Dictionary(
-            tables.map { table in (table.name, Set(table.read.templates.map { Kind(template: $0).setting })) }
+            tables.map { table in (table.name, Set(Self.asked(by: table.read).map { Kind(template: $0).setting })) }
         ) { $0.union($1) }
         bookkeeping = Set(tables.filter(\.isBookkeeping).map(\.name))
         written = Set(tables.filter(\.needsWriting).map(\.name))
         var kinds: [Kind] = []
         var names: Set<String> = []
-        for template in tables.flatMap({ $0.read.templates + $0.write.templates }) {
+        for template in tables.flatMap({ Self.asked(by: $0.read) + Self.asked(by: $0.write) }) {
             let kind = Kind(template: template)
             if names.insert(kind.setting).inserted { kinds.append(kind) }
         }
         self.kinds = kinds
+    }
+
+    /// The templates whose keys a policy looks at: its own, and those by which it finds memberships.
+    private static func asked(by policy: Policy) -> [AudienceTemplate] {
+        policy.entries.flatMap { [$0.template] + ($0.membership.map { [$0.holder] } ?? []) }
     }
 
     /// The settings of a scope: its tenant, and what it holds of each kind.

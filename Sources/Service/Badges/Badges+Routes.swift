@@ -1,8 +1,11 @@
+import Database
 import Domain
 import MicroHTTP
 
 extension BadgesFeature {
-    static let endpoints = [Endpoint(.get, "/v1/badges", access: .bearer, effort: .instant, show)]
+    static func endpoints(_ conversations: @escaping @Sendable (Caller) -> SQL) -> [Endpoint] {
+        [Endpoint(.get, "/v1/badges", access: .bearer, effort: .instant) { try show($0, conversations) }]
+    }
 
     /// How soon a client should ask again, in seconds (CNT R-RECON-4).
     private static let pollInterval: [(name: String, value: String)] = [
@@ -15,30 +18,50 @@ extension BadgesFeature {
     }
 
     /// `GET /v1/badges`: absolute, uncapped, with a version; a poll against a known version costs a 304 (CNT R-RECON-4).
-    private static func show(_ call: Call) throws -> Answer {
+    private static func show(_ call: Call, _ conversations: @Sendable (Caller) -> SQL) throws -> Answer {
         let query = try call.query(["include"])
         let inclusion = try query.word("include", Inclusion.self)
+        // Unread messages of a conversation change with the badge only, so that one version tells of both.
+        let suffix = inclusion == .conversations ? "-conversations" : ""
         // A poll that has the newest version already is answered without the database.
-        if inclusion == nil, let version = call.knownBadgeVersion, let wanted = call.request.header("If-None-Match"),
-            ETags.matches(wanted, "\"\(version)\"")
+        if let version = call.knownBadgeVersion, let wanted = call.request.header("If-None-Match"),
+            ETags.matches(wanted, "\"\(version)\(suffix)\"")
         {
-            return .now(.notModified(etag: "\(version)", headers: pollInterval))
+            return .now(.notModified(etag: "\(version)\(suffix)", headers: pollInterval))
         }
         let userId = call.caller.userId
         // Asked before the read: what is seen is not noted if the versions were forgotten meanwhile.
         let generation = call.badgeVersions.presentGeneration
+        if inclusion == .conversations {
+            let unread = conversations(call.caller)
+            return .read { tx in
+                let badges = try BadgeLedger.read(userId, at: tx.now, visibleTo: tx.scope, in: tx.db)
+                call.badgeVersions.note(badges.version, of: userId, tenant: tx.tenant, readIn: generation)
+                let shares = try tx.db.rows(unread) { Share(conversationId: try $0.text(0), unread: try $0.integer(1)) }
+                let body = JSONWriter.object { writer in
+                    badges.write(membersTo: &writer)
+                    writer.member("conversations", shares)
+                }
+                return Response.json(200, body, headers: pollInterval, etag: "\(badges.version)\(suffix)")
+            }
+        }
         return .query(BadgeLedger.query(userId, visibleTo: call.caller.scope)) { rows in
             let badges = try BadgeLedger.badges(in: rows, at: call.now)
             call.badgeVersions.note(badges.version, of: userId, tenant: call.caller.tenant, readIn: generation)
-            guard inclusion == .conversations else {
-                return Response.json(200, JSONWriter.bytes(badges), headers: pollInterval, etag: "\(badges.version)")
+            return Response.json(200, JSONWriter.bytes(badges), headers: pollInterval, etag: "\(badges.version)")
+        }
+    }
+
+    /// What one conversation adds to the badge.
+    private struct Share: JSONWritable {
+        let conversationId: String
+        let unread: Int
+
+        func write(to writer: inout JSONWriter) {
+            writer.object { writer in
+                writer.member("conversationId", conversationId)
+                writer.member("unread", unread)
             }
-            let body = JSONWriter.object { writer in
-                badges.write(membersTo: &writer)
-                // No conversation exists yet; the member is there, so that a client written for it works today.
-                writer.member("conversations", [String]())
-            }
-            return Response.json(200, body, headers: pollInterval, etag: "\(badges.version)-conversations")
         }
     }
 }

@@ -42,7 +42,8 @@ extension Response {
         return .json(200, body, headers: headers)
     }
 
-    private static func encoded(_ text: String) -> String {
+    /// A text as a part of a path or a query.
+    static func encoded(_ text: String) -> String {
         var out = ""
         for byte in text.utf8 {
             switch byte {

@@ -1,0 +1,136 @@
+/// Several users who write to one another.
+public struct Conversation: Sendable, Hashable {
+    public enum Kind: String, CaseIterable, Sendable {
+        /// Between two, once for each pair.
+        case direct
+        /// Members add others.
+        case group
+    }
+
+    public let id: ID<Conversation>
+    public let kind: Kind
+    public var title: String?
+    /// Nil: a backend made it.
+    public let createdBy: ID<User>?
+    public let createdAt: Timestamp
+    public var memberCount: Int
+    /// The number of the newest message; 0: there is none.
+    public var lastSequence: Int
+    /// Conversations are listed by it, the greatest first: the id of the newest message, or its own until there is one.
+    public var order: String
+    public var lastMessage: MessagePreview?
+
+    public init(
+        id: ID<Conversation>, kind: Kind, title: String?, createdBy: ID<User>?, createdAt: Timestamp, memberCount: Int,
+        lastSequence: Int = 0, order: String, lastMessage: MessagePreview? = nil
+    ) {
+        self.id = id
+        self.kind = kind
+        self.title = title
+        self.createdBy = createdBy
+        self.createdAt = createdAt
+        self.memberCount = memberCount
+        self.lastSequence = lastSequence
+        self.order = order
+        self.lastMessage = lastMessage
+    }
+
+    /// The members of the JSON object, without what differs from reader to reader.
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("kind", kind.rawValue)
+        writer.member("title", title)
+        writer.member("createdBy", createdBy)
+        writer.member("createdAt", createdAt)
+        writer.member("memberCount", memberCount)
+        writer.member("lastSequence", lastSequence)
+        writer.member("order", order)
+        writer.member("lastMessage", lastMessage)
+    }
+}
+
+/// A conversation as one of its members sees it; without a place, as a backend does.
+public struct ConversationView: Sendable, JSONWritable {
+    public let conversation: Conversation
+    public let place: ReadPlace?
+    /// Nil: not asked for.
+    public let members: [ID<User>]?
+
+    public init(_ conversation: Conversation, place: ReadPlace?, members: [ID<User>]? = nil) {
+        self.conversation = conversation
+        self.place = place
+        self.members = members
+    }
+
+    public func write(to writer: inout JSONWriter) {
+        writer.object { write(membersTo: &$0) }
+    }
+
+    public func write(membersTo writer: inout JSONWriter) {
+        conversation.write(membersTo: &writer)
+        writer.member("readPosition", place?.position)
+        writer.member("unread", place?.unread(of: conversation.lastSequence))
+        if let members { writer.member("members", members) }
+    }
+}
+
+/// `POST /v1/conversations`: `{id?, kind?, memberIds, title?}`.
+public struct ConversationWish: Sendable, Hashable {
+    public let id: ID<Conversation>?
+    public let kind: Conversation.Kind
+    /// Whoever asks may be among them, and need not.
+    public let memberIds: [ID<User>]
+    public let title: String?
+
+    public init(reading fields: inout Fields) {
+        id = fields.optionalID("id")
+        kind = fields.optionalWord("kind") ?? .group
+        title = fields.optionalTitle("title")
+        let texts = fields.strings("memberIds", countMax: ConversationLimits.membersMax, bytesMax: Fields.idBytesMax)
+        if texts == nil, !fields.has("memberIds") { fields.reject("memberIds", "is missing") }
+        for (index, text) in (texts ?? []).enumerated() where !Fields.isIdentifier(text) {
+            fields.reject("memberIds/\(index)", "must not contain control characters")
+        }
+        memberIds = (texts ?? []).map { ID($0) }
+        if kind == .direct, id != nil { fields.reject("id", "cannot be chosen: a pair has one conversation") }
+        if kind == .direct, title != nil { fields.reject("title", "belongs to a group") }
+    }
+
+    /// Everybody who will be in it.
+    ///
+    /// - Parameter creator: nil for a backend, which is in none.
+    public func members(with creator: ID<User>?) throws(Failure) -> [ID<User>] {
+        let members = Set(memberIds + (creator.map { [$0] } ?? [])).sorted()
+        switch kind {
+        case .direct where members.count != 2:
+            throw Failure.invalid("/memberIds", "must make two, who talk to one another")
+        case .group where members.isEmpty: throw Failure.invalid("/memberIds", "must name somebody")
+        default: break
+        }
+        guard members.count <= ConversationLimits.membersMax else {
+            throw Failure.invalid("/memberIds", "make more than \(ConversationLimits.membersMax) members")
+        }
+        return members
+    }
+}
+
+/// `PATCH /v1/conversations/{id}`: `{"title": "…"}`, or null for none.
+public struct ConversationChange: Sendable, Hashable {
+    public let title: String?
+
+    public init(reading fields: inout Fields) {
+        if !fields.has("title") { fields.reject("title", "is missing") }
+        title = fields.optionalTitle("title")
+    }
+}
+
+extension Fields {
+    fileprivate mutating func optionalTitle(_ name: String) -> String? {
+        guard let text = optionalString(name, bytesMax: ConversationLimits.titleBytesMax) else { return nil }
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            reject(name, "must be one line without control characters")
+            return nil
+        }
+        return text
+    }
+}

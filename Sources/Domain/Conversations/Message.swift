@@ -1,0 +1,102 @@
+/// One message of a conversation.
+public struct Message: Sendable, Hashable {
+    public let id: ID<Message>
+    public let conversationId: ID<Conversation>
+    public let sequence: Int
+    public let senderId: ID<User>
+    /// Empty once it is deleted.
+    public let text: String
+    public let sentAt: Timestamp
+    public let deletedAt: Timestamp?
+
+    public init(
+        id: ID<Message>, conversationId: ID<Conversation>, sequence: Int, senderId: ID<User>, text: String,
+        sentAt: Timestamp, deletedAt: Timestamp? = nil
+    ) {
+        self.id = id
+        self.conversationId = conversationId
+        self.sequence = sequence
+        self.senderId = senderId
+        self.text = text
+        self.sentAt = sentAt
+        self.deletedAt = deletedAt
+    }
+
+    public var preview: MessagePreview {
+        MessagePreview(
+            id: id, sequence: sequence, senderId: senderId,
+            preview: deletedAt == nil ? MessagePreview.line(of: text) : nil, sentAt: sentAt)
+    }
+}
+
+extension Message: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("conversationId", conversationId)
+            writer.member("sequence", sequence)
+            writer.member("senderId", senderId)
+            writer.member("text", text)
+            writer.member("sentAt", sentAt)
+            writer.member("deletedAt", deletedAt)
+        }
+    }
+}
+
+/// What a list of conversations shows of the newest message.
+public struct MessagePreview: Sendable, Hashable {
+    public let id: ID<Message>
+    public let sequence: Int
+    public let senderId: ID<User>
+    /// Nil: it is deleted.
+    public let preview: String?
+    public let sentAt: Timestamp
+
+    public init(id: ID<Message>, sequence: Int, senderId: ID<User>, preview: String?, sentAt: Timestamp) {
+        self.id = id
+        self.sequence = sequence
+        self.senderId = senderId
+        self.preview = preview
+        self.sentAt = sentAt
+    }
+
+    /// The beginning of a text as one line, with an ellipsis if there is more.
+    public static func line(of text: String) -> String {
+        var line = ""
+        var count = 0
+        var isSpaced = true
+        for character in text {
+            let isSpace = character.isWhitespace
+            if isSpace, isSpaced { continue }
+            guard count < ConversationLimits.previewCharactersMax else { return line + "…" }
+            line.append(isSpace ? " " : character)
+            count += 1
+            isSpaced = isSpace
+        }
+        return line.last == " " ? String(line.dropLast()) : line
+    }
+}
+
+extension MessagePreview: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("sequence", sequence)
+            writer.member("senderId", senderId)
+            writer.member("preview", preview)
+            writer.member("sentAt", sentAt)
+        }
+    }
+}
+
+/// `POST …/messages`: `{id?, text}`. With an id of the sender's own, sending it again makes nothing new.
+public struct MessageDraft: Sendable, Hashable {
+    public let id: ID<Message>?
+    public let text: String
+
+    public init(reading fields: inout Fields) {
+        id = fields.optionalID("id")
+        text = fields.string("text", bytesMax: ConversationLimits.textBytesMax)
+        if !text.isEmpty, text.allSatisfy(\.isWhitespace) { fields.reject("text", "must not be blank") }
+    }
+}

@@ -1,0 +1,417 @@
+import BellhopClient
+import Database
+import Domain
+import Testing
+
+@testable import Service
+
+/// Conversations over real HTTP: who sees what, what is unread, and who is told.
+@Suite struct ConversationsTests {
+    // MARK: Making
+
+    @Test func conversation_isSeenByItsMembersOnly() async throws {
+        let probe = try await NotificationsProbe.start()
+        let made = try await probe.call(
+            "POST", "/v1/conversations", as: .user("ana"), #"{"memberIds":["ben"],"title":"Trip"}"#)
+        #expect(made.status == 201)
+        let id = try #require(made.json["id"].text)
+        #expect(made.json["kind"] == .string("group"))
+        #expect(made.json["members"] == .array([.string("ana"), .string("ben")]))
+        #expect(made.json["memberCount"] == .integer(2))
+        #expect(made.json["unread"] == .integer(0))
+        #expect(made.json["lastMessage"] == .null)
+
+        for member in ["ana", "ben"] {
+            let seen = try await probe.call("GET", "/v1/conversations/\(id)", as: .user(member))
+            #expect(seen.json == made.json, "\(member)")
+            #expect(try await probe.conversations(of: member).count == 1)
+        }
+        _ = try await probe.send("hello", to: id, as: "ana")
+        let outsiders: [NotificationsProbe.Identity] = [
+            .user("eve"), .userOf("ben", tenant: "other"), .serviceOf("other"),
+        ]
+        for outsider in outsiders {
+            #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: outsider).status == 404)
+            #expect(try await probe.call("GET", "/v1/conversations/\(id)/messages", as: outsider).status == 404)
+            #expect(try await probe.call("GET", "/v1/conversations", as: outsider).items.isEmpty)
+            let text = #"{"text":"let me in"}"#
+            #expect(try await probe.call("POST", "/v1/conversations/\(id)/messages", as: outsider, text).status == 404)
+            let position = #"{"sequence":1}"#
+            let path = "/v1/conversations/\(id)/read-position"
+            #expect(try await probe.call("PUT", path, as: outsider, position).status == 404)
+            #expect(try await probe.call("PUT", "/v1/conversations/\(id)/members/me", as: outsider).status == 404)
+            #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/ben", as: outsider).status == 404)
+            #expect(
+                try await probe.call("PATCH", "/v1/conversations/\(id)", as: outsider, #"{"title":"x"}"#).status == 404)
+        }
+        // A backend of the tenant sees it, and is in none.
+        let backend = try await probe.call("GET", "/v1/conversations/\(id)", as: .service)
+        #expect(backend.json["memberCount"] == .integer(2))
+        #expect(backend.json["unread"] == .null)
+        try await probe.expectExactCounts()
+    }
+
+    @Test func sameId_isTheSameConversation_unlessItIsSomebodyElses() async throws {
+        let probe = try await NotificationsProbe.start()
+        let body = #"{"id":"c-1","memberIds":["ben"]}"#
+        let first = try await probe.call("POST", "/v1/conversations", as: .user("ana"), body)
+        #expect(first.status == 201)
+        let again = try await probe.call("POST", "/v1/conversations", as: .user("ana"), body)
+        #expect(again.status == 200)
+        #expect(again.json == first.json)
+        let stolen = try await probe.call("POST", "/v1/conversations", as: .user("eve"), body)
+        #expect(stolen.status == 409)
+        #expect(stolen.json["code"] == .string("conversation.id_taken"))
+        #expect(try await probe.conversations(of: "eve").isEmpty)
+        let elsewhere = try await probe.call("POST", "/v1/conversations", as: .userOf("eve", tenant: "other"), body)
+        #expect(elsewhere.status == 201)
+        try await probe.expectExactCounts()
+    }
+
+    @Test func pair_hasOneConversation_whoeverBegins_andAlsoAfterLeaving() async throws {
+        let probe = try await NotificationsProbe.start()
+        func begin(_ user: String, with other: String) async throws -> NotificationsProbe.Reply {
+            let body = #"{"kind":"direct","memberIds":["\#(other)"]}"#
+            return try await probe.call("POST", "/v1/conversations", as: .user(user), body)
+        }
+        let first = try await begin("ana", with: "ben")
+        #expect(first.status == 201)
+        let id = try #require(first.json["id"].text)
+        #expect(try await begin("ben", with: "ana").json["id"] == .string(id))
+        _ = try await probe.send("one", to: id, as: "ana")
+        #expect(try await probe.badges(of: "ben") == [1, 0, 0, 1])
+        #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("ben")).status == 200)
+        #expect(try await probe.badges(of: "ben") == [0, 0, 0, 0])
+        let back = try await begin("ben", with: "ana")
+        #expect(back.status == 200)
+        #expect(back.json["id"] == .string(id))
+        #expect(back.json["unread"] == .integer(0))
+        #expect(back.json["memberCount"] == .integer(2))
+        #expect(try await probe.call("PUT", "/v1/conversations/\(id)/members/eve", as: .user("ana")).status == 409)
+        try await probe.expectExactCounts()
+    }
+
+    @Test(arguments: [
+        (#"{}"#, ["/memberIds"]), (#"{"memberIds":[7]}"#, ["/memberIds/0"]),
+        (#"{"memberIds":["a"],"kind":"mob"}"#, ["/kind"]), (#"{"memberIds":["ana"],"kind":"direct"}"#, ["/memberIds"]),
+        (#"{"memberIds":["a"],"id":"","titel":"x"}"#, ["/id", "/titel"]),
+    ])
+    func badConversation_isNamed(_ body: String, _ pointers: [String]) async throws {
+        let probe = try await NotificationsProbe.start()
+        let answer = try await probe.call("POST", "/v1/conversations", as: .user("ana"), body)
+        #expect(answer.status == 422)
+        #expect(answer.pointers == pointers)
+    }
+
+    @Test func title_isChangedByMembers_andToldToAll() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        let stream = try await probe.listen(as: .user("ben"))
+        let path = "/v1/conversations/\(id)"
+        let renamed = try await probe.call("PATCH", path, as: .user("ana"), #"{"title":"Trip"}"#)
+        #expect(renamed.json["title"] == .string("Trip"))
+        #expect(try await stream.next("conversation:updated")["conversation"]["title"] == .string("Trip"))
+        #expect(try await probe.call("PATCH", path, as: .user("ben"), #"{"title":null}"#).json["title"] == .null)
+        #expect(try await probe.call("PATCH", path, as: .user("ben"), "{}").pointers == ["/title"])
+    }
+
+    // MARK: Messages
+
+    /// CNT R-RT-1, R-RECON-3: preview, order, unread and absolute counts in the event; counts in every answer.
+    @Test func message_isToldToEachMember_withTheirOwnCounts() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben", "cem")
+        _ = try await probe.send("zero", to: id, as: "cem")
+        let ben = try await probe.listen(as: .user("ben"))
+        let ana = try await probe.listen(as: .user("ana"))
+        let sent = try await probe.send("Hello\n  you", to: id, as: "ana")
+        #expect(sent.status == 201)
+        #expect(sent.json["message"]["sequence"] == .integer(2))
+        #expect(sent.json["unread"] == .integer(1))
+        #expect(sent.json["badges"]["messages"] == .integer(1))
+
+        let told = try await ben.next("message:created")
+        #expect(told["message"] == sent.json["message"])
+        #expect(told["conversationId"] == .string(id))
+        #expect(told["preview"] == .string("Hello you"))
+        #expect(told["unread"] == .integer(2))
+        #expect(told["badges"]["messages"] == .integer(2))
+        let badges = try await ben.next("badges:update")
+        #expect(badges == told["badges"])
+        // The sender's other devices hear of it, and nothing is unread to them for it.
+        let own = try await ana.next("message:created")
+        #expect(own["unread"] == .integer(1))
+        #expect(own["badges"]["messages"] == .integer(1))
+
+        let listed = try #require(try await probe.conversations(of: "ben").first)
+        #expect(listed["lastMessage"]["preview"] == .string("Hello you"))
+        #expect(listed["order"] == told["order"])
+        #expect(listed["unread"] == .integer(2))
+        try await probe.expectExactCounts()
+    }
+
+    @Test func messages_pageBack_andForwardFromANumber() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        for number in 1...7 { _ = try await probe.send("m\(number)", to: id, as: number % 2 == 0 ? "ana" : "ben") }
+        func sequences(_ reply: NotificationsProbe.Reply) -> [Int?] { reply.items.map { $0["sequence"].number } }
+        let path = "/v1/conversations/\(id)/messages"
+        let newest = try await probe.call("GET", "\(path)?limit=3", as: .user("ben"))
+        #expect(sequences(newest) == [7, 6, 5])
+        let next = try #require(newest.json["next"].text)
+        let older = try await probe.call("GET", "\(path)?limit=3&cursor=\(next)", as: .user("ben"))
+        #expect(sequences(older) == [4, 3, 2])
+        let since = try await probe.call("GET", "\(path)?since=4&limit=2", as: .user("ben"))
+        #expect(sequences(since) == [5, 6])
+        let rest = try #require(since.json["next"].text)
+        let last = try await probe.call("GET", "\(path)?since=4&limit=2&cursor=\(rest)", as: .user("ben"))
+        #expect(sequences(last) == [7])
+        #expect(last.json["next"] == .null)
+        // A cursor belongs to its list, and to whoever it was given to.
+        #expect(try await probe.call("GET", "\(path)?cursor=\(rest)", as: .user("ben")).status == 422)
+        #expect(try await probe.call("GET", "\(path)?cursor=\(next)", as: .user("ana")).status == 422)
+        #expect(try await probe.call("GET", "\(path)?since=-1", as: .user("ana")).status == 422)
+    }
+
+    @Test func messageOfAnId_isSentOnce() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        let path = "/v1/conversations/\(id)/messages"
+        let body = #"{"id":"m-1","text":"once"}"#
+        let first = try await probe.call("POST", path, as: .user("ana"), body)
+        #expect(first.status == 201)
+        let again = try await probe.call("POST", path, as: .user("ana"), body)
+        #expect(again.status == 200)
+        #expect(again.json["message"] == first.json["message"])
+        #expect(try await probe.call("POST", path, as: .user("ben"), body).status == 409)
+        #expect(try await probe.badges(of: "ben") == [1, 0, 0, 1])
+        try await probe.expectExactCounts()
+    }
+
+    @Test(arguments: [
+        (#"{}"#, "/text"), (#"{"text":"  "}"#, "/text"), (#"{"text":"a","to":"b"}"#, "/to"), (#"{"text":[]}"#, "/text"),
+    ])
+    func badMessage_isNamed_andTakesNoNumber(_ body: String, _ pointer: String) async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        let path = "/v1/conversations/\(id)/messages"
+        let answer = try await probe.call("POST", path, as: .user("ana"), body)
+        #expect(answer.status == 422)
+        #expect(answer.pointers == [pointer])
+        let long = #"{"text":"\#(String(repeating: "a", count: ConversationLimits.textBytesMax + 1))"}"#
+        #expect(try await probe.call("POST", path, as: .user("ana"), long).status == 422)
+        #expect(try await probe.send("ok", to: id, as: "ana").json["message"]["sequence"] == .integer(1))
+    }
+
+    @Test func deletedMessage_isUnreadNoMore_andKeepsItsNumber() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben", "cem")
+        let sent = try await probe.send("secret", to: id, as: "ana")
+        let messageId = try #require(sent.json["message"]["id"].text)
+        _ = try await probe.read(1, of: id, as: "cem")
+        let (ben, cem) = (try await probe.listen(as: .user("ben")), try await probe.listen(as: .user("cem")))
+        let path = "/v1/conversations/\(id)/messages/\(messageId)"
+        let refused = try await probe.call("DELETE", path, as: .user("ben"))
+        #expect(refused.status == 403)
+        #expect(refused.json["code"] == .string("message.not_yours"))
+        #expect(try await probe.call("DELETE", path, as: .user("ana")).status == 200)
+
+        let told = try await ben.next("message:deleted")
+        #expect(told["messageId"] == .string(messageId))
+        #expect(told["unread"] == .integer(0))
+        #expect(told["badges"]["messages"] == .integer(0))
+        // To one who had read it nothing changes but the text.
+        #expect(try await cem.next("message:deleted")["badges"] == .null)
+        let listed = try await probe.call("GET", "/v1/conversations/\(id)/messages", as: .user("ben")).items
+        #expect(listed.map { $0["text"] } == [.string("")])
+        #expect(listed.first?["deletedAt"] != .null)
+        #expect(try await probe.conversations(of: "ben").first?["lastMessage"]["preview"] == .null)
+        // Again changes nothing; a backend takes back what others said.
+        #expect(try await probe.call("DELETE", path, as: .user("ana")).status == 200)
+        let other = try await probe.send("rude", to: id, as: "ana").json["message"]["id"].text ?? ""
+        let moderated = "/v1/conversations/\(id)/messages/\(other)"
+        #expect(try await probe.call("DELETE", moderated, as: .service).status == 200)
+        #expect(try await probe.badges(of: "ben") == [0, 0, 0, 0])
+        #expect(try await probe.call("DELETE", path + "x", as: .user("ana")).status == 404)
+        try await probe.expectExactCounts()
+    }
+
+    // MARK: Reading
+
+    /// CNT R-RT-2: the answer has the counts, and all own devices hear of it.
+    @Test func readPosition_isMonotonic_andToldToOwnDevices() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        for number in 1...5 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
+        let device = try await probe.listen(as: .user("ben"))
+        let read = try await probe.read(3, of: id, as: "ben")
+        #expect(read.status == 200)
+        #expect(read.json["readPosition"] == .integer(3))
+        #expect(read.json["unread"] == .integer(2))
+        #expect(read.json["badges"]["messages"] == .integer(2))
+        #expect(try await device.next("conversation:read") == read.json)
+        // A device that was slower changes nothing.
+        let late = try await probe.read(2, of: id, as: "ben")
+        #expect(late.json["readPosition"] == .integer(3))
+        #expect(late.json["badges"] == read.json["badges"])
+        // Marking unread again is said.
+        let back = try await probe.read(2, rewinding: true, of: id, as: "ben")
+        #expect(back.json["unread"] == .integer(3))
+        #expect(try await device.next("conversation:read")["unread"] == .integer(3))
+        #expect(try await probe.badges(of: "ben") == [3, 0, 0, 3])
+        #expect(try await probe.read(6, of: id, as: "ben").pointers == ["/sequence"])
+        let negative = try await probe.call(
+            "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":-1}"#)
+        #expect(negative.status == 422)
+        try await probe.expectExactCounts()
+    }
+
+    /// Own and deleted messages on the way: a position that stops between them counts what it passed.
+    @Test func positionsBetweenOwnAndDeletedMessages_areExact() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        var ids: [String] = []
+        for sender in ["ana", "ben", "ana", "ana", "ben", "ana"] {
+            ids.append(try await probe.send("m", to: id, as: sender).json["message"]["id"].text ?? "")
+        }
+        for index in [2, 4] {
+            let path = "/v1/conversations/\(id)/messages/\(ids[index])"
+            #expect(try await probe.call("DELETE", path, as: .service).status == 200)
+        }
+        for (sequence, unread) in [(2, 2), (3, 2), (1, 2), (4, 1), (5, 1), (0, 3), (6, 0), (3, 2)] {
+            let reply = try await probe.read(sequence, rewinding: true, of: id, as: "ben")
+            #expect(reply.json["unread"] == .integer(Int64(unread)), "up to \(sequence)")
+            try await probe.expectExactCounts()
+        }
+    }
+
+    // MARK: Members
+
+    @Test func whoIsAdded_seesNothingUnread_andWhoLeaves_takesItsShareAlong() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        for number in 1...3 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
+        let cem = try await probe.listen(as: .user("cem"))
+        let added = try await probe.call("PUT", "/v1/conversations/\(id)/members/cem", as: .user("ben"))
+        #expect(added.status == 200)
+        #expect(added.json["memberCount"] == .integer(3))
+        let joined = try await cem.next("conversation:updated")
+        #expect(joined["joined"] == .array([.string("cem")]))
+        let seen = try await probe.call("GET", "/v1/conversations/\(id)", as: .user("cem"))
+        #expect(seen.json["unread"] == .integer(0))
+        #expect(try await probe.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).items.count == 3)
+        // Nothing from before can be made unread.
+        #expect(try await probe.read(0, rewinding: true, of: id, as: "cem").json["unread"] == .integer(0))
+        _ = try await probe.send("m4", to: id, as: "ana")
+        #expect(try await cem.next("message:created")["unread"] == .integer(1))
+        #expect(try await probe.badges(of: "ben") == [4, 0, 0, 4])
+
+        let refused = try await probe.call("DELETE", "/v1/conversations/\(id)/members/cem", as: .user("ben"))
+        #expect(refused.status == 403)
+        let left = try await probe.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("cem"))
+        #expect(left.json["badges"]["messages"] == .integer(0))
+        #expect(try await cem.next("conversation:removed")["conversationId"] == .string(id))
+        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .user("cem")).status == 404)
+        #expect(try await probe.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).status == 404)
+        #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("cem")).status == 404)
+        // A backend takes somebody out, and brings them back: without what was unread.
+        #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/ben", as: .service).status == 200)
+        #expect(try await probe.badges(of: "ben") == [0, 0, 0, 0])
+        #expect(try await probe.call("PUT", "/v1/conversations/\(id)/members/ben", as: .service).status == 200)
+        _ = try await probe.send("m5", to: id, as: "ana")
+        #expect(try await probe.badges(of: "ben") == [1, 0, 0, 1])
+        try await probe.expectExactCounts()
+    }
+
+    @Test func fullConversation_takesNobody_andTheLastMessageGoesToAll() async throws {
+        let probe = try await NotificationsProbe.start()
+        let names = (1..<ConversationLimits.membersMax).map { "\"u\($0)\"" }.joined(separator: ",")
+        let made = try await probe.call(
+            "POST", "/v1/conversations", as: .user("ana"), #"{"id":"crowd","memberIds":[\#(names)]}"#)
+        #expect(made.json["memberCount"] == .integer(Int64(ConversationLimits.membersMax)))
+        let more = try await probe.call("PUT", "/v1/conversations/crowd/members/eve", as: .user("u7"))
+        #expect(more.status == 409)
+        #expect(more.json["code"] == .string("conversation.full"))
+        #expect(try await probe.send("all", to: "crowd", as: "u1").status == 201)
+        #expect(try await probe.badges(of: "u255") == [1, 0, 0, 1])
+        try await probe.expectExactCounts()
+    }
+
+    @Test func conversationThatAllHaveLeft_isForgottenAfterAWhile() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        _ = try await probe.send("bye", to: id, as: "ana")
+        for member in ["ana", "ben"] {
+            let path = "/v1/conversations/\(id)/members/me"
+            #expect(try await probe.call("DELETE", path, as: .user(member)).status == 200)
+        }
+        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .service).json["memberCount"] == .integer(0))
+        try await probe.run(ConversationsFeature.forgetting)
+        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .service).status == 200)
+        probe.service.clock.advance(seconds: ConversationLimits.abandonedKeptSeconds + 1)
+        try await probe.run(ConversationsFeature.forgetting)
+        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .service).status == 404)
+        try await probe.expectExactCounts()
+    }
+
+    // MARK: Counts
+
+    /// CNT R-COUNTS-3: the parts add up to the badge, in one answer with one version.
+    @Test func badges_tellWhichConversationTheyComeFrom() async throws {
+        let probe = try await NotificationsProbe.start()
+        let (one, two) = (try await probe.converse("ana", "ben"), try await probe.converse("cem", "ben"))
+        _ = try await probe.converse("dan", "ben")
+        for number in 1...3 { _ = try await probe.send("m\(number)", to: one, as: "ana") }
+        _ = try await probe.send("m", to: two, as: "cem")
+        let client = probe.service.client(as: .user("ben"))
+        let answer = try await client.send("GET", "/v1/badges?include=conversations")
+        let json = try JSONValue(parsing: Array(answer.body))
+        let expected = [(one, 3), (two, 1)].sorted { $0.0 < $1.0 }.map { id, unread in
+            JSONValue.object(["conversationId": .string(id), "unread": .integer(Int64(unread))])
+        }
+        #expect(json["conversations"] == .array(expected))
+        #expect(json["messages"] == .integer(4))
+        let tag = try #require(answer.headers["etag"])
+        let poll = try await client.send("GET", "/v1/badges?include=conversations", headers: ["If-None-Match": tag])
+        #expect(poll.status == 304)
+        _ = try await probe.read(1, of: one, as: "ben")
+        let changed = try await client.send("GET", "/v1/badges?include=conversations", headers: ["If-None-Match": tag])
+        #expect(changed.status == 200)
+    }
+}
+
+extension NotificationsProbe {
+    /// A new conversation of the named users, made by the first.
+    func converse(_ first: String, _ others: String...) async throws -> String {
+        let names = others.map { "\"\($0)\"" }.joined(separator: ",")
+        let made = try await call("POST", "/v1/conversations", as: .user(first), #"{"memberIds":[\#(names)]}"#)
+        return try #require(made.json["id"].text)
+    }
+
+    func send(_ text: String, to conversation: String, as user: String) async throws -> Reply {
+        let body = JSONWriter.object { $0.member("text", text) }
+        return try await call(
+            "POST", "/v1/conversations/\(conversation)/messages", as: .user(user), String(decoding: body, as: UTF8.self)
+        )
+    }
+
+    func read(
+        _ sequence: Int, rewinding: Bool = false, of conversation: String, as user: String
+    ) async throws -> Reply {
+        try await call(
+            "PUT", "/v1/conversations/\(conversation)/read-position", as: .user(user),
+            #"{"sequence":\#(sequence)\#(rewinding ? #","allowRewind":true"# : "")}"#)
+    }
+
+    /// Work that comes round, at once.
+    func run(_ tick: Tick) async throws {
+        let runner = service.app.runner
+        try await service.app.store.write { db in
+            try runner.write(as: .system(tenant: "default"), in: db) { try tick.body($0) }
+        }
+    }
+
+    func conversations(of user: String) async throws -> [JSONValue] {
+        try await call("GET", "/v1/conversations", as: .user(user)).items
+    }
+}

@@ -3,14 +3,17 @@ import Database
 /// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
 enum Catalog {
     /// - Parameters:
-    ///   - streams: nil, as `report`, lists what there is without serving it.
-    static func features(streams: StreamDirectory? = nil, report: ServiceReport? = nil) -> [Feature] {
+    ///   - streams: nil, as `boards` and `report`, lists what there is without serving it.
+    static func features(
+        streams: StreamDirectory? = nil, boards: Leaderboards? = nil, report: ServiceReport? = nil
+    ) -> [Feature] {
         [
             MetaFeature.feature(report),
             BadgesFeature.feature,
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
+            ChallengesFeature.feature(boards),
             StreamsFeature.feature(streams),
             ConsoleFeature.feature,
         ]

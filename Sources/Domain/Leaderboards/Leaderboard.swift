@@ -26,16 +26,32 @@ public struct Leaderboard: Sendable {
 
     /// Of entries in their order, best first, and no user twice.
     public init(sorted entries: some Sequence<(userId: ID<User>, standing: Standing)>, countMax: Int = 0) {
-        users.reserve(countMax, bytes: 0)
-        standings.reserveCapacity(countMax)
-        for entry in entries {
-            let slot = users.slot(of: entry.userId.text)
-            precondition(Int(slot) == standings.count, "a user stands on a board once")
-            precondition(standings.last.map { $0 < entry.standing } ?? true, "the best come first")
-            standings.append(entry.standing)
+        var builder = Builder(countMax: countMax)
+        for entry in entries { builder.append(entry.userId, entry.standing) }
+        self = builder.finish()
+    }
+
+    /// Takes entries in their order, best first, and no user twice.
+    public struct Builder {
+        private var board = Leaderboard()
+
+        /// - Parameter countMax: about how many will come.
+        public init(countMax: Int) {
+            board.users.reserve(countMax)
+            board.standings.reserveCapacity(countMax)
         }
-        tree = StandingTree(sorted: 0..<UInt32(standings.count), standings)
-        movement.isUnknown = true
+
+        public mutating func append(_ user: ID<User>, _ standing: Standing) {
+            let slot = board.users.slot(of: user.text)
+            precondition(Int(slot) == board.standings.count, "a user stands on a board once")
+            precondition(board.standings.last.map { $0 < standing } ?? true, "the best come first")
+            board.standings.append(standing)
+        }
+
+        public consuming func finish() -> Leaderboard {
+            board.tree = StandingTree(sorted: 0..<UInt32(board.standings.count), board.standings)
+            return board
+        }
     }
 
     /// Entries with a score.
@@ -112,6 +128,9 @@ public struct Leaderboard: Sendable {
 
     /// Whether anything has changed since the movement was last taken.
     public var hasMoved: Bool { !movement.isEmpty }
+
+    /// Everybody counts as moved: nobody knows by what.
+    public mutating func noteUnknownMovement() { movement = Movement(isUnknown: true) }
 
     /// What has changed since it was last taken.
     public mutating func takeMovement() -> SettledMovement {

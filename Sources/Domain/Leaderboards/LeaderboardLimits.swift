@@ -24,8 +24,6 @@ public enum LeaderboardLimits {
     public static let builtAtOnceMax = 2_000
     /// Changes that a board in memory follows one by one. Behind by more, reading it anew is cheaper.
     public static let caughtUpMax = 10_000
-    /// Memory of all boards of a process. What was used longest ago goes first, and is read again when it is asked for.
-    public static let residentBytesMax = 512 << 20
     /// Boards in memory, however small: each is looked at in each round.
     public static let residentBoardsMax = 10_000
     /// Changed entries that are kept apart until their movement is told. With more, everybody counts as moved.
@@ -35,6 +33,8 @@ public enum LeaderboardLimits {
     public static let lookedUpAtOnceMax = 20_000
     /// Own ranks that a stream begins with. A user of more boards asks for the others.
     public static let ownRanksMax = 20
+    /// Boards that have not moved for so long are not among them: their ranks are as they were seen.
+    public static let ownRanksSeconds: Int64 = 3_600
     /// Rows of a deleted challenge that are removed at once: everybody who writes waits for it.
     public static let removedAtOnceMax = 1_000
 }

@@ -2,7 +2,9 @@
 struct Movement: Sendable {
     private(set) var before: [UInt32: Standing] = [:]
     /// The board was read anew, or too much has changed: everybody counts as moved.
-    var isUnknown = false
+    private(set) var isUnknown = false
+
+    init(isUnknown: Bool = false) { self.isUnknown = isUnknown }
 
     var isEmpty: Bool { before.isEmpty && !isUnknown }
 

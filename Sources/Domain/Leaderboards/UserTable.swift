@@ -13,8 +13,7 @@ struct UserTable: Sendable {
     /// Memory of all three.
     var bytes: Int { text.capacity + (ends.capacity + buckets.capacity) * 4 }
 
-    mutating func reserve(_ countMax: Int, bytes: Int) {
-        text.reserveCapacity(bytes)
+    mutating func reserve(_ countMax: Int) {
         ends.reserveCapacity(countMax)
         var capacity = buckets.count
         while capacity * 3 < countMax * 4 { capacity *= 2 }

@@ -16,6 +16,8 @@ public final class App: Sendable {
     private let workers: WorkerPool
     private let ticker: Ticker
     private let pump: EventPump
+    private let directory: StreamDirectory
+    let boards: Leaderboards
     private let report: ServiceReport
     private let logger: Logger
 
@@ -31,10 +33,14 @@ public final class App: Sendable {
         let foundation = try Foundations(store: store, settings: settings, clock: clock, logger: logger)
         runner = foundation.runner
         workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
+        let boards = foundation.boards(logger)
+        self.boards = boards
         let directory = StreamDirectory(
-            surroundings: foundation.surroundings(workers: workers, settings: settings),
+            surroundings: foundation.surroundings(workers: workers, settings: settings, boards: boards),
             revocations: foundation.revocations)
-        let replicas = ReplicaMessages(directory: directory, runner: runner)
+        self.directory = directory
+        let replicas = ReplicaMessages(
+            directory: directory, runner: runner, listeners: ["\(ChallengesFeature.movedMessage)": boards.heard])
         directory.setReplicas(replicas)
         let revocations = foundation.revocations
         let pump = EventPump(
@@ -43,6 +49,7 @@ public final class App: Sendable {
                 publish: { replicas.publish($0) }, begin: { directory.closeAll(head: $0) },
                 catchUp: { db in
                     for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
+                    boards.forget()
                 },
                 looked: { replicas.expire() }))
         self.pump = pump
@@ -54,7 +61,7 @@ public final class App: Sendable {
             dispatcher: Dispatcher(
                 runner: runner, authenticator: foundation.authenticator, workers: workers,
                 cursors: PageCursors(secret: foundation.cursorSecret), logger: logger),
-            directory: directory, store: store, authenticator: foundation.authenticator)
+            directory: directory, boards: boards, store: store, authenticator: foundation.authenticator)
         report = routing.report
         let head = foundation.head
         server = try Server(
@@ -73,6 +80,11 @@ public final class App: Sendable {
     /// Starts to listen.
     public func start() throws {
         pump.start()
+        let directory = directory
+        boards.start(
+            telling: .init(
+                users: { directory.admission.users(of: $0) }, hasUsers: { directory.admission.hasUsers(of: $0) },
+                tell: { directory.tell($0) }))
         try server.start()
         ticker.start()
         logger.info(
@@ -91,6 +103,7 @@ public final class App: Sendable {
             // On a thread of its own: everything here waits.
             Thread { [self] in
                 ticker.stop()
+                boards.stop()
                 server.shutdown(deadlineSeconds: Double(settings.shutdownSeconds))
                 workers.shutdown()
                 pump.stop()
@@ -174,13 +187,23 @@ private struct Foundations {
         }
     }
 
-    func surroundings(workers: WorkerPool, settings: Settings) -> StreamSurroundings {
+    func boards(_ logger: Logger) -> Leaderboards {
+        let runner = runner
+        return Leaderboards(
+            Leaderboards.Surroundings(
+                now: runner.clock.now,
+                read: { tenant, body in try runner.read(as: .system(tenant: tenant), body) },
+                bytesMax: runner.workshop.settings.leaderboardMegabytes << 20, logger: logger))
+    }
+
+    func surroundings(workers: WorkerPool, settings: Settings, boards: Leaderboards) -> StreamSurroundings {
         let (runner, authenticator) = (runner, authenticator)
         return StreamSurroundings(
             store: store, workers: workers, log: log, now: runner.clock.now,
             authenticate: { authenticator.verdict(on: $0) },
             read: { caller, body in try runner.read(as: caller, body) },
             topicKinds: Catalog.features().flatMap(\.topics),
+            ownStates: { boards.ownRanks(tenant: $0.tenant, $0.userId) },
             settings: StreamSettings(
                 cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax))
     }

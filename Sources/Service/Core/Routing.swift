@@ -9,10 +9,13 @@ struct Routing: Sendable {
     let routes: [Route]
     let report: ServiceReport
 
-    init(dispatcher: Dispatcher, directory: StreamDirectory, store: Store, authenticator: Authenticator) {
+    init(
+        dispatcher: Dispatcher, directory: StreamDirectory, boards: Leaderboards, store: Store,
+        authenticator: Authenticator
+    ) {
         // The report lists the routes' metrics, and is itself asked by routes: it is given all of them once they exist.
         let report = ServiceReport(store: store, authenticator: authenticator, streams: directory.metrics)
-        let endpoints = Catalog.features(streams: directory, report: report).flatMap(\.endpoints)
+        let endpoints = Catalog.features(streams: directory, boards: boards, report: report).flatMap(\.endpoints)
         var metrics: [EndpointMetrics] = []
         var routes = endpoints.map { endpoint in
             let counts = EndpointMetrics(method: endpoint.method.rawValue, route: endpoint.pattern)

@@ -11,6 +11,7 @@ struct Subject: Sendable {
 
     static func user(_ id: ID<User>) -> Subject { Subject(kind: "user", id: id.text) }
     static func shop(_ id: ID<Shop>) -> Subject { Subject(kind: "shop", id: id.text) }
+    static func challenge(_ id: ID<Challenge>) -> Subject { Subject(kind: "challenge", id: id.text) }
     /// Work that comes round: one replica at a time.
     static func tick(_ name: String) -> Subject { Subject(kind: "tick", id: name) }
 

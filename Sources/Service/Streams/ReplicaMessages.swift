@@ -27,13 +27,19 @@ final class ReplicaMessages: @unchecked Sendable {
 
     private let directory: StreamDirectory
     private let runner: TransactionRunner
+    /// What others hear, by the event's name. Must not wait.
+    private let listeners: [String: @Sendable (StreamEvent) -> Void]
     /// Guards `waiting`.
     private let lock = NSLock()
     private var waiting: [String: Question] = [:]
 
-    init(directory: StreamDirectory, runner: TransactionRunner) {
+    init(
+        directory: StreamDirectory, runner: TransactionRunner,
+        listeners: [String: @Sendable (StreamEvent) -> Void] = [:]
+    ) {
         self.directory = directory
         self.runner = runner
+        self.listeners = listeners
     }
 
     /// Takes committed events in their order: streams get theirs, and what replicas tell one another is done.
@@ -116,6 +122,7 @@ final class ReplicaMessages: @unchecked Sendable {
 
     /// Called by the pump, which must not wait.
     private func receive(_ event: StreamEvent) {
+        if let listener = listeners[event.name] { return listener(event) }
         guard case .object(let members)? = try? JSONValue(parsing: event.data) else { return }
         switch event.name {
         case "\(Self.revoked)":

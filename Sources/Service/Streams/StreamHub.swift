@@ -35,6 +35,8 @@ final class StreamHub: StreamProgram {
     var deadlines: [Int64] = []
     /// Slots whose replay waits for the socket.
     var replaying: Set<Int32> = []
+    /// States that came before their streams' beginnings, which they follow.
+    var early: [Int32: [EncodedState]] = [:]
     /// The last event that this shard has handled.
     var head: Int64
     /// The shard's clock, as last told.
@@ -78,6 +80,7 @@ final class StreamHub: StreamProgram {
         if hub.contains(slot) { hub.leave(slot) }
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
+        early[slot] = nil
         sessions[Int(slot)] = nil
         deadlines[Int(slot)] = .max
         StreamMetrics.add(-1, to: directory.metrics.open)

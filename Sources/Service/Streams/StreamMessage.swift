@@ -15,6 +15,7 @@ enum StreamMessage: Sendable {
     case revoked(Revocation)
     /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
     case begun(head: Int64)
+    case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamName)
 }
@@ -27,6 +28,19 @@ final class EncodedEvent: Sendable {
     init(_ event: StreamEvent, epoch: String) {
         self.event = event
         self.bytes = SharedBytes(SSE.encode(event, epoch: epoch))
+    }
+}
+
+/// One state in the bytes that the user's streams get.
+final class EncodedState: Sendable {
+    let state: OwnState
+    let bytes: SharedBytes
+
+    init(_ state: OwnState) {
+        self.state = state
+        var bytes: [UInt8] = []
+        SSE.append(state.name, data: state.data, to: &bytes)
+        self.bytes = SharedBytes(bytes)
     }
 }
 

@@ -137,7 +137,7 @@ import Testing
                 let standing = Standing(key: .random(in: 0..<20, using: &random), reached: changes)
                 board.set(isLeaving ? nil : standing, of: users.randomElement(using: &random) ?? users[0])
             }
-            let movement = board.takeMovement()
+            let movement = SettledMovement(board.takeMovement())
             for (user, old) in zip(users, before) {
                 let (new, told) = (board.entry(of: user), board.entry(of: user, movedBy: movement))
                 if new?.place != old?.place, new != nil { #expect(told == new, "seed \(seed): \(user)") }

@@ -60,7 +60,8 @@ import Testing
         var change = Self.wish.object ?? [:]
         change["name"] = "More cuts"
         #expect(try await backend.put("/v1/challenges/c1", .object(change)).status == 200)
-        change["mode"] = "best"
+        _ = try await Self.board(service)
+        (change["mode"], change["order"]) = ("best", "ascending")
         #expect(try await backend.put("/v1/challenges/c1", .object(change)).status == 200)
         try await Self.score(service, "u1", 5)
         change["mode"] = "add"

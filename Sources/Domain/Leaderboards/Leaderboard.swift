@@ -133,9 +133,10 @@ public struct Leaderboard: Sendable {
     public mutating func noteUnknownMovement() { movement = Movement(isUnknown: true) }
 
     /// What has changed since it was last taken.
-    public mutating func takeMovement() -> SettledMovement {
+    public mutating func takeMovement() -> Movement {
+        movement.after = movement.before.keys.map { standings[Int($0)] }
         defer { movement = Movement() }
-        return SettledMovement(movement, after: movement.before.keys.map { standings[Int($0)] })
+        return movement
     }
 
     /// Where a user stands, if they or their place have moved by the changes; nil for one who has not, or has no score.

@@ -35,6 +35,8 @@ public enum LeaderboardLimits {
     public static let ownRanksMax = 20
     /// Boards that have not moved for so long are not among them: their ranks are as they were seen.
     public static let ownRanksSeconds: Int64 = 3_600
+    /// Boards that are looked through for them, those that moved last: each costs a read at every opening.
+    public static let latelyMovedMax = 100
     /// Rows of a deleted challenge that are removed at once: everybody who writes waits for it.
     public static let removedAtOnceMax = 1_000
 }

@@ -1,8 +1,10 @@
 /// Changes of a board that nobody was told of yet: where each changed entry stood before the first of them.
-struct Movement: Sendable {
+public struct Movement: Sendable {
     private(set) var before: [UInt32: Standing] = [:]
+    /// Where they stand since, once it is taken.
+    var after: [Standing] = []
     /// The board was read anew, or too much has changed: everybody counts as moved.
-    private(set) var isUnknown = false
+    public private(set) var isUnknown = false
 
     init(isUnknown: Bool = false) { self.isUnknown = isUnknown }
 
@@ -27,17 +29,14 @@ public struct SettledMovement: Sendable {
     private let changed: Set<UInt32>
     private let before: [Standing]
     private let after: [Standing]
-    public let isUnknown: Bool
+    private let isUnknown: Bool
 
-    init(_ movement: Movement, after: [Standing]) {
+    public init(_ movement: Movement) {
         changed = Set(movement.before.keys)
         before = movement.before.values.filter { $0 != .none }.sorted()
-        self.after = after.filter { $0 != .none }.sorted()
+        after = movement.after.filter { $0 != .none }.sorted()
         isUnknown = movement.isUnknown
     }
-
-    /// How many entries have changed themselves.
-    public var count: Int { changed.count }
 
     func moves(_ slot: UInt32, _ standing: Standing) -> Bool {
         isUnknown || changed.contains(slot) || Self.count(before, standing.best) != Self.count(after, standing.best)

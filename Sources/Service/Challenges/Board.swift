@@ -183,11 +183,13 @@ final class Board: @unchecked Sendable {
 
     /// What has changed since it was last taken, with the number of changes; nil for nothing.
     func takeMovement() -> (movement: SettledMovement, changes: Int)? {
-        lock.withLock {
+        let taken: (movement: Movement, changes: Int)? = lock.withLock {
             guard case .ready(let present) = state, leaderboard.hasMoved else { return nil }
             defer { toldRevision = present }
             return (leaderboard.takeMovement(), Int(present - toldRevision))
         }
+        // Sorted with nobody waiting.
+        return taken.map { (SettledMovement($0.movement), $0.changes) }
     }
 
     /// Where those of the users stand who have moved, with the revision of it.
@@ -197,13 +199,6 @@ final class Board: @unchecked Sendable {
         lock.withLock {
             guard case .ready(let revision) = state else { return ([], 0) }
             return (users.compactMap { leaderboard.entry(of: $0, movedBy: movement) }, revision)
-        }
-    }
-
-    func entry(of user: ID<User>) -> (entry: Leaderboard.Entry, revision: Int64)? {
-        lock.withLock {
-            guard case .ready(let revision) = state else { return nil }
-            return leaderboard.entry(of: user).map { ($0, revision) }
         }
     }
 }

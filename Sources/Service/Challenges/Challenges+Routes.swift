@@ -44,15 +44,18 @@ extension ChallengesFeature {
             let known = try find(id, tx)
             let challenge = try wish.challenge(
                 id, replacing: known?.challenge, hasScores: (known?.board.revision ?? 0) > 0, at: tx.now)
-            let boardId = known?.board.id ?? tx.makeID(Challenge.self).text
+            // A board in memory knows which scores are the better ones: with another order it is another board.
+            let isKept = known.map { $0.challenge.order == challenge.order } ?? false
+            let boardId = (isKept ? known?.board.id : nil) ?? tx.makeID(Challenge.self).text
+            if let known, !isKept { try doom(known.board, tx) }
             if known == nil {
                 guard try countChallenges(tx) < LeaderboardLimits.challengesMax else {
                     throw Failure(
                         .conflict, "challenge.too_many",
                         "There are \(LeaderboardLimits.challengesMax) challenges already; delete an old one.")
                 }
-                try insertBoard(boardId, of: id, tx)
             }
+            if !isKept { try insertBoard(boardId, of: id, tx) }
             try store(challenge, boardId: boardId, tx)
             return Response.json(known == nil ? 201 : 200, JSONWriter.bytes(challenge))
         }

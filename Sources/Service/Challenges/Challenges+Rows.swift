@@ -84,6 +84,25 @@ extension ChallengesFeature {
         ) { try row($0).challenge }
     }
 
+    /// Challenges that have moved lately and on which the caller has a score.
+    static func latelyMoved(_ tx: Transaction) throws -> [(challenge: Challenge, board: BoardRow)] {
+        let earliest = tx.now.adding(seconds: -LeaderboardLimits.ownRanksSeconds)
+        return try tx.db.rows(
+            """
+            SELECT \(columns) FROM (
+                SELECT * FROM \(boardRows, unscoped: keeping)
+                WHERE tenant = \(tx.tenant) AND told_at > \(earliest.microseconds) AND is_doomed = 0
+                ORDER BY told_at DESC LIMIT \(LeaderboardLimits.latelyMovedMax)
+            ) AS board
+            JOIN \(scores, visibleTo: tx.scope) AS score
+                ON score.tenant = board.tenant AND score.board_id = board.board_id
+                    AND score.user_id = \(tx.caller.userId.text)
+            JOIN \(challenges, visibleTo: tx.scope) AS challenge
+                ON challenge.tenant = board.tenant AND challenge.challenge_id = board.challenge_id
+            WHERE score.score IS NOT NULL
+            """, row)
+    }
+
     static func countChallenges(_ tx: Transaction) throws -> Int {
         try tx.db.integer("SELECT count(*) FROM \(challenges, visibleTo: tx.scope)") ?? 0
     }
@@ -97,8 +116,8 @@ extension ChallengesFeature {
             VALUES (\(tx.tenant), \(challenge.id.text), \(boardId), \(challenge.name), \(challenge.shopId?.text),
                 \(challenge.startsAt.microseconds), \(challenge.endsAt.microseconds), \(challenge.mode.rawValue),
                 \(challenge.order.rawValue), \(challenge.createdAt.microseconds), \(challenge.updatedAt.microseconds))
-            ON CONFLICT (tenant, challenge_id) DO UPDATE SET name = excluded.name, shop_id = excluded.shop_id,
-                starts_at = excluded.starts_at, ends_at = excluded.ends_at, mode = excluded.mode,
+            ON CONFLICT (tenant, challenge_id) DO UPDATE SET board_id = excluded.board_id, name = excluded.name,
+                shop_id = excluded.shop_id, starts_at = excluded.starts_at, ends_at = excluded.ends_at, mode = excluded.mode,
                 score_order = excluded.score_order, updated_at = excluded.updated_at
             """)
         try requirePermission(changed)
@@ -114,11 +133,7 @@ extension ChallengesFeature {
         let removed = try tx.db.run(
             "DELETE FROM \(challenges, writableBy: tx.scope) WHERE challenge_id = \(id.text)")
         try requirePermission(removed)
-        try tx.db.run(
-            """
-            UPDATE \(boardRows, unscoped: keeping) SET is_doomed = 1
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id)
-            """)
+        try doom(board, tx)
     }
 
     // MARK: Boards
@@ -129,6 +144,14 @@ extension ChallengesFeature {
             INSERT INTO \(boardRows, unscoped: keeping)
                 (tenant, board_id, challenge_id, revision, mark, entries, has_names, told_revision, told_at, is_doomed)
             VALUES (\(tx.tenant), \(id), \(challengeId.text), 0, 0, 0, 0, 0, 0, 0)
+            """)
+    }
+
+    static func doom(_ board: BoardRow, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(boardRows, unscoped: keeping) SET is_doomed = 1
+            WHERE tenant = \(tx.tenant) AND board_id = \(board.id)
             """)
     }
 

@@ -51,6 +51,7 @@ extension ChallengesFeature {
             CREATE INDEX challenge_boards_untold ON challenge_boards (tenant, told_at)
             WHERE revision > told_revision AND is_doomed = 0
             """,
+            "CREATE INDEX challenge_boards_told ON challenge_boards (tenant, told_at)",
             "CREATE INDEX challenge_boards_doomed ON challenge_boards (tenant, board_id) WHERE is_doomed = 1",
             // Who has no score any more keeps the row: those who follow the changes must hear of that one too.
             """

@@ -55,6 +55,47 @@ extension ChallengesFeature {
         }
     }
 
+    // MARK: Own ranks
+
+    /// Where a user stands, for all streams of that user.
+    static func ownRank(
+        _ entry: Leaderboard.Entry, of challengeId: ID<Challenge>, _ order: Challenge.Order, tenant: String,
+        changes: Int, revision: Int64
+    ) -> OwnState {
+        let data = JSONWriter.object { writer in
+            writer.member("challengeId", challengeId)
+            writer.member("rank", entry.place.rank)
+            writer.member("position", entry.place.position)
+            writer.member("score", order.score(of: entry.standing.key))
+            writer.member("changed", changes)
+            writer.member("version", revision)
+        }
+        return OwnState(
+            tenant: tenant, key: AudienceKey.make("user", entry.userId.text), name: "\(updateEvent)",
+            collapse: CollapseKey.of("leaderboard-rank:\(challengeId.text)"), data: data)
+    }
+
+    /// What the caller's stream begins with: the ranks on boards that have moved lately, since own ranks are no rows of
+    /// the log and are not replayed.
+    static func ownRanks(_ boards: Leaderboards, _ tx: Transaction) throws -> [OwnState] {
+        guard !tx.caller.isService else { return [] }
+        return try latelyMoved(tx).prefix(LeaderboardLimits.ownRanksMax).compactMap { challenge, board in
+            let (order, user) = (challenge.order, tx.caller.userId)
+            let found = try boards.read(board, order, tx) { leaderboard in
+                leaderboard.entry(of: user).map {
+                    ownRank(
+                        $0, of: challenge.id, order, tenant: tx.tenant, changes: 0, revision: board.revision)
+                }
+            }
+            // To count in SQL what thousands ask who come back at once would take minutes.
+            guard let found else {
+                boards.tellLater(board, order, tenant: tx.tenant)
+                return nil
+            }
+            return found
+        }
+    }
+
     /// What has changed within a second after it was told.
     static let tellingTick = Tick(name: "challenges.telling", everySeconds: 1, isDue: isTellingDue) { tx in
         let due = tx.now.adding(seconds: -LeaderboardLimits.updatePauseSeconds)

@@ -1,6 +1,4 @@
-import Database
 import Domain
-import Realtime
 
 extension Leaderboards {
     /// One board's changes on their way to those who are connected: each of them is looked at once.
@@ -39,7 +37,9 @@ extension Leaderboards {
             if !found.entries.isEmpty {
                 presentAudience.tell(
                     found.entries.map {
-                        Self.state($0, round.board, changes: round.changes, revision: found.revision)
+                        ChallengesFeature.ownRank(
+                            $0, of: round.board.challengeId, round.board.order, tenant: round.board.key.tenant,
+                            changes: round.changes, revision: found.revision)
                     })
             }
             budget -= part.count
@@ -48,21 +48,6 @@ extension Leaderboards {
         }
     }
 
-    /// Looked up under one hold of the board's lock: those who ask wait for a millisecond at most.
-    private static let toldAtOnce = 1_000
-
-    static func state(_ entry: Leaderboard.Entry, _ board: Board, changes: Int, revision: Int64) -> OwnState {
-        let data = JSONWriter.object { writer in
-            writer.member("challengeId", board.challengeId)
-            writer.member("rank", entry.place.rank)
-            writer.member("position", entry.place.position)
-            writer.member("score", board.order.score(of: entry.standing.key))
-            writer.member("changed", changes)
-            writer.member("version", revision)
-        }
-        return OwnState(
-            tenant: board.key.tenant, key: AudienceKey.make("user", entry.userId.text),
-            name: "\(ChallengesFeature.updateEvent)",
-            collapse: CollapseKey.of("leaderboard-rank:\(board.challengeId.text)"), data: data)
-    }
+    /// Looked up under one hold of the board's lock: those who write wait for it.
+    private static let toldAtOnce = 256
 }

@@ -50,7 +50,7 @@ final class Leaderboards: @unchecked Sendable {
     private var isRunning = false
     var presentAudience: Audience { condition.withLock { audience } }
 
-    /// When those who are connected were last told of a board.
+    /// When those who are connected were last told of each board.
     private var toldAt: [Board.Key: Timestamp] = [:]
     /// Of the thread that tells.
     var rounds: [Round] = []
@@ -147,15 +147,14 @@ final class Leaderboards: @unchecked Sendable {
         toldAt[key] = nil
     }
 
-    /// Where a user stands on the boards of this process that have moved lately: what a stream begins with.
-    func ownRanks(tenant: String, _ user: ID<User>) -> [OwnState] {
-        let earliest = surroundings.now().adding(seconds: -LeaderboardLimits.ownRanksSeconds)
-        let lately = condition.withLock {
-            toldAt.filter { $0.key.tenant == tenant && $0.value > earliest }.compactMap { boards[$0.key] }
+    /// Somebody was not told of a board that is not in memory: all are, once it is.
+    func tellLater(_ row: BoardRow, _ order: Challenge.Order, tenant: String) {
+        let board = find(row, order, tenant)
+        board.noteChange(row.revision)
+        condition.withLock {
+            want(board)
+            noteMoved(board.key)
         }
-        return lately.lazy.compactMap { board in
-            board.entry(of: user).map { Self.state($0.entry, board, changes: 0, revision: $0.revision) }
-        }.prefix(LeaderboardLimits.ownRanksMax).map { $0 }
     }
 
     private func find(_ row: BoardRow, _ order: Challenge.Order, _ tenant: String) -> Board {
@@ -336,6 +335,7 @@ final class Leaderboards: @unchecked Sendable {
             while !isStopping, isRoundOpen || !isWoken, condition.wait(until: deadline) {}
             if isStopping { return nil }
             defer { (isWoken, wanted, behind) = (false, [], []) }
+            moved = moved.filter { boards[$0] != nil }
             return Work(
                 wanted: wanted, behind: behind.compactMap { boards[$0] }, moved: moved.compactMap { boards[$0] })
         }

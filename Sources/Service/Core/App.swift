@@ -203,7 +203,7 @@ private struct Foundations {
             authenticate: { authenticator.verdict(on: $0) },
             read: { caller, body in try runner.read(as: caller, body) },
             topicKinds: Catalog.features().flatMap(\.topics),
-            ownStates: { boards.ownRanks(tenant: $0.tenant, $0.userId) },
+            ownStates: { try ChallengesFeature.ownRanks(boards, $0) },
             settings: StreamSettings(
                 cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax))
     }

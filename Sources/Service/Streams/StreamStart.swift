@@ -92,7 +92,7 @@ struct StreamReader: Sendable {
         for event in events { writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) } }
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
-        for state in surroundings.ownStates(caller) {
+        for state in try surroundings.ownStates(tx) {
             writer.append { SSE.append(state.name, data: state.data, to: &$0) }
         }
         var isResumed = false

@@ -366,6 +366,46 @@ import Testing
         #expect(kept.app.boards.count == 1 && plain.app.boards.count == 0)
     }
 
+    /// Above what a request reads by itself, SQL answers until the board is in memory, and both say the same.
+    @Test func largeBoard_isReadBesideTheRequests() async throws {
+        let service = try await Self.start()
+        let entries = LeaderboardLimits.builtAtOnceMax + 500
+        try await service.app.store.write { db in
+            let why = ChallengesFeature.keeping
+            let board = try db.row("SELECT tenant, board_id FROM \(ChallengesFeature.boardRows, unscoped: why)") {
+                (tenant: try $0.text(0), id: try $0.text(1))
+            }
+            guard let board else { return }
+            for number in 1...entries {
+                let (user, score) = ("u\(number)", number * 7919 % 1000)
+                try db.run(
+                    """
+                    INSERT INTO \(ChallengesFeature.scores, unscoped: why)
+                        (tenant, board_id, user_id, score, standing, reached, revision, updated_at)
+                    VALUES (\(board.tenant), \(board.id), \(user), \(score), \(~score), \(number), \(number), 0)
+                    """)
+            }
+            try db.run(
+                """
+                UPDATE \(ChallengesFeature.boardRows, unscoped: why)
+                SET revision = \(entries), told_revision = \(entries), entries = \(entries)
+                """)
+        }
+        // Asked while it is not there: a score too, whose place is counted.
+        let (first, score) = (
+            try await Self.board(service, as: "u77", "?around=me"), try await Self.score(service, "new", 500).json
+        )
+        #expect(first["entries"].int == entries && score["entries"].int == entries + 1)
+        while service.app.boards.count == 0 { _ = try await Self.board(service) }
+        try service.expectExactBoards()
+        let again = try await Self.score(service, "new", 0).json
+        #expect(again["rank"].int == score["rank"].int && again["position"].int == score["position"].int)
+        let later = try await Self.board(service, as: "u77", "?around=me")
+        #expect(later["me"]["score"].int == first["me"]["score"].int)
+        try service.expectExactCounts()
+        #expect(try await Self.board(service, as: "new")["me"]["rank"].int == score["rank"].int)
+    }
+
     // MARK: Events
 
     /// Whoever's rank has moved is told, at once and then once a second; those who watch get the top.
@@ -406,6 +446,31 @@ import Testing
         // Her rank moved now, and had not moved before: this is the first that she is told.
         #expect(try await ada.next("leaderboard:update").json["rank"].int == 2)
         #expect(ada.received.count { $0.name == "leaderboard:update" } == 2)
+    }
+
+    /// Own ranks are no rows of the log: a stream that resumes, also after a restart, begins with the present ones.
+    @Test func resumingStream_beginsWithItsRanks() async throws {
+        let service = try await Self.start()
+        try await Self.score(service, "ada", 30)
+        let first = try await service.listen(as: .user("ada"))
+        #expect(try await first.next("leaderboard:update").json["rank"].int == 1)
+        first.close()
+        service.clock.advance(seconds: 2)
+        try await Self.score(service, "bob", 40)
+        let resumed = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
+        #expect(try await resumed.next("leaderboard:update").json["rank"].int == 2)
+        resumed.close()
+        try await service.restart()
+        let after = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
+        let state = try await after.next("leaderboard:update").json
+        #expect(state["rank"].int == 2 && state["version"].int == 2)
+        // A challenge that is gone has no ranks.
+        #expect(try await service.client(as: .service()).delete("/v1/challenges/c1").status == 204)
+        let last = try await service.listen(as: .user("ada"))
+        let event: JSON = ["id": "e1", "type": "visit.created", "userId": "ada"]
+        #expect(try await service.client(as: .service()).post("/v1/events", event).status == 201)
+        try await last.next("badges:update")
+        #expect(!last.received.contains { $0.name == "leaderboard:update" })
     }
 
     /// The topic of another tenant's challenge, or of none, has no state; it comes when the challenge does.

@@ -133,7 +133,7 @@ final class Board: @unchecked Sendable {
         }
     }
 
-    var bytes: Int { lock.withLock { leaderboard.bytes } }
+    var size: (entries: Int, bytes: Int) { lock.withLock { (leaderboard.count, leaderboard.bytes) } }
     var lastUsed: UInt64 { lock.withLock { lastUse } }
 
     // MARK: Places behind what is not committed

@@ -281,9 +281,19 @@ final class Leaderboards: @unchecked Sendable {
         }
     }
 
-    /// How many are in memory.
-    var count: Int {
-        condition.withLock { boards.values.count { if case .ready = $0.present { true } else { false } } }
+    /// Those that are in memory.
+    private var ready: [Board] {
+        condition.withLock { Array(boards.values) }.filter { if case .ready = $0.present { true } else { false } }
+    }
+
+    var count: Int { ready.count }
+
+    func write(to text: inout MetricsText) {
+        let sizes = ready.map(\.size)
+        text.single("bellhop_leaderboards", .gauge, "Leaderboards in memory.", Double(sizes.count))
+        text.single(
+            "bellhop_leaderboard_entries", .gauge, "Their entries.", Double(sizes.reduce(0) { $0 + $1.entries }))
+        text.single("bellhop_leaderboard_bytes", .gauge, "Their memory.", Double(sizes.reduce(0) { $0 + $1.bytes }))
     }
 
     /// Whether anybody has yet to be told of something.
@@ -361,14 +371,14 @@ final class Leaderboards: @unchecked Sendable {
     /// Lets go of the boards that were used longest ago, when there are too many.
     private func trim() {
         var kept = condition.withLock { boards }
-        var bytes = kept.values.reduce(0) { $0 + $1.bytes }
+        var bytes = kept.values.reduce(0) { $0 + $1.size.bytes }
         guard bytes > surroundings.bytesMax || kept.count > LeaderboardLimits.residentBoardsMax else {
             return
         }
         for board in kept.values.sorted(by: { $0.lastUsed < $1.lastUsed }) {
             guard bytes > surroundings.bytesMax || kept.count > LeaderboardLimits.residentBoardsMax
             else { break }
-            bytes -= board.bytes
+            bytes -= board.size.bytes
             kept[board.key] = nil
             condition.withLock { remove(board.key) }
         }

@@ -70,7 +70,10 @@ public final class App: Sendable {
             directory.makeProgram(on: shard, head: head)
         }
         let server = server
-        report.include { text in server.write(to: &text) }
+        report.include { text in
+            server.write(to: &text)
+            boards.write(to: &text)
+        }
         report.include(contact: { pump.isInContact })
         ticker = Ticker(
             runner: runner, ticks: Catalog.features().flatMap(\.ticks), limiter: foundation.authenticator.limiter,

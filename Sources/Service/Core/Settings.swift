@@ -167,7 +167,10 @@ extension Settings {
         Key("databaseCacheMegabytes", "Storage", "SQLite: memory for the writer's pages.", "16"),
         Key(
             "leaderboardMegabytes", "Storage",
-            "Memory for the order of leaderboards, some 60 bytes an entry; what does not fit is asked of the database.",
+            """
+            Memory for the order of leaderboards, some 60 bytes an entry. What does not fit is asked of the database, and \
+            nobody is told of its moves.
+            """,
             "512"),
         Key(
             "databaseListen", "Storage",

@@ -168,8 +168,8 @@ import Testing
         }
     }
 
-    /// A million entries: the memory that limits count on, and the order of a board that never was in order.
-    @Test func million_isCompact() {
+    /// The memory that limits count on, of a board that grew from nothing.
+    @Test func entries_areCompact() {
         var board = Leaderboard()
         var random = SeededRandom(7)
         for index in 0..<100_000 {

@@ -1,7 +1,8 @@
 /// The order of a challenge's entries in memory: who stands where, in a time that grows with the logarithm of their
 /// number.
 ///
-/// Some 35 bytes an entry and its id: 16 its standing, 4 its place in the tree, 12 to find it by its id.
+/// Some 40 bytes an entry and its id: 16 its standing, 6 its place in the tree, the others to find it by its id, and room
+/// to grow.
 public struct Leaderboard: Sendable {
     /// One line of a board.
     public struct Entry: Sendable, Hashable {

@@ -5,7 +5,8 @@ public enum LeaderboardLimits {
     /// Bytes of a challenge's name, and of a name that is shown beside a score: both are drawn in one line.
     public static let nameBytesMax = 200
     public static let displayNameBytesMax = 100
-    /// Entries of one board. The order of two millions takes some 120 MB of memory, on each replica.
+    /// Entries of one board. The order of two millions takes some 120 MB of memory on each replica, and is read in two
+    /// seconds.
     public static let entriesMax = 2_000_000
     /// Items of a leaderboard, if the request names no number (CUT L-1).
     public static let topDefault = 100

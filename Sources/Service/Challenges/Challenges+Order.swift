@@ -3,7 +3,7 @@ import Domain
 
 /// The order of a board as plain SQL says it: for boards that are not in memory (yet), and for what must be the same.
 ///
-/// The index answers the top at once; a place is a count over a part of it, some 50 ms in the middle of a million.
+/// The index answers the top at once; a place is a count over a part of it, some 100 ms in the middle of a million.
 extension ChallengesFeature {
     static func top(_ count: Int, _ board: BoardRow, _ tx: Transaction) throws -> [Leaderboard.Entry] {
         var lines: [Line] = []

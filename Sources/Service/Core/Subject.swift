@@ -4,7 +4,8 @@ import Domain
 /// What a write decides upon: named before it reads, so that on PostgreSQL, where several write at the same time, those
 /// who decide upon the same thing come one after the other. On SQLite all writes do.
 ///
-/// A transaction that needs several holds a shop before a user: in one order nobody waits in a circle.
+/// A transaction that needs several holds a shop before a user, and a challenge before both: in one order nobody waits in
+/// a circle.
 struct Subject: Sendable {
     private let kind: String
     private let id: String

@@ -6,8 +6,8 @@ enum Catalog {
     /// - Parameters:
     ///   - streams: nil, as the others, lists what there is without serving it.
     static func features(
-        streams: StreamDirectory? = nil, report: ServiceReport? = nil, tables: TableRegister? = nil,
-        explain: ExplainFeature.Surroundings? = nil
+        streams: StreamDirectory? = nil, boards: Leaderboards? = nil, report: ServiceReport? = nil,
+        tables: TableRegister? = nil, explain: ExplainFeature.Surroundings? = nil
     ) -> [Feature] {
         [
             MetaFeature.feature(report),
@@ -16,6 +16,7 @@ enum Catalog {
             PreferencesFeature.feature,
             ShopsFeature.feature,
             DJFeature.feature,
+            ChallengesFeature.feature(boards),
             StreamsFeature.feature(streams),
             ChangesFeature.feature(tables),
             ExplainFeature.feature(explain),

@@ -364,6 +364,38 @@ def music(staff, dora):
     dora.call("DELETE", f"{here}/me", expect=204)
 
 
+def challenges(backend, staff, dora):
+    wish = {"name": "Most cuts", "startsAt": at(-5), "endsAt": at(60), "mode": "add", "shopId": "day", "order": None}
+    staff.call("PUT", "/v1/challenges/cuts", wish, 201)
+    staff.call("PUT", "/v1/challenges/cuts", {**wish, "name": "More cuts"}, 200)
+    staff.call("PUT", "/v1/challenges/cuts", {**wish, "shopId": None}, 403)
+    backend.call("PUT", "/v1/challenges/later", {**wish, "startsAt": at(5), "mode": "best", "order": "ascending"}, 201)
+    for path in ("/v1/challenges?limit=1", "/v1/challenges/later", "/v1/challenges/cuts/leaderboard?around=me&limit=2"):
+        dora.call("GET", path, expect=200)
+
+    def score(person, body, expect, key, challenge="cuts"):
+        person.call("POST", f"/v1/challenges/{challenge}/scores", body, expect, {"Idempotency-Key": key})
+
+    dora.call("POST", "/v1/challenges/cuts/scores", {"score": 5}, 400)
+    score(dora, {"score": 5, "displayName": "Dora", "userId": None}, 200, "cut-1")
+    score(dora, {"score": 5, "userId": "eve"}, 403, "cut-2")
+    score(backend, {"score": 5}, 422, "cut-3")
+    for index, user in enumerate(("eve", "fay", "dora")):
+        score(backend, {"userId": user, "score": 5 * index, "displayName": None}, 200, f"cut-{user}")
+    score(backend, {"userId": "dora", "score": 2**63 - 1}, 409, "cut-4")
+    score(dora, {"score": 1}, 409, "cut-5", "later")
+    staff.call("PUT", "/v1/challenges/cuts", {**wish, "mode": "best"}, 409)
+    _, headers = dora.call("GET", "/v1/challenges/cuts/leaderboard", expect=200)
+    dora.call("GET", "/v1/challenges/cuts/leaderboard", expect=304, headers={"If-None-Match": headers["etag"]})
+    dora.call("GET", "/v1/challenges/cuts/leaderboard?around=eve", expect=422)
+    backend.call("DELETE", "/v1/challenges/cuts/scores/fay", expect=204)
+    dora.call("DELETE", "/v1/challenges/cuts/scores/eve", expect=403)
+    dora.call("DELETE", "/v1/challenges/cuts/scores/fay", expect=404)
+    dora.call("DELETE", "/v1/challenges/later", expect=403)
+    backend.call("DELETE", "/v1/challenges/later", expect=204)
+    dora.call("GET", "/v1/challenges/later/leaderboard", expect=404)
+
+
 def streams(service, backend, dora):
     ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
     stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
@@ -398,13 +430,14 @@ def main():
     dora = service.person("dora")
     for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
         dora.call("GET", path, expect=200)
-    stream = dora.listen("?topics=queue:day,dj:day")
+    stream = dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
     notifications(backend, dora)
     bookings(backend, staff, dora)
     music(staff, dora)
+    challenges(backend, staff, dora)
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
                   "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
-                  "track:playing", "track:removed")
+                  "track:playing", "track:removed", "leaderboard:update")
     streams(service, backend, dora)
     described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
     if unseen := described - document.events_seen:

@@ -37,6 +37,8 @@ final class StreamHub: StreamProgram {
     var replaying: Set<Int32> = []
     /// What the streams asked to hear of tables, and what of it waits.
     var tables: StreamTables
+    /// States that came before their streams' beginnings, which they follow.
+    var early: [Int32: [EncodedState]] = [:]
     /// The last event that this shard has handled.
     var head: Int64
     /// The shard's clock, as last told.
@@ -84,6 +86,7 @@ final class StreamHub: StreamProgram {
         tables.remove(slot)
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
+        early[slot] = nil
         sessions[Int(slot)] = nil
         deadlines[Int(slot)] = .max
         StreamMetrics.add(-1, to: directory.metrics.open)

@@ -129,6 +129,9 @@ struct StreamReader: Sendable {
         append(events, to: &writer)
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
+        for state in try surroundings.ownStates(tx) {
+            writer.append { SSE.append(state.name, data: state.data, to: &$0) }
+        }
         var isResumed = false
         if case .after = resumption { isResumed = true }
         return StreamStart(

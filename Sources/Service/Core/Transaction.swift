@@ -18,6 +18,7 @@ final class Transaction {
     private var changes: [ID<User>: BadgeChange] = [:]
     /// The order in which users' counts were first changed: their events follow it.
     private var changedUsers: [ID<User>] = []
+    private var everChanged: Set<ID<User>> = []
     private var counts: [ID<User>: Badges] = [:]
     private var remembered: [String: Any] = [:]
 
@@ -117,9 +118,8 @@ final class Transaction {
     /// Changes a user's absolute counts; the version and one `badges:update` follow by themselves.
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try hold(.user(user))
-        let isFirst = changes[user] == nil && counts[user] == nil
         changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
-        if isFirst, !changedUsers.contains(user) { changedUsers.append(user) }
+        if everChanged.insert(user).inserted { changedUsers.append(user) }
     }
 
     /// A user's counts as of this transaction.

@@ -364,7 +364,10 @@ import Testing
         try await probe.expectExactCounts()
         let why = Unscoped.audit("a test breaks what it says is kept")
         let damages: [(SQL, String)] = [
-            ("UPDATE \(ConversationsFeature.members, unscoped: why) SET excluded = 1 WHERE user_id = 'ben'", "unread in"),
+            (
+                "UPDATE \(ConversationsFeature.members, unscoped: why) SET excluded = 1 WHERE user_id = 'ben'",
+                "unread in"
+            ),
             ("UPDATE \(BadgeLedger.badges, unscoped: why) SET messages = 7", "messages is stored as 7"),
             ("DELETE FROM \(ConversationsFeature.messages, unscoped: why) WHERE sequence = 2", "last number"),
             ("UPDATE \(ConversationsFeature.conversations, unscoped: why) SET member_count = 9", "members are counted"),

@@ -394,6 +394,58 @@ def challenges(backend, staff, dora):
     dora.call("DELETE", "/v1/challenges/later", expect=403)
     backend.call("DELETE", "/v1/challenges/later", expect=204)
     dora.call("GET", "/v1/challenges/later/leaderboard", expect=404)
+def conversations(backend, dora, ben):
+    wish = {"memberIds": ["ben"], "title": "Trip", "id": "day-trip", "kind": None}
+    dora.call("POST", "/v1/conversations", wish, 201)
+    ben.call("POST", "/v1/conversations", wish, 200)
+    backend.call("POST", "/v1/conversations", {"memberIds": ["kim"], "id": "day-kim"}, 201)
+    dora.call("POST", "/v1/conversations", {"memberIds": [], "id": "day-kim"}, 409)
+    dora.call("POST", "/v1/conversations", {"memberIds": ["ben"], "kind": "direct"}, 201)
+    path = "/v1/conversations/day-trip"
+    for text in ("one", "two", "three"):
+        sent, _ = ben.call("POST", f"{path}/messages", {"text": text, "id": f"m-{text}"}, 201)
+    ben.call("POST", f"{path}/messages", {"text": "three", "id": "m-three"}, 200)
+    dora.call("POST", f"{path}/messages", {"text": "mine", "id": "m-three"}, 409)
+    dora.call("POST", "/v1/conversations/day-kim/messages", {"text": "hello"}, 404)
+    backend.call("POST", f"{path}/messages", {"text": "A word from the house."}, 201)
+    page, _ = dora.call("GET", f"{path}/messages?limit=2", expect=200)
+    dora.call("GET", f"{path}/messages?limit=2&cursor={page['next']}", expect=200)
+    dora.call("GET", f"{path}/messages?since=1", expect=200)
+    dora.call("GET", "/v1/conversations?unread=true&limit=1", expect=200)
+    dora.call("GET", "/v1/badges?include=conversations", expect=200)
+    dora.call("DELETE", f"{path}/messages/m-one", expect=403)
+    ben.call("DELETE", f"{path}/messages/m-one", expect=200)
+    ben.call("DELETE", f"{path}/messages/m-none", expect=404)
+    for body in ({"sequence": 2}, {"sequence": 1, "allowRewind": True}, {"sequence": 4, "allowRewind": None}):
+        dora.call("PUT", f"{path}/read-position", body, 200)
+    ben.call("DELETE", f"{path}/messages/{sent['message']['id']}", expect=200)
+    for person in (dora, backend):
+        person.call("GET", path, expect=200)
+    dora.call("PATCH", path, {"title": None}, 200)
+    dora.call("PUT", f"{path}/members/kim", expect=200)
+    dora.call("DELETE", f"{path}/members/kim", expect=403)
+    backend.call("DELETE", f"{path}/members/kim", expect=200)
+    dora.call("DELETE", f"{path}/members/me", expect=200)
+    dora.call("GET", path, expect=404)
+
+
+def requests(backend, dora, ben):
+    made, _ = ben.call("POST", "/v1/requests", {"kind": "friend", "toUserId": "dora", "fromName": "Ben"}, 201)
+    ben.call("POST", "/v1/requests", {"kind": "friend", "toUserId": "dora"}, 200)
+    path = f"/v1/requests/{made['request']['id']}"
+    ben.call("PATCH", path, {"status": "accepted"}, 403)
+    dora.call("PATCH", path, {"status": "accepted"}, 200)
+    dora.call("PATCH", path, {"status": "declined"}, 409)
+    for person in (dora, ben, backend):
+        person.call("GET", path, expect=200)
+    wish = {"kind": "group", "toUserId": "dora", "fromUserId": "ben", "aboutId": "g1", "fromName": None}
+    made, _ = backend.call("POST", "/v1/requests", wish, 201)
+    path = f"/v1/requests/{made['request']['id']}"
+    dora.call("DELETE", path, expect=403)
+    dora.call("GET", "/v1/requests?status=open&kind=group&limit=1", expect=200)
+    ben.call("GET", "/v1/requests?direction=outgoing&limit=1", expect=200)
+    ben.call("DELETE", path, expect=200)
+    ben.call("GET", path, expect=404)
 
 
 def streams(service, backend, dora):
@@ -428,6 +480,7 @@ def main():
     backend = service.person("backend", "--role", "service_role")
     staff = service.person("sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["day"]')
     dora = service.person("dora")
+    ben = service.person("ben")
     for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
         dora.call("GET", path, expect=200)
     stream = dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
@@ -435,6 +488,10 @@ def main():
     bookings(backend, staff, dora)
     music(staff, dora)
     challenges(backend, staff, dora)
+    conversations(backend, dora, ben)
+    requests(backend, dora, ben)
+    stream.expect("message:created", "message:deleted", "conversation:read", "conversation:updated",
+                  "conversation:removed", "request:created", "request:updated", "request:removed")
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
                   "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
                   "track:playing", "track:removed", "leaderboard:update")

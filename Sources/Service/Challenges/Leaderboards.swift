@@ -324,7 +324,7 @@ final class Leaderboards: @unchecked Sendable {
     func start(telling audience: Audience) {
         condition.withLock {
             self.audience = audience
-            isRunning = true
+            (isRunning, isStopping) = (true, false)
         }
         let thread = Thread { [self] in
             while let work = waitForWork() { run(work) }

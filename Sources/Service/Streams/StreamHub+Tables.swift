@@ -81,6 +81,9 @@ extension StreamHub {
                     dueAt: milliseconds + Int64(telling.change.windowMilliseconds))
                 continue
             }
+            if let record = telling.change.cause.recordId {
+                tables.refresh(part.transition == .leave ? nil : telling.counts(part.selection), of: record, to: slot)
+            }
             let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
             let isLive = subscriptions[Int(slot)].receive(sequence: sequence) {
                 .init(sequence: sequence, collapse: 0, byteCount: bytes.count, payload: bytes)

@@ -99,6 +99,15 @@ struct StreamTables {
         countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
     }
 
+    /// The row itself is told now: counts of it that wait must not bring back what it was.
+    ///
+    /// - Parameter values: the counts as they are now; nil for a row that has left.
+    mutating func refresh(_ values: [String: JSONValue]?, of record: String, to slot: Int32) {
+        guard let waiting = counts[slot]?.updates[record] else { return }
+        counts[slot]?.updates[record] = values.map { waiting.merging($0) { old, new in new } }
+        if counts[slot]?.updates.isEmpty == true { counts[slot] = nil }
+    }
+
     /// Counts whose window has not ended.
     func counts(waitingFor slot: Int32) -> [String: [String: JSONValue]] { counts[slot]?.updates ?? [:] }
 

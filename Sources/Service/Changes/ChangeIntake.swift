@@ -33,8 +33,9 @@ struct ChangeIntake {
         self.batch = batch
         self.tx = tx
         // Who changes what is known decides upon what is known: all replicas, one after the other.
-        let changesMemberships = batch.changes.contains {
-            tables.catalog.find(schema: $0.schema, table: $0.table)?.memberships.isEmpty == false
+        let changesMemberships = batch.items.contains { item in
+            guard case .change(let change) = item else { return false }
+            return tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
         }
         if changesMemberships { try tx.db.lock(["bellhop:memberships"]) }
         (memberships, version) = try tables.memberships(in: tx.db)
@@ -72,13 +73,11 @@ struct ChangeIntake {
         let write = RowWrite(
             change.kind.operation, old: change.oldRecord, new: change.record, actorId: change.actorID,
             originId: change.originID, withheldColumns: change.withheldColumns)
-        try requireOwnTenant(of: write, table)
         // Worked out before anything is written: a row that cannot be told must leave no trace.
-        let routed =
-            change.kind == .snapshot
-            ? [] : try table.routed(write, at: change.commitTimestamp, memberships: memberships)
+        let routing = try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
+        try requireOwn(routing.tenants, at: write.new == nil ? "/oldRecord" : "/record")
         if let id = change.deduplicationID, try !ChangesFeature.note(id, tx) { return false }
-        for (tenant, change) in routed {
+        for (tenant, change) in change.kind == .snapshot ? [] : routing.changes {
             tx.emit(
                 EventLog.change, audience: change.invalidationAudience,
                 topic: EventLog.topic(schema: change.schema, table: change.table), tenant: tenant,
@@ -89,12 +88,9 @@ struct ChangeIntake {
     }
 
     /// The fence between tenants comes before all else: a backend tells rows of its own.
-    private func requireOwnTenant(of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
-        for tenant in try table.tenants(of: write, memberships: memberships)
-        where !tx.caller.isOfAllTenants && tenant != tx.tenant {
-            throw Failure.invalid(
-                write.new == nil ? "/oldRecord" : "/record",
-                "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
+    private func requireOwn(_ tenants: [String], at pointer: String) throws(Failure) {
+        for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
+            throw Failure.invalid(pointer, "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
         }
     }
 

@@ -120,6 +120,8 @@ private struct JSONReader {
             depth -= 1
             return members
         }
+        // Most objects have several members: two steps of growth less.
+        members.reserveCapacity(6)
         while true {
             guard byte == UInt8(ascii: "\"") else { throw failure("a key was expected") }
             let key = try string()

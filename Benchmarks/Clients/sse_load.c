@@ -14,7 +14,8 @@
  *
  * One event is --burst SSE events on each of --expect streams (default: all of them). The publishing connections live
  * in the first thread. Latencies count from the moment the request was sent, and in paced mode also from the moment
- * its answer (which tells that the event is committed) was read; so they do in closed mode with --expect 1. */
+ * its answer (which tells that the event is committed) was read; so they do in closed mode with --expect 1.
+ * With --later-ms M they count from M later: for what is to come after a wait. */
 #include "load.h"
 
 enum { SOURCES = 8, PORTS_MAX = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536,
@@ -41,7 +42,7 @@ static struct {
     char **tokens, **subscriptions;
     size_t token_count, subscription_count;
     bool until_input_ends, marker_topics;
-    uint64_t first_number;
+    uint64_t first_number, later_ns;
 } options = {.threads = 1, .streams = 1, .window = 1, .burst = 1, .group = 1, .seconds = 3, .warmup = 0.5,
              .rate = 50, .open_timeout = 60, .event = "", .ready_event = ""};
 
@@ -116,8 +117,8 @@ static void count_event(Reader *reader, Stream *stream, const char *text, size_t
         return;
     }
     if (!atomic_load_explicit(&measuring, memory_order_relaxed)) return;
-    uint64_t sent = sent_at[number % RING];
-    histogram_add(&reader->latency, at > sent ? at - sent : 0);
+    uint64_t due = sent_at[number % RING] + options.later_ns;
+    histogram_add(&reader->latency, at > due ? at - due : 0);
     if (reader->samples && reader->sample_count < SAMPLES_MAX)
         reader->samples[reader->sample_count++] = (Sample){number, at};
 }
@@ -505,7 +506,8 @@ static void print_outcome(Reader *readers, const Outcome *o, double opening_seco
         bytes += readers[t].bytes, event_bytes += readers[t].event_bytes, reads += readers[t].reads;
         for (size_t i = 0; i < readers[t].sample_count; i++) {
             uint64_t answered = answered_at[readers[t].samples[i].number % RING], at = readers[t].samples[i].at;
-            histogram_add(&since_answer, answered && at > answered ? at - answered : 0);
+            uint64_t due = answered + options.later_ns;
+            histogram_add(&since_answer, answered && at > due ? at - due : 0);
         }
     }
     printf("{\"streams\":%zu,\"opened\":%lu,\"refused\":%lu,\"closedByServer\":%lu,\"openSeconds\":%.3f,\"seconds\":%.3f,"
@@ -561,7 +563,7 @@ static void parse(int argc, char **argv) {
         {"group", 1, 0, 'g'}, {"window", 1, 0, 'w'}, {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'W'}, {"rate", 1, 0, 'r'},
         {"server-pid", 1, 0, 'i'}, {"publishers", 1, 0, 'N'}, {"open-timeout", 1, 0, 'o'}, {"until-input-ends", 0, 0, 'I'},
         {"first-number", 1, 0, 'f'}, {"publish-port", 1, 0, 'q'}, {"marker-topics", 0, 0, 'K'},
-        {"subscriptions", 1, 0, 'S'}, {0}};
+        {"subscriptions", 1, 0, 'S'}, {"later-ms", 1, 0, 'l'}, {0}};
     const char *path = "/", *publish_path = "/publish", *publish_method = "POST", *publish_body = "";
     char *headers = NULL, *publish_headers = NULL;
     uint64_t users = 1;
@@ -576,6 +578,7 @@ static void parse(int argc, char **argv) {
         case 'H': headers_append(&headers, optarg); break;
         case 'T': options.tokens = lines_of(optarg, &options.token_count); break;
         case 'S': options.subscriptions = lines_of(optarg, &options.subscription_count); break;
+        case 'l': options.later_ns = strtoull(optarg, NULL, 10) * 1000000u; break;
         case 'e': options.event = optarg; break;
         case 'y': options.ready_event = optarg; break;
         case 'k': options.marker = optarg; break;

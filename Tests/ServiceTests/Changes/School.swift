@@ -169,9 +169,8 @@ extension StreamListener {
     /// Keys of one window may come in two events, if the clock moves on between the first and the last row.
     @discardableResult
     func hears(
-        _ keys: Set<String>, within limit: Duration = .seconds(5), sourceLocation: SourceLocation = #_sourceLocation
+        _ keys: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> [JSON] {
-        let start = ContinuousClock.now
         var (heard, causes): ([String], [JSON]) = ([], [])
         while !keys.isSubset(of: heard) {
             let event = try await next("query:invalidate")
@@ -180,15 +179,15 @@ extension StreamListener {
             guard keys.isSuperset(of: heard) else { break }
         }
         #expect(heard.count == keys.count && Set(heard) == keys, "\(heard.sorted())", sourceLocation: sourceLocation)
-        #expect(start.duration(to: .now) < limit, sourceLocation: sourceLocation)
         return causes
     }
 
-    /// The scope that a stream is given, as soon as it lacks a key.
-    func nextScope(without key: String) async throws -> [String] {
+    /// Waits until the stream is given a scope that has lost a key and gained another. Each row that is told may make a
+    /// scope of its own.
+    func nextScope(without lost: String? = nil, with gained: String? = nil) async throws {
         while true {
             let scope = try await next("stream:scope").json["scope"].array?.compactMap(\.string) ?? []
-            if !scope.contains(key) { return scope }
+            if lost.map({ !scope.contains($0) }) ?? true, gained.map(scope.contains) ?? true { return }
         }
     }
 

@@ -140,15 +140,27 @@ extension TableDeclaration {
     private func requireTenant(
         of row: RowWrite.Row, pointer: String, memberships: Memberships
     ) throws(Failure) -> String {
-        if let tenant = tenantValue(of: row, memberships) { return tenant }
-        guard case .column(let name, let parent) = tenant else { return "" }
+        guard let tenant = tenantValue(of: row, memberships) else { throw unknownTenant(at: pointer) }
+        return tenant
+    }
+
+    /// Whether a change says itself whose rows it is about, and nothing else had to be asked.
+    public func tellsTenant(_ change: RowWrite) -> Bool {
+        guard case .column(let name, _) = tenant else { return true }
+        guard let name else { return false }
+        return [change.old, change.new].contains { $0?[name]?.keyText != nil }
+    }
+
+    /// What is said of a row whose tenant cannot be told.
+    public func unknownTenant(at pointer: String) -> Failure {
+        guard case .column(let name, let parent) = tenant else { return .invalid(pointer, "has no tenant") }
         var reasons: [String] = []
         if let name { reasons.append("the row has no \(name)") }
         if let parent {
             reasons.append(
                 "the tenant of the \(parent.table) that \(parent.key) names is not known, or not the only one")
         }
-        throw Failure.invalid(
+        return .invalid(
             "\(pointer)/\(name ?? parent?.key ?? "")",
             "whose row of \(qualifiedName) this is cannot be told: \(reasons.joined(separator: ", and "))")
     }

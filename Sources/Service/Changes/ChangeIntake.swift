@@ -75,7 +75,7 @@ struct ChangeIntake {
             originId: change.originID, withheldColumns: change.withheldColumns)
         // Worked out before anything is written: a row that cannot be told must leave no trace.
         let routing = try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
-        try requireOwn(routing.tenants, at: write.new == nil ? "/oldRecord" : "/record")
+        try requireOwn(routing.tenants, of: write, table)
         if let id = change.deduplicationID, try !ChangesFeature.note(id, tx) { return false }
         for (tenant, change) in change.kind == .snapshot ? [] : routing.changes {
             tx.emit(
@@ -83,13 +83,24 @@ struct ChangeIntake {
                 topic: EventLog.topic(schema: change.schema, table: change.table), tenant: tenant,
                 data: JSONWriter.bytes(change))
         }
-        try keep(memberships.apply(write, of: table))
+        do {
+            try keep(memberships.apply(write, of: table))
+        } catch {
+            // Rejected, and to be sent again when it has been mended: it must not be known as taken then.
+            if let id = change.deduplicationID { try ChangesFeature.forget(id, tx) }
+            throw error
+        }
         return true
     }
 
     /// The fence between tenants comes before all else: a backend tells rows of its own.
-    private func requireOwn(_ tenants: [String], at pointer: String) throws(Failure) {
+    ///
+    /// Of a row that does not say whose it is, and that another tenant's rows have told of, the sender learns what it
+    /// would learn of a row that nobody has heard of.
+    private func requireOwn(_ tenants: [String], of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
+        let pointer = write.new == nil ? "/oldRecord" : "/record"
         for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
+            guard table.tellsTenant(write) else { throw table.unknownTenant(at: pointer) }
             throw Failure.invalid(pointer, "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
         }
     }

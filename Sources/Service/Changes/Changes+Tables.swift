@@ -30,6 +30,11 @@ extension ChangesFeature {
             """) > 0
     }
 
+    static func forget(_ id: String, _ tx: Transaction) throws {
+        try tx.db.run(
+            "DELETE FROM \(deliveries, unscoped: keeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
+    }
+
     static let tidying = Tick(name: "changes-tidying", everySeconds: 10) { tx in
         let oldest = tx.now.adding(seconds: -ChangeKeeping.deliverySeconds)
         let surplus = try tx.db.row(

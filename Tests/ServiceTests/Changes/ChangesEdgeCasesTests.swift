@@ -7,7 +7,7 @@ import Testing
 @testable import Service
 
 /// SCH's edge cases, and what must hold of a stream from its beginning to its end.
-@Suite struct ChangesEdgeCasesTests {
+@Suite(.serialized) struct ChangesEdgeCasesTests {
     /// What a parent hears of a child's attendance.
     private static let marked: Set = ["attendance-calendar/s1", "parent-dashboard"]
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Service
 
 /// ENG: counts of the posts on the screen, filtered by the service.
-@Suite struct ChangesEngagementTests {
+@Suite(.serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")
 
     private static func posts() async throws -> School {

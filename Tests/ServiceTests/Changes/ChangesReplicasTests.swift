@@ -8,7 +8,7 @@ import Testing
 @testable import Service
 
 /// Changes of tables with two replicas on one PostgreSQL: what is told to one is heard on the other, once.
-@Suite struct ChangesReplicasTests {
+@Suite(.serialized) struct ChangesReplicasTests {
     private static func replicas(_ tables: String = "school") async throws -> (School, TestService, TestService) {
         let (a, b) = try TestService.startReplicas(["changesSecret": School.secret, "tables": tables])
         return (try await School(a, isKnown: tables == "school"), a, b)
@@ -189,7 +189,7 @@ import Testing
 }
 
 /// What the log and memberships keep, on either store.
-@Suite struct ChangesKeepingTests {
+@Suite(.serialized) struct ChangesKeepingTests {
     /// What is known of memberships, and which deliveries were taken, outlives a restart.
     @Test func restart_keepsMembershipsAndDeliveries() async throws {
         let school = try await School()

@@ -6,7 +6,7 @@ import Testing
 
 /// The acceptance scenarios of SCH US1–US6: one acts, which reaches the service as their database's webhook, and another
 /// one has the screen open. SC-001, SC-002: within 5 seconds.
-@Suite struct ChangesStoriesTests {
+@Suite(.serialized) struct ChangesStoriesTests {
     // MARK: US1, a student sees a sticker
 
     /// SCH US1-1: the dashboard's stickers, points and achievements.

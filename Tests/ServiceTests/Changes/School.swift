@@ -14,6 +14,7 @@ struct School {
     static let names = ["A", "B"]
 
     let service: TestService
+    private let feeds = Feeds()
 
     /// - Parameter isKnown: whether the rows that tell who belongs where have come.
     init(_ service: TestService? = nil, isKnown: Bool = true) async throws {
@@ -151,8 +152,20 @@ struct School {
     {
         var headers = ["X-Webhook-Secret": Self.secret]
         headers["X-Client-Id"] = origin ?? "the database"
-        return try await BellhopClient(baseURL: (replica ?? service).baseURL)
-            .post("/v1/changes", body, headers: headers)
+        return try await feeds.client(of: (replica ?? service).baseURL).post("/v1/changes", body, headers: headers)
+    }
+}
+
+/// The clients that deliver, one per service: each has a session with connections of its own, which lasts as long as the
+/// process.
+private actor Feeds {
+    private var clients: [String: BellhopClient] = [:]
+
+    func client(of baseURL: String) -> BellhopClient {
+        if let client = clients[baseURL] { return client }
+        let client = BellhopClient(baseURL: baseURL)
+        clients[baseURL] = client
+        return client
     }
 }
 

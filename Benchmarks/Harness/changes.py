@@ -91,8 +91,7 @@ class ChangeRows:
             result = load("sse_load", self.cores.all_load(), port=process.port, mode="closed", threads=1, window=1, expect=1,
                           subscriptions=subscription_file("ids", wishes), seconds=self.seconds, warmup=0.5,
                           server_pid=process.pid, users=ids, marker='"n":', publish_header=server.publisher,
-                          publish_body=item("{u}"), **CHANGES,
-                          **self.streams(streams, "table:change"))
+                          publish_body=item("{u}"), **CHANGES, **self.streams(streams, "table:change"))
         if result["lost"] > 1 or result["published"] < 50:
             raise Unavailable(f"{result['lost']} changes were not heard, {result['published']} were made: {result['statuses']}")
         return (result["serverUsPerPublish"], result["sinceAnswerUs"]["p50"] / 1000, result["latencyUs"]["p50"] / 1000,
@@ -230,7 +229,6 @@ class ChangeRows:
         except (Unavailable, OSError) as error:
             say(f"bench:   nchan: {error}")
             return None
-
 
     # -- a morning in a school ---------------------------------------------------------------------------------
 

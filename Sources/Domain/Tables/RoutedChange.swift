@@ -47,6 +47,13 @@ public struct RoutedChange: Sendable, Hashable {
         return old.completed(by: new)
     }
 
+    /// Whether a subscription may be told that a row has left whose present state its stream does not see: only if what
+    /// the feed tells of the old row says that it was theirs. Columns that it does not tell are compared as they are now,
+    /// and a filter on them would ask about a row that is not theirs.
+    public func mayLeave(_ subscription: TableSubscription, seesNew: Bool) -> Bool {
+        seesNew || new == nil || subscription.filter.matches(old ?? [:])
+    }
+
     /// By which keys a scope sees the row as it is.
     ///
     /// - Parameter holds: whether the scope, as it was before the change, holds a key.

@@ -58,8 +58,10 @@ extension StreamHub {
                 let transition = match.transition(
                     seesOld: hub.holds(match.slot, anyOf: oldReaders), seesNew: seesNew(match.slot))
             else { return }
+            let subscription = tables.index.subscription(match)
+            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew(match.slot)) { return }
             if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
-            news[news.count - 1].news.add(tables.index.subscription(match), transition)
+            news[news.count - 1].news.add(subscription, transition)
         }
         if oldReaders.streamCount + newReaders.streamCount < tables.index.candidateCount(row) {
             let readers = hub.find(change.oldReaders + change.newReaders, tenant: row.tenant)

@@ -245,7 +245,10 @@ struct StreamReader: Sendable {
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
                 telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
-            if let transition { news.add(subscription, transition) }
+            guard let transition, transition != .leave || change.mayLeave(subscription, seesNew: seesNew) else {
+                continue
+            }
+            news.add(subscription, transition)
         }
         return news
     }

@@ -52,7 +52,7 @@ final class StreamDirectory: @unchecked Sendable {
     }
 
     /// The events in pieces between which a shard sends what is queued.
-    private static func pieces(of events: [EncodedEvent]) -> [[EncodedEvent]] {
+    static func pieces(of events: [EncodedEvent]) -> [[EncodedEvent]] {
         var pieces: [[EncodedEvent]] = []
         var (piece, bytes): ([EncodedEvent], Int) = ([], 0)
         for encoded in events {

@@ -1,28 +1,27 @@
-import BellhopClient
+import Realtime
 import Testing
 
 @testable import Service
 
-/// The largest delivery, and those who hear all of it.
+/// What one commit leaves for the streams at once.
 @Suite struct LargeDeliveryTests {
-    /// 1,000 rows are committed at once and are many times what may wait for one stream; whoever reads them as they come
-    /// gets all of them, in their order, and no `stream:resync`.
-    @Test func thousandRows_reachWhoHearsAllOfThem() async throws {
-        let service = try TestService.start(["changesSecret": School.secret, "tables": "posts"])
-        let school = try await School(service, isKnown: false)
-        let identity = TestService.Identity.user("ann")
-        let stream = try await service.listen(as: identity)
-        try await stream.subscribe([["table": "posts"]], through: service, as: identity)
-        let text = String(repeating: "lorem ipsum ", count: 30)
-        let count = 1_000
-        try await school.tell(
-            (1...count).map { number in
-                School.insert(
-                    "posts", ["id": .integer(Int64(number)), "visibility": "public", "text": .string(text)])
-            })
-        for number in 1...count {
-            let event = try await stream.next()
-            #expect(event.name == "table:change" && event.json["record"]["id"].int == number)
+    /// 1,000 rows are many times what may wait for one stream: between pieces of them the shards send, so that whoever
+    /// hears all of them is not taken for a slow client.
+    @Test func eventsOfOneCommit_reachShardsInPieces_inTheirOrder() {
+        let events = (1...1_000).map { number in
+            // One among them is larger than any piece.
+            let bytes = number == 500 ? 3 * StreamLimits.pieceBytesMax : 400
+            return EncodedEvent(
+                StreamEvent(
+                    sequence: Int64(number), tenant: "t", name: "table:change", audience: [],
+                    data: Array(repeating: 0x20, count: bytes)),
+                epoch: "e")
         }
+        let pieces = StreamDirectory.pieces(of: events)
+        #expect(pieces.joined().map(\.event.sequence) == events.map(\.event.sequence))
+        for piece in pieces where piece.count > 1 {
+            #expect(piece.reduce(0) { $0 + $1.event.data.count } <= StreamLimits.pieceBytesMax)
+        }
+        #expect(pieces.contains { $0.map(\.event.sequence) == [500] })
     }
 }

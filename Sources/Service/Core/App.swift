@@ -69,6 +69,7 @@ public final class App: Sendable {
         }
         let server = server
         report.include { text in server.write(to: &text) }
+        tables.setCongestion { server.shards.contains { $0.counters.inboxDepth > Limits.shardInboxMax } }
         report.include(contact: { pump.isInContact })
         ticker = Ticker(
             runner: runner, ticks: Catalog.features().flatMap(\.ticks), limiter: foundation.authenticator.limiter,

@@ -394,6 +394,8 @@ def challenges(backend, staff, dora):
     dora.call("DELETE", "/v1/challenges/later", expect=403)
     backend.call("DELETE", "/v1/challenges/later", expect=204)
     dora.call("GET", "/v1/challenges/later/leaderboard", expect=404)
+
+
 def conversations(backend, dora, ben):
     wish = {"memberIds": ["ben"], "title": "Trip", "id": "day-trip", "kind": None}
     dora.call("POST", "/v1/conversations", wish, 201)
@@ -448,6 +450,59 @@ def requests(backend, dora, ben):
     ben.call("GET", path, expect=404)
 
 
+def row(kind, table, record=None, old=None):
+    return {"type": kind, "schema": "public", "table": table, "record": record, "old_record": old}
+
+
+def changes(service, backend):
+    """A school's rows come in and are heard, and the counts of a post."""
+    feed = service.person("feed", "--role", "service_role", "--tenant", "day-school")
+    pupil = service.person("pia", "--role", "student", "--tenant", "day-school", "--claim", "app_metadata.student_id=pia")
+    school = {"school_id": "day-school"}
+    member = {"id": "pia", "class_id": "c1", "points": 1, **school}
+    feed.call("POST", "/v1/changes", [row("INSERT", "classes", {"id": "c1", "teacher_id": "tom", **school}),
+                                      row("INSERT", "students", member)], 202)
+    stream = pupil.listen()
+    name = stream.expect("stream:ready")["streamId"]
+    path = f"/v1/streams/{name}/subscriptions"
+    pupil.call("PUT", path, {"tables": [{"id": "mine", "table": "homework", "select": ["title"]},
+                                        {"table": "attendance", "event": "INSERT", "filter": "status=neq.present"}]}, 200)
+    pupil.call("GET", path, expect=200)
+    pupil.call("PUT", path, {"tables": [{"table": "homework", "filter": "title=about.me"}]}, 422)
+    pupil.call("PUT", path, {"tables": [{"table": "salaries"}]}, 422)
+    feed.call("PUT", path, {"tables": []}, 404)
+    event = {"specversion": "1.0", "id": "1", "source": "/day", "type": "row",
+             "data": row("INSERT", "homework", {"id": "h1", "student_id": "pia", "title": "Map", "note": "hard", **school})}
+    batch = [event, event, row("INSERT", "salaries", {"id": "x"}), None, row("INSERT", "homework", {"title": "keyless"})]
+    result, _ = feed.call("POST", "/v1/changes", batch, 202, {"Idempotency-Key": "day-delivery"})
+    if (result["accepted"], result["duplicates"], len(result["rejected"])) != (2, 1, 2):
+        service.document.fail(f"a delivery was answered with {result}")
+    feed.call("POST", "/v1/changes", batch, 202, {"Idempotency-Key": "day-delivery"})
+    told = stream.expect("table:change")
+    if told.get("record") != {"id": "h1", "title": "Map"}:
+        service.document.fail(f"a row was told as {told}")
+    stream.expect("query:invalidate")
+    feed.call("POST", "/v1/changes", row("UPDATE", "students", {**member, "class_id": "c2"}, member), 202)
+    stream.expect("stream:scope")
+    pupil.call("PUT", path, {"tables": [{"table": "homework"}], "lastEventId": "gone-1"}, 200)
+    pupil.call("POST", "/v1/changes", batch, 403)
+    feed.call("POST", "/v1/changes", [row("INSERT", "t")] * 1001, 413)
+    backend.call("POST", "/v1/changes?format=debezium", batch, 202)
+    backend.call("POST", "/v1/changes?format=xml", batch, 422)
+    counts(service, backend)
+
+
+def counts(service, backend):
+    reader = service.person("rita")
+    stream = reader.listen()
+    path = f"/v1/streams/{stream.expect('stream:ready')['streamId']}/subscriptions"
+    reader.call("PUT", path, {"tables": [{"id": "seen", "table": "posts", "event": "UPDATE", "filter": "id=in.(p1,p2)"}]}, 200)
+    post = {"id": "p1", "visibility": "public", "user_id": "tom", "like_count": 1, "repost_count": 0}
+    backend.call("POST", "/v1/changes", row("UPDATE", "posts", {**post, "like_count": 2}, post), 202)
+    if stream.expect("engagement_update").get("updates") != {"p1": {"likeCount": 2, "repostCount": 0}}:
+        service.document.fail("the counts of a post were told otherwise")
+
+
 def streams(service, backend, dora):
     ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
     stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
@@ -495,6 +550,7 @@ def main():
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
                   "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
                   "track:playing", "track:removed", "leaderboard:update")
+    changes(service, backend)
     streams(service, backend, dora)
     described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
     if unseen := described - document.events_seen:

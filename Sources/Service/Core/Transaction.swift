@@ -62,7 +62,8 @@ final class Transaction {
     ) {
         drafts.append(
             EventDraft(
-                tenant: tenant, name: "\(name)", audience: audience, topic: topic, collapse: collapse, data: data))
+                tenant: tenant, name: name.description, audience: audience, topic: topic, collapse: collapse,
+                data: data))
     }
 
     /// Tells every replica something that is no user's business: `bellhop:revocation`.

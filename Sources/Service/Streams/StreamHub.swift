@@ -37,6 +37,7 @@ final class StreamHub: StreamProgram {
     var replaying: Set<Int32> = []
     /// What the streams asked to hear of tables, and what of it waits.
     var tables: StreamTables
+    var recentChanges: RecentChanges
     /// The last event that this shard has handled.
     var head: Int64
     /// The shard's clock, as last told.
@@ -48,6 +49,7 @@ final class StreamHub: StreamProgram {
         self.directory = directory
         self.surroundings = directory.surroundings
         self.head = head
+        recentChanges = RecentChanges(since: head)
         tables = StreamTables(shards: directory.surroundings.settings.shards)
     }
 

@@ -252,9 +252,9 @@ struct RandomSeat: Sendable {
 
 extension Policy {
     static func random(_ random: inout SeededGenerator) -> Policy {
-        let all: [AudienceTemplate] = [
+        let all: [PolicyEntry] = [
             "user:{a}", "user:{a}:staff", "user:{b}", "{a}:{b}", "{c}", "x:{a}:{b}:{c}", "tenant:admin", "everyone",
-            "{a}:staff", "user:{a}:{b}", RandomSeat.entry("a"), RandomSeat.template("b"), RandomSeat.template("c"),
+            "{a}:staff", "user:{a}:{b}", RandomSeat.entry("a"), RandomSeat.entry("b"), RandomSeat.entry("c"),
         ]
         return Policy((0..<Int.random(in: 1...3, using: &random)).map { _ in all.randomElement(using: &random)! })
     }

@@ -33,21 +33,28 @@ let package = Package(
         .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD"], swiftSettings: strict),
         .target(
             name: "Database",
-            dependencies: ["CSQLite", "CPostgreSQL", .product(name: "Crypto", package: "swift-crypto")],
+            dependencies: [
+                "CSQLite", "CPostgreSQL", "Visibility", .product(name: "Crypto", package: "swift-crypto"),
+            ],
             swiftSettings: strict),
-        .target(name: "Domain", swiftSettings: strict),
+        .target(name: "Visibility", swiftSettings: strict),
+        .target(name: "Domain", dependencies: ["Visibility"], swiftSettings: strict),
         .target(name: "Realtime", swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
-                "MicroHTTP", "Database", "Realtime", "Domain",
+                "MicroHTTP", "Database", "Realtime", "Domain", "Visibility",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "Yams", package: "Yams"),
             ],
-            resources: [.embedInCode("Console/console.html"), .embedInCode("openapi.yaml")],
+            resources: [
+                .embedInCode("Console/console.html"), .embedInCode("openapi.yaml"), .embedInCode("Core/school.yaml"),
+                .embedInCode("Core/posts.yaml"), .embedInCode("Core/todo.yaml"),
+            ],
             swiftSettings: strict),
         .target(name: "BellhopClient", swiftSettings: strict),
         .executableTarget(
@@ -71,8 +78,12 @@ let package = Package(
             name: "queue-simulation", dependencies: ["Domain", "QueueSimulation"],
             path: "Benchmarks/Simulation/Command", swiftSettings: strict),
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient"], swiftSettings: strict),
-        .testTarget(name: "DatabaseTests", dependencies: ["Database", "PostgresServer"], swiftSettings: strict),
-        .testTarget(name: "DomainTests", dependencies: ["Domain", "QueueSimulation"], swiftSettings: strict),
+        .testTarget(
+            name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "Visibility"], swiftSettings: strict),
+        .testTarget(
+            name: "DomainTests",
+            dependencies: ["Domain", "QueueSimulation", "Visibility", .product(name: "Yams", package: "Yams")],
+            swiftSettings: strict),
         // A bare TCP connection, for tests of what no HTTP client would send.
         .target(name: "RawConnections", path: "Tests/RawConnections", swiftSettings: strict),
         // The PostgreSQL that tests run on.
@@ -86,7 +97,8 @@ let package = Package(
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain", "RawConnections",
+                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain", "Visibility",
+                "RawConnections",
                 "PostgresServer",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -1,54 +1,6 @@
-/// Keys that a caller holds because rows of the service say so, beside those that its token brings.
-///
-/// Whoever has a row in `conversation_members` holds `conversation:{conversation_id}`. It is declared once, where a
-/// policy asks for such a key:
-///
-/// ```swift
-/// let members = Table("conversation_members", read: ["user:{user_id}"], write: ["user:{user_id}"])
-/// let messages = Table(
-///     "messages",
-///     read: [.held("conversation:{conversation_id}", by: members, member: "user_id", of: "conversation_id")], …)
-/// ```
-///
-/// From it come the SQL predicate, PostgreSQL's policy, and `keys(of:in:)` for whoever decides without SQL. A
-/// membership begins and ends with its row, in the transaction that writes it.
-///
-/// A class, because a template holds it and it holds templates.
-public final class Membership: Sendable, Hashable {
-    let table: Table
-    /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
-    let holder: AudienceTemplate
-    /// The key that a row gives: `conversation:{conversation_id}`, over the members' own column.
-    let given: AudienceTemplate
-    let memberColumn: String
-    let ofColumn: String
+import Visibility
 
-    init(_ template: AudienceTemplate, by table: Table, member: String, of column: String) {
-        precondition(template.columns.count == 1, "a key that is held has one column: \(template)")
-        guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(column) else {
-            preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)")
-        }
-        // The question is asked with the caller's own rights: what the members' table hid from it, it would not hold.
-        // And a table that itself asked for memberships would ask without end (PostgreSQL refuses such policies).
-        precondition(
-            table.read.templates.contains(holder) && table.read.templates.allSatisfy { $0.membership == nil },
-            "\(table.name) must show everybody their own rows, by \(holder), and ask for no membership itself")
-        self.table = table
-        self.holder = holder
-        given = template.over(column)
-        memberColumn = member
-        ofColumn = column
-    }
-
-    public static func == (left: Membership, right: Membership) -> Bool {
-        left.table == right.table && left.given == right.given && left.memberColumn == right.memberColumn
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(table.name)
-        hasher.combine(given)
-    }
-
+extension Membership {
     /// The name of the members' table within the question; no table or alias of ours begins with `_`.
     private static let alias = "_held"
 
@@ -61,7 +13,7 @@ public final class Membership: Sendable, Hashable {
     func question(tenant: String, isMember: String, column: String) -> String {
         let alias = Self.alias
         return """
-            EXISTS (SELECT 1 FROM \(table.name) AS \(alias) WHERE \(alias).\(table.tenantColumn) = \(tenant) \
+            EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \(alias).\(tenantColumn) = \(tenant) \
             AND \(alias).\(memberColumn) \(isMember) AND \(alias).\(ofColumn) = \(column))
             """
     }
@@ -71,6 +23,8 @@ public final class Membership: Sendable, Hashable {
         let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
         guard !members.isEmpty else { return [] }
         let named = SQL(unchecked: ofColumn)
+        // What the caller's own rows are, its key alone decides.
+        let table = Table(table, tenantColumn: tenantColumn, read: [holder], write: [])
         let held = try db.rows(
             """
             SELECT \(named) FROM \(table, visibleTo: scope)
@@ -93,10 +47,17 @@ extension AudienceTemplate {
     public static func held(
         _ template: AudienceTemplate, by table: Table, member: String, of column: String
     ) -> AudienceTemplate {
-        precondition(template.membership == nil, "a key is held by one table: \(template)")
-        var held = template
-        held.membership = Membership(template, by: table, member: member, of: column)
-        return held
+        guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(member), isSQLIdentifier(column)
+        else { preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)") }
+        // The question is asked with the caller's own rights: what the members' table hid from it, it would not hold.
+        // And a table that itself asked for memberships would ask without end (PostgreSQL refuses such policies).
+        precondition(
+            table.read.templates.contains(holder) && table.read.templates.allSatisfy { $0.membership == nil },
+            "\(table.name) must show everybody their own rows, by \(holder), and ask for no membership itself")
+        return template.held(
+            by: Membership(
+                template, table: table.name, tenantColumn: table.tenantColumn, holder: holder, member: member,
+                of: column))
     }
 }
 

@@ -1,3 +1,5 @@
+import Visibility
+
 /// Who may read, or write, the rows of a table: a list of audience templates, any of which suffices.
 public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
     /// Shared, so that a policy can be recognized by identity when its predicates are cached.

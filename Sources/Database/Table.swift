@@ -1,3 +1,5 @@
+import Visibility
+
 /// A table whose rows have an audience, with the rule for reading and the rule for writing them.
 public struct Table: Sendable, Hashable {
     public static let tenantColumnDefault = "tenant"
@@ -10,7 +12,9 @@ public struct Table: Sendable, Hashable {
     /// - Parameter name: lower case, letters, digits and `_`: it stands in SQL without quotes.
     public init(_ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
-        precondition(isSQLIdentifier(tenantColumn), "a column cannot be named \(tenantColumn)")
+        for column in [tenantColumn] + (read.templates + write.templates).flatMap(\.columns) {
+            precondition(isSQLIdentifier(column), "a column cannot be named \(column)")
+        }
         self.name = name
         self.tenantColumn = tenantColumn
         self.read = read
@@ -41,4 +45,12 @@ public struct Unscoped: Sendable {
     public static func bookkeeping(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
     /// A check over everything, such as the recount of badges.
     public static func audit(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
+}
+
+/// Whether a name can stand in SQL without quotes and means the same in SQLite and PostgreSQL.
+func isSQLIdentifier(_ name: String) -> Bool {
+    guard let first = name.utf8.first, first == UInt8(ascii: "_") || (97...122).contains(first) else { return false }
+    return name.utf8.allSatisfy { byte in
+        (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
+    }
 }

@@ -185,6 +185,9 @@ final class Reactor: @unchecked Sendable {
         if let refusal = request.refusal, framing != .none {
             return answer(request, with: configuration.problem(refusal))
         }
+        if let screen = request.route?.screen, framing.isAbove(screen.bodyBytes), let refusal = screen.refuse(request) {
+            return answer(request, with: refusal)
+        }
         return .YES
     }
 
@@ -371,6 +374,15 @@ private enum BodyFraming: Equatable {
         case (nil, "chunked"): self = .chunked
         case (nil, _): self = .unusable("The transfer coding is not known here.")
         case (_, _?): self = .unusable("Content-Length and Transfer-Encoding contradict each other.")
+        }
+    }
+
+    /// Whether a body may be longer than so many bytes.
+    func isAbove(_ bytes: Int) -> Bool {
+        switch self {
+        case .none, .unusable: false
+        case .length(let count): count > bytes
+        case .chunked: true
         }
     }
 

@@ -84,6 +84,16 @@ public final class Request: @unchecked Sendable {
         return String(cString: value)
     }
 
+    /// All headers, in their order.
+    public var headers: [(name: String, value: String)] {
+        if let copiedHeaders { return copiedHeaders }
+        guard let connection else { return [] }
+        let headers = HeaderList()
+        MHD_get_connection_values(
+            connection, .HEADER_KIND, collectHeader, Unmanaged.passUnretained(headers).toOpaque())
+        return headers.list
+    }
+
     /// A header's bytes, not copied where that is possible: for what is asked of every request.
     public func withHeader<Result>(
         _ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
@@ -115,12 +125,9 @@ public final class Request: @unchecked Sendable {
 
     /// Copies what libmicrohttpd owns; from here on any thread may have the request. Reactor only.
     func leaveReactor() {
-        guard copiedHeaders == nil, let connection else { return }
+        guard copiedHeaders == nil, connection != nil else { return }
         copiedAddress = remoteAddress
-        let headers = HeaderList()
-        MHD_get_connection_values(
-            connection, .HEADER_KIND, collectHeader, Unmanaged.passUnretained(headers).toOpaque())
-        copiedHeaders = headers.list
+        copiedHeaders = headers
     }
 }
 

@@ -5,16 +5,33 @@ public struct Route: Sendable {
     public let pattern: String
     /// The longest body that is accepted; more is refused before it is read.
     public let bodyBytesMax: Int
+    /// Looks at the head of a request that announces a body of unusual length, or of none that is told; an answer
+    /// refuses it before the body is read. So only those who may send a large body make the server hold one.
+    public let screen: Screen?
     let handler: @Sendable (Request) -> Reply
 
     public init(
         _ method: HTTPMethod, _ pattern: String, bodyBytesMax: Int = 0,
-        handler: @escaping @Sendable (Request) -> Reply
+        screen: Screen? = nil, handler: @escaping @Sendable (Request) -> Reply
     ) {
         self.method = method
         self.pattern = pattern
         self.bodyBytesMax = bodyBytesMax
+        self.screen = screen
         self.handler = handler
+    }
+}
+
+extension Route {
+    public struct Screen: Sendable {
+        /// Bodies up to this size are not asked about.
+        public let bodyBytes: Int
+        public let refuse: @Sendable (Request) -> Response?
+
+        public init(above bodyBytes: Int, _ refuse: @escaping @Sendable (Request) -> Response?) {
+            self.bodyBytes = bodyBytes
+            self.refuse = refuse
+        }
     }
 }
 

@@ -58,6 +58,15 @@ public protocol StreamProgram: AnyObject, SendableMetatype {
     /// About four times a second while there are streams.
     /// - Parameter now: monotonic nanoseconds.
     func ticked(_ now: UInt64)
+    /// When ``woken(_:)`` wants to be called, in monotonic nanoseconds; nil: not at all. Asked after each batch.
+    var wakesAt: UInt64? { get }
+    /// The moment of ``wakesAt`` has come.
+    func woken(_ now: UInt64)
     /// The last chance to send something to each stream.
     func shardWillStop()
+}
+
+extension StreamProgram {
+    public var wakesAt: UInt64? { nil }
+    public func woken(_ now: UInt64) {}
 }

@@ -97,6 +97,9 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     @inlinable
     public func close(_ stream: StreamHandle) { table.close(stream) }
 
+    /// The shard's clock: monotonic nanoseconds.
+    public var now: UInt64 { cmhd_monotonic_nanoseconds() }
+
     /// Bytes that wait for a stream in this process.
     @inlinable
     public func waitingBytes(of stream: StreamHandle) -> Int { table.waitingBytes(of: stream) }
@@ -113,7 +116,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         let startedAt = cmhd_monotonic_nanoseconds()
         var batch: [StreamInbox<Program.Message>.Item] = []
         while true {
-            table.poll(milliseconds: inbox.prepareToSleep() ? millisecondsToTick(startedAt) : 0)
+            table.poll(milliseconds: inbox.prepareToSleep() ? millisecondsToSleep(startedAt, program) : 0)
             let stopDeadline = inbox.take(into: &batch)
             if table.count == 0 { table.tick = tick(startedAt, at: cmhd_monotonic_nanoseconds()) }
             if !batch.isEmpty {
@@ -122,6 +125,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
                 inbox.reuse(&batch)
             }
             tickIfDue(startedAt, program)
+            wakeIfDue(program)
             settle(program)
             published.publish(table.counters)
             if let stopDeadline {
@@ -194,11 +198,18 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         UInt32(truncatingIfNeeded: (now - startedAt) / Ticks.nanoseconds)
     }
 
+    private func wakeIfDue(_ program: Program) {
+        guard let wakesAt = program.wakesAt else { return }
+        let now = cmhd_monotonic_nanoseconds()
+        if wakesAt <= now { program.woken(now) }
+    }
+
     /// Without streams nothing is due.
-    private func millisecondsToTick(_ startedAt: UInt64) -> Int32 {
+    private func millisecondsToSleep(_ startedAt: UInt64, _ program: Program) -> Int32 {
         guard table.count > 0 else { return -1 }
-        let next = UInt64(table.tick) + 1
-        let (now, dueAt) = (cmhd_monotonic_nanoseconds() - startedAt, next * Ticks.nanoseconds)
+        let nextTick = startedAt + (UInt64(table.tick) + 1) * Ticks.nanoseconds
+        let dueAt = min(nextTick, program.wakesAt ?? .max)
+        let now = cmhd_monotonic_nanoseconds()
         return dueAt > now ? Int32((dueAt - now) / 1_000_000 + 1) : 0
     }
 }

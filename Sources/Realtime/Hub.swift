@@ -142,6 +142,34 @@ public struct Hub {
         keys[Int(key)].streams.forEach(body)
     }
 
+    /// Keys of scopes as the hub has them, for asking about many streams; those that no stream has are left out.
+    public struct Keys {
+        fileprivate let numbers: [Int32]
+        /// Places in all their lists together: at least as many as there are streams that hold one.
+        public let streamCount: Int
+    }
+
+    public func find(_ keys: [String], tenant: String) -> Keys {
+        guard let tenant = tenantNumbers[tenant] else { return Keys(numbers: [], streamCount: 0) }
+        let numbers = keys.compactMap { keyNumbers[Route(tenant: tenant, isTopic: false, text: $0)] }
+        return Keys(numbers: numbers, streamCount: numbers.reduce(0) { $0 + self.keys[Int($1)].streams.count })
+    }
+
+    /// Whether the stream's scope holds one of the keys.
+    public func holds(_ slot: Int32, anyOf keys: Keys) -> Bool {
+        guard !keys.numbers.isEmpty else { return false }
+        let stream = streams[Int(slot)]
+        return stream.memberships[..<Int(stream.scopeCount)].contains { keys.numbers.contains($0.key) }
+    }
+
+    /// The streams that hold one of the keys, each once.
+    public mutating func streams(holding keys: Keys) -> [Int32] {
+        stamp += 1
+        var slots: [Int32] = []
+        for key in keys.numbers { visit(self.keys[Int(key)].streams) { slots.append($0) } }
+        return slots
+    }
+
     private mutating func visit(_ list: SlotList, _ body: (Int32) -> Void) {
         let stamp = stamp
         streams.withUnsafeMutableBufferPointer { streams in
@@ -248,6 +276,7 @@ private struct SlotList {
     private var rest: [Int32] = []
 
     var isEmpty: Bool { first < 0 }
+    var count: Int { first < 0 ? 0 : rest.count + 1 }
 
     /// The place at which the slot now stands.
     mutating func append(_ slot: Int32) -> Int32 {

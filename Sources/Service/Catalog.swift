@@ -1,10 +1,14 @@
+import Visibility
 import Database
 
 /// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
 enum Catalog {
     /// - Parameters:
-    ///   - streams: nil, as `report`, lists what there is without serving it.
-    static func features(streams: StreamDirectory? = nil, report: ServiceReport? = nil) -> [Feature] {
+    ///   - streams: nil, as the others, lists what there is without serving it.
+    static func features(
+        streams: StreamDirectory? = nil, report: ServiceReport? = nil, tables: TableRegister? = nil,
+        explain: ExplainFeature.Surroundings? = nil
+    ) -> [Feature] {
         [
             MetaFeature.feature(report),
             BadgesFeature.feature(conversations: ConversationsFeature.unread),
@@ -12,6 +16,8 @@ enum Catalog {
             PreferencesFeature.feature,
             ShopsFeature.feature,
             StreamsFeature.feature(streams),
+            ChangesFeature.feature(tables),
+            ExplainFeature.feature(explain),
             ConsoleFeature.feature,
             ConversationsFeature.feature,
         ]
@@ -20,7 +26,7 @@ enum Catalog {
     /// The core's own tables: of the service, not of users.
     static let coreTables = [
         BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, EventLog.counter, Idempotency.answers,
-        Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts,
+        Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts, TableRegister.facts,
     ]
 
     static let migrations =
@@ -28,7 +34,7 @@ enum Catalog {
             Tenants.migration, ServiceSecrets.migration, EventLog.migrations[0], BadgeLedger.migration,
             Idempotency.migration,
         ]
-        + features().flatMap(\.migrations) + [EventLog.migrations[1], RateSharing.migration]
+        + features().flatMap(\.migrations) + [EventLog.migrations[1], RateSharing.migration, TableRegister.migration]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }
 

@@ -1,3 +1,4 @@
+import Visibility
 import Testing
 
 @testable import Database
@@ -90,7 +91,7 @@ import Testing
     }
 
     @Test func malformedTemplates_areRefused() {
-        for text in ["", "user:", "user:{", "user:{A}", "x{id}", "a b", "user:{id}x", "{}", "é", "a%b"] {
+        for text in ["", "user:", "user:{", "x{id}", "a b", "user:{id}x", "{}", "é", "a%b"] {
             #expect(throws: AudienceTemplate.Malformed.self) { try AudienceTemplate(text) }
         }
     }

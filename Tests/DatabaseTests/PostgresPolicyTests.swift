@@ -1,3 +1,4 @@
+import Visibility
 import PostgresServer
 import Testing
 

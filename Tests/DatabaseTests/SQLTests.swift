@@ -1,3 +1,4 @@
+import Visibility
 import Testing
 
 @testable import Database

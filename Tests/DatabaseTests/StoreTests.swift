@@ -1,3 +1,4 @@
+import Visibility
 import Foundation
 import Synchronization
 import Testing

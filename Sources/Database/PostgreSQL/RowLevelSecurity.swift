@@ -1,3 +1,5 @@
+import Visibility
+
 /// Row-level security as the tables' policies ask for it: the same rule that every statement carries, once more where no
 /// statement can leave it out.
 ///

@@ -1,3 +1,5 @@
+import Visibility
+
 /// How a scope is told to PostgreSQL: one transaction-local setting for each kind of key that policies ask for.
 ///
 /// The keys of the template `shop:{shop_id}:staff` become the setting `bellhop.key.shop._.staff`, which holds the shops

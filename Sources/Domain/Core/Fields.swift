@@ -192,15 +192,7 @@ public struct Fields: Sendable {
     }
 
     public mutating func strings(_ name: String, countMax: Int, bytesMax: Int = 256) -> [String]? {
-        guard let value = value(name) else { return nil }
-        guard case .array(let values) = value else {
-            reject(name, "must be an array, not \(value.typeName)")
-            return nil
-        }
-        guard values.count <= countMax else {
-            reject(name, "must have at most \(countMax) elements")
-            return nil
-        }
+        guard let values = values(name, countMax: countMax) else { return nil }
         var texts: [String] = []
         for (index, value) in values.enumerated() {
             guard case .string(let text) = value, !text.isEmpty, text.utf8.count <= bytesMax else {
@@ -210,6 +202,20 @@ public struct Fields: Sendable {
             texts.append(text)
         }
         return texts
+    }
+
+    /// An array of whatever values, which the caller reads.
+    public mutating func values(_ name: String, countMax: Int) -> [JSONValue]? {
+        guard let value = value(name) else { return nil }
+        guard case .array(let values) = value else {
+            reject(name, "must be an array, not \(value.typeName)")
+            return nil
+        }
+        guard values.count <= countMax else {
+            reject(name, "must have at most \(countMax) elements")
+            return nil
+        }
+        return values
     }
 
     private mutating func requirePresence(_ name: String) -> Bool {

@@ -34,16 +34,20 @@ public final class App: Sendable {
         let directory = StreamDirectory(
             surroundings: foundation.surroundings(workers: workers, settings: settings),
             revocations: foundation.revocations)
-        let replicas = ReplicaMessages(directory: directory, runner: runner)
+        let tables = foundation.tables
+        let replicas = ReplicaMessages(directory: directory, runner: runner, tables: tables)
         directory.setReplicas(replicas)
         let revocations = foundation.revocations
         let pump = EventPump(
             runner: runner, log: foundation.log, head: foundation.head, logger: logger,
             replica: .init(
                 publish: { replicas.publish($0) }, begin: { directory.closeAll(head: $0) },
-                catchUp: { db in
-                    for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
-                },
+                catchUp: [
+                    { db in
+                        for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
+                    },
+                    { try tables.reload(in: $0) },
+                ],
                 looked: { replicas.expire() }))
         self.pump = pump
         store.setLastStep { db, items in
@@ -52,9 +56,10 @@ public final class App: Sendable {
         }
         let routing = Routing(
             dispatcher: Dispatcher(
-                runner: runner, authenticator: foundation.authenticator, workers: workers,
+                runner: runner, authenticator: foundation.authenticator, feeds: FeedCredentials(settings),
+                workers: workers,
                 cursors: PageCursors(secret: foundation.cursorSecret), logger: logger),
-            directory: directory, store: store, authenticator: foundation.authenticator)
+            directory: directory, store: store, authenticator: foundation.authenticator, tables: tables)
         report = routing.report
         let head = foundation.head
         server = try Server(
@@ -124,6 +129,7 @@ private struct Foundations {
     let runner: TransactionRunner
     let authenticator: Authenticator
     let revocations: RevocationList
+    let tables: TableRegister
     let log: LogIdentity
     let head: Int64
     /// Signs the cursors of lists.
@@ -142,14 +148,18 @@ private struct Foundations {
         }
         log = LogIdentity(epoch)
         cursorSecret = secret
+        let tables = TableRegister(settings.tables)
+        self.tables = tables
         let (head, revoked, tenants) = try store.read { db in
-            (
+            try tables.reload(in: db)
+            return (
                 try EventLog.newestSequence(in: db), try StreamsFeature.revocations(in: db), try Tenants(in: db)
             )
         }
         self.head = head
         revocations = RevocationList(revoked)
-        authenticator = Authenticator(settings: settings, clock: clock, revocations: revocations, logger: logger)
+        authenticator = Authenticator(
+            settings: settings, clock: clock, revocations: revocations, tables: tables, logger: logger)
         runner = TransactionRunner(
             store: store, clock: clock,
             workshop: Transaction.Workshop(
@@ -177,11 +187,12 @@ private struct Foundations {
     func surroundings(workers: WorkerPool, settings: Settings) -> StreamSurroundings {
         let (runner, authenticator) = (runner, authenticator)
         return StreamSurroundings(
-            store: store, workers: workers, log: log, now: runner.clock.now,
+            store: store, workers: workers, log: log, tables: tables, now: runner.clock.now,
             authenticate: { authenticator.verdict(on: $0) },
             read: { caller, body in try runner.read(as: caller, body) },
             topicKinds: Catalog.features().flatMap(\.topics),
             settings: StreamSettings(
-                cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax))
+                cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax,
+                shards: settings.shards))
     }
 }

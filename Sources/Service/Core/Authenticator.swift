@@ -1,3 +1,5 @@
+import Synchronization
+import Visibility
 import Crypto
 import Domain
 import Foundation
@@ -7,11 +9,14 @@ import Logging
 /// Who has proved to be whom, with what every request of theirs needs.
 final class Principal: Sendable {
     let caller: Caller
+    /// What was known of memberships when the caller's keys were made: see `TableRegister.generation`.
+    let generation: Int
     /// Nil: no limit.
     let bucket: RateBucket?
 
-    init(caller: Caller, bucket: RateBucket?) {
+    init(caller: Caller, generation: Int, bucket: RateBucket?) {
         self.caller = caller
+        self.generation = generation
         self.bucket = bucket
     }
 }
@@ -49,6 +54,7 @@ final class Authenticator: @unchecked Sendable {
     private let clock: Clock
     let limiter: RateLimiter
     private let revocations: RevocationList
+    private let tables: TableRegister
     private let secret: SymmetricKey?
     private var keys: SigningKeys?
     /// Guards the two tables. The young one takes what is verified; when it is full it becomes the old one, and what
@@ -59,10 +65,11 @@ final class Authenticator: @unchecked Sendable {
     /// Grows when the keys are replaced: what was verified by the keys before is not remembered after.
     private var generation = 0
 
-    init(settings: Settings, clock: Clock, revocations: RevocationList, logger: Logger) {
+    init(settings: Settings, clock: Clock, revocations: RevocationList, tables: TableRegister, logger: Logger) {
         claims = Claims(settings: settings)
         self.clock = clock
         self.revocations = revocations
+        self.tables = tables
         limiter = RateLimiter(limitUser: settings.rateLimitUser, limitService: settings.rateLimitService)
         secret = settings.jwtSecret.map { SymmetricKey(data: Data($0.utf8)) }
         guard let source = settings.jwks else { return }
@@ -83,7 +90,11 @@ final class Authenticator: @unchecked Sendable {
         hasher.combine(bytes: UnsafeRawBufferPointer(token))
         let hash = hasher.finalize()
         let (found, generation) = remembered(hash, token)
-        if let found { return check(found, now) }
+        if let found {
+            let present = scoped(found)
+            if present !== found { remember(hash, Entry(token: Array(token), principal: present), generation) }
+            return check(present, now)
+        }
         do {
             let payload: JSONValue
             switch try verify(token) {
@@ -91,7 +102,8 @@ final class Authenticator: @unchecked Sendable {
             case .pending(let start): return .pending(start)
             }
             let caller = try claims.caller(of: payload, at: now)
-            let principal = Principal(caller: caller, bucket: limiter.bucket(for: caller, at: now))
+            let principal = scoped(
+                Principal(caller: caller, generation: -1, bucket: limiter.bucket(for: caller, at: now)))
             remember(hash, Entry(token: Array(token), principal: principal), generation)
             return check(principal, now)
         } catch {
@@ -105,6 +117,13 @@ final class Authenticator: @unchecked Sendable {
             return .refused(Claims.refusal("The token was revoked."))
         }
         return .principal(principal)
+    }
+
+    /// The same with the keys that the caller holds now.
+    private func scoped(_ principal: Principal) -> Principal {
+        let generation = tables.generation.load(ordering: .acquiring)
+        guard principal.generation != generation else { return principal }
+        return Principal(caller: tables.scoped(principal.caller), generation: generation, bucket: principal.bucket)
     }
 
     // MARK: The memory
@@ -195,12 +214,16 @@ final class Authenticator: @unchecked Sendable {
 }
 
 extension Authenticator {
+    /// Whom a token speaks for: for whoever asks about it, and not for its holder.
+    func identity(of token: String) -> Verdict {
+        var token = token
+        return token.withUTF8 { verdict(on: $0) }
+    }
+
     /// For streams, whose token may stand in a header, a cookie or a body. An opening is a request like any other: it
     /// counts, or a client that reconnects in a loop would be bounded by nothing.
     func verdict(on token: String) -> TokenVerdict {
-        var token = token
-        let verdict = token.withUTF8 { self.verdict(on: $0) }
-        return switch verdict {
+        switch identity(of: token) {
         case .principal(let principal): admitted(principal)
         case .refused(let failure): .refused(failure)
         case .pending(let start): .pending(start)

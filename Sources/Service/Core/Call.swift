@@ -22,11 +22,15 @@ struct Call: Sendable {
         let type = request.header("Content-Type")?.split(separator: ";").first.map { $0.lowercased() } ?? ""
         let trimmed = type.drop { $0 == " " }.prefix { $0 != " " }
         guard trimmed == "application/json" else {
-            throw Failure(
-                .unsupportedMediaType, "request.media_type", "The body must be JSON: send it as application/json.",
-                fields: [Failure.Field("Content-Type", "must be application/json")])
+            throw Self.notJSON
         }
         return try Fields(request.body)
+    }
+
+    static var notJSON: Failure {
+        Failure(
+            .unsupportedMediaType, "request.media_type", "The body must be JSON: send it as application/json.",
+            fields: [Failure.Field("Content-Type", "must be application/json")])
     }
 
     /// The query's items. Unknown and repeated ones are mistakes: a misspelt filter must not be dropped in silence.

@@ -1,3 +1,4 @@
+import Visibility
 import Database
 import Domain
 
@@ -7,20 +8,22 @@ import Domain
 struct Claims: Sendable {
     let settings: Settings
 
+    /// - Parameter isFromIssuer: false for claims that no issuer has signed, which nobody is let in by.
     /// - Throws: `unauthenticated`, with what is wrong with the token.
-    func caller(of payload: JSONValue, at now: Timestamp) throws(Failure) -> Caller {
+    func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
         guard case .object = payload else { throw Self.refusal("The token's payload is no object.") }
         guard case .string(let subject)? = payload[path: ["sub"]], Fields.isIdentifier(subject) else {
             throw Self.refusal("The token has no usable sub.")
         }
         let (issuedAt, expiresAt) = try lifetime(of: payload, at: now)
-        try checkOrigin(of: payload)
+        if isFromIssuer { try checkOrigin(of: payload) }
         let role = try text(payload, settings.claims.role) ?? "authenticated"
-        let tenant = try text(payload, settings.claims.tenant) ?? "default"
+        let named = try text(payload, settings.claims.tenant)
+        let tenant = named ?? "default"
         let isService = role == "service_role" || role == "service"
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
-            tier: try text(payload, settings.claims.tier),
+            isOfAllTenants: isService && named == nil, tier: try text(payload, settings.claims.tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
             tokenId: identifier(payload, "jti"), sessionId: identifier(payload, "session_id"), issuedAt: issuedAt,
             expiresAt: expiresAt)
@@ -90,7 +93,7 @@ struct Claims: Sendable {
         }
         let seat = role == "teacher" ? "staff" : "member"
         for id in try list(payload, settings.claims.classes) { keys.insert(AudienceKey.make("class", id, seat)) }
-        for id in try list(payload, settings.claims.children) { keys.insert(AudienceKey.make("student", id)) }
+        for id in try list(payload, settings.claims.children) { keys.insert(AudienceKey.make("student", id, "parent")) }
         if role == "staff" || role == "barber" {
             for id in try list(payload, settings.claims.shops) { keys.insert(AudienceKey.make("shop", id, "staff")) }
         }

@@ -9,6 +9,7 @@ import MicroHTTP
 struct Dispatcher: Sendable {
     let runner: TransactionRunner
     let authenticator: Authenticator
+    let feeds: FeedCredentials
     let workers: WorkerPool
     let cursors: PageCursors
     let logger: Logger
@@ -16,12 +17,29 @@ struct Dispatcher: Sendable {
     /// The route of an endpoint, with its metrics.
     func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
         let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
-        return Route(endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax) { request in
+        return Route(
+            endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, screen: screen(endpoint, metrics)
+        ) { request in
             let trace = RequestTrace.of(request, endpoint: metrics)
             do {
                 return try reply(to: request, trace, endpoint, name: name)
             } catch {
                 return .response(problem(error, trace))
+            }
+        }
+    }
+
+    /// A large body is read for those alone who may send it.
+    private func screen(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route.Screen? {
+        guard endpoint.bodyBytesMax > Limits.bodyBytesMax, endpoint.access != .anyone else { return nil }
+        return Route.Screen(above: Limits.bodyBytesMax) { request in
+            if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
+            let trace = RequestTrace.of(request, endpoint: metrics)
+            do throws(Failure) {
+                if case .principal(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
+                return nil
+            } catch {
+                return problem(error, trace)
             }
         }
     }
@@ -65,17 +83,11 @@ struct Dispatcher: Sendable {
     }
 
     private func admit(_ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint) throws(Failure) -> Admission {
-        let verdict = request.withHeader("Authorization") { header -> Authenticator.Verdict in
-            guard let token = Self.bearer(header) else {
-                return .refused(
-                    Failure(
-                        .unauthenticated, "unauthenticated",
-                        "Send a token: Authorization: Bearer <JWT>."))
-            }
-            return authenticator.verdict(on: token)
+        if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: runner.clock.now()) {
+            return .admitted(feed)
         }
         let principal: Principal
-        switch verdict {
+        switch try identify(request) {
         case .principal(let found): principal = found
         case .refused(let failure): throw failure
         case .pending(let start): return .pending(start)
@@ -90,12 +102,27 @@ struct Dispatcher: Sendable {
         return .admitted(principal.caller)
     }
 
+    /// - Throws: what is wrong with the token, or that there is none.
+    private func identify(_ request: Request) throws(Failure) -> Authenticator.Verdict {
+        let verdict = request.withHeader("Authorization") { header -> Authenticator.Verdict in
+            guard let token = Self.bearer(header) else {
+                return .refused(
+                    Failure(
+                        .unauthenticated, "unauthenticated",
+                        "Send a token: Authorization: Bearer <JWT>."))
+            }
+            return authenticator.verdict(on: token)
+        }
+        if case .refused(let failure) = verdict { throw failure }
+        return verdict
+    }
+
     private func checkRole(_ caller: Caller, _ endpoint: Endpoint) throws(Failure) {
         switch endpoint.access {
         case .anyone, .bearer: return
-        case .service where caller.isService: return
+        case .service where caller.isService, .feed where caller.isService: return
         case .staffOrService where caller.isService || caller.isStaff: return
-        case .service: throw .forbidden("Only a backend of the tenant may call this.")
+        case .service, .feed: throw .forbidden("Only a backend of the tenant may call this.")
         case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this.")
         }
     }

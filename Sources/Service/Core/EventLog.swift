@@ -1,6 +1,7 @@
 import Database
 import Domain
 import Realtime
+import Visibility
 
 /// The log of what happened, from which streams are served: rows of the same transaction as what they tell of.
 ///
@@ -94,7 +95,8 @@ enum EventLog {
             for draft in transaction.drafts {
                 sequence += 1
                 let event = StreamEvent(
-                    sequence: sequence, tenant: transaction.tenant, name: draft.name, audience: draft.audience,
+                    sequence: sequence, tenant: draft.tenant ?? transaction.tenant, name: draft.name,
+                    audience: draft.audience,
                     topic: draft.topic, collapse: draft.collapse.map { CollapseKey.of($0) } ?? 0, data: draft.data)
                 statements.append(insertion(of: event, at: transaction.now))
                 statements += routes(topic: draft.topic, audience: draft.audience).map { route in
@@ -120,9 +122,23 @@ enum EventLog {
         """
     }
 
+    /// A row's change has the routes of both: of those whose queries it makes stale, and of its table, for streams that
+    /// have missed changes of rows.
     private static func routes(topic: String?, audience: [String]) -> [String] {
-        topic.map { ["#" + $0] } ?? audience
+        guard let topic else { return audience }
+        return topic.hasPrefix(tablePrefix) ? ["#" + topic] + audience : ["#" + topic]
     }
+
+    /// Marks the topic that stands for a table, which no client can name.
+    private static let tablePrefix = "@"
+
+    /// The topic of a table's changes.
+    static func topic(schema: String, table: String) -> String {
+        tablePrefix + AudienceKey.make(schema, table)
+    }
+
+    /// The name of events that tell a row's change.
+    static let change: StaticString = "table:change"
 
     // MARK: Reading
 
@@ -138,7 +154,8 @@ enum EventLog {
         Int64(try db.integer("SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1") ?? 0)
     }
 
-    /// What a scope may see of the given routes with `after < sequence ≤ through`, oldest first, at most `limit`.
+    /// What a scope may see of the given routes, with `after < sequence ≤ through`, oldest first, at most `limit`;
+    /// and changes of rows, of which each stream sees its part.
     static func replay(
         in db: Connection, tenant: String, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
     ) throws -> [StreamEvent] {
@@ -158,7 +175,34 @@ enum EventLog {
         let sequences = Array(found.sorted().prefix(limit))
         return try stride(from: 0, to: sequences.count, by: fetchedAtOnceMax).flatMap { start in
             try fetch(Array(sequences[start..<min(start + fetchedAtOnceMax, sequences.count)]), in: db)
-        }.filter { scope.sees(tenant: $0.tenant, audience: $0.audience) }
+        }.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
+    }
+
+    /// The last changes of rows that somebody hears by the given keys, up to a number and not older than the given time
+    /// before it; nil where there are more than the limit.
+    static func recentChanges(
+        in db: Connection, tenant: String, routes: [String], through sequence: Int64, within age: Duration, limit: Int
+    ) throws -> [StreamEvent]? {
+        let end = try db.row(
+            "SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence = \(sequence)"
+        ) { Timestamp(microseconds: Int64(try $0.integer(0))) }
+        guard let end else { return [] }
+        let start = end.adding(seconds: -age.components.seconds)
+        var found: [StreamEvent] = []
+        for route in routes {
+            let recent = try db.rows(
+                """
+                SELECT event.sequence, event.tenant, event.name, event.topic, event.audience, event.collapse, event.data
+                FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                    WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
+                    ORDER BY sequence DESC LIMIT \(limit)) AS recent
+                JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
+                WHERE event.name = \("\(change)") AND event.created_at >= \(start.microseconds)
+                """, event)
+            guard recent.count < limit else { return nil }
+            found += recent
+        }
+        return found
     }
 
     /// All that follow a number, oldest first: for replicas that others write beside.
@@ -169,6 +213,18 @@ enum EventLog {
             WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(limit)
             """, event)
     }
+
+    /// One event; nil if it is not kept.
+    static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
+        try db.row(
+            """
+            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            WHERE sequence = \(sequence)
+            """, event)
+    }
+
+    /// Names of what replicas tell one another, and no stream hears, begin so.
+    static let internalPrefix = "bellhop:"
 
     /// Binds of one statement: few enough that the statement's text is one of a few.
     private static let fetchedAtOnceMax = 128
@@ -283,8 +339,17 @@ struct PendingEvents: Sendable {
     let drafts: [EventDraft]
 }
 
+extension StreamEvent {
+    /// A row's change, of which each stream hears its part.
+    var isChange: Bool { name == "\(EventLog.change)" }
+    /// What replicas tell one another.
+    var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }
+}
+
 /// An event as a handler tells it; its number comes with the log.
 struct EventDraft: Sendable {
+    /// Nil: the transaction's.
+    let tenant: String?
     let name: String
     /// Keys of the row it is about. A key holds no space: `AudienceKey` encodes it.
     let audience: [String]

@@ -27,8 +27,8 @@ final class EventPump: @unchecked Sendable {
         let publish: @Sendable ([StreamEvent]) -> Void
         /// Ends all streams; the next event published follows the given one. Must not wait.
         let begin: @Sendable (_ head: Int64) -> Void
-        /// Reads again what events would have told that were missed.
-        let catchUp: @Sendable (Connection) throws -> Void
+        /// Read again what events would have told that were missed, each by one statement.
+        let catchUp: [@Sendable (Connection) throws -> Void]
         /// Called after each look at the log, at least once a second.
         let looked: @Sendable () -> Void
     }
@@ -250,7 +250,7 @@ final class EventPump: @unchecked Sendable {
     /// Ends all streams, catches up, and goes on behind an event.
     private func begin(after sequence: Int64, _ change: () -> Void) throws {
         // First what decides who may open a stream.
-        try look { try replica.catchUp($0) }
+        for step in replica.catchUp { try look { try step($0) } }
         condition.withLock {
             change()
             head = sequence

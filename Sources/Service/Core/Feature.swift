@@ -27,6 +27,8 @@ struct Endpoint: Sendable {
     /// The gate of roles. Rows are gated by their tables' policies, never here.
     enum Access: String, Sendable {
         case anyone, bearer, service, staffOrService
+        /// A backend, or a feed of table changes that proves itself by a secret (`FeedCredentials`).
+        case feed
     }
 
     /// Where the answer is made.

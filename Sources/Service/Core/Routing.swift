@@ -9,10 +9,18 @@ struct Routing: Sendable {
     let routes: [Route]
     let report: ServiceReport
 
-    init(dispatcher: Dispatcher, directory: StreamDirectory, store: Store, authenticator: Authenticator) {
+    init(
+        dispatcher: Dispatcher, directory: StreamDirectory, store: Store, authenticator: Authenticator,
+        tables: TableRegister
+    ) {
         // The report lists the routes' metrics, and is itself asked by routes: it is given all of them once they exist.
-        let report = ServiceReport(store: store, authenticator: authenticator, streams: directory.metrics)
-        let endpoints = Catalog.features(streams: directory, report: report).flatMap(\.endpoints)
+        let report = ServiceReport(
+            store: store, authenticator: authenticator, streams: directory.metrics,
+            changes: tables.metrics)
+        let endpoints = Catalog.features(
+            streams: directory, report: report, tables: tables,
+            explain: .init(tables: tables, authenticator: authenticator, log: directory.surroundings.log)
+        ).flatMap(\.endpoints)
         var metrics: [EndpointMetrics] = []
         var routes = endpoints.map { endpoint in
             let counts = EndpointMetrics(method: endpoint.method.rawValue, route: endpoint.pattern)

@@ -9,6 +9,7 @@ final class ServiceReport: @unchecked Sendable {
     private let store: Store
     private let authenticator: Authenticator
     private let streams: StreamMetrics
+    private let changes: ChangeMetrics
     /// What was asked at addresses that nothing serves.
     let unrouted = EndpointMetrics(method: "other", route: "none")
     /// Guards everything below.
@@ -18,10 +19,11 @@ final class ServiceReport: @unchecked Sendable {
     private var isInContact: @Sendable () -> Bool = { true }
     private var serverSamples: @Sendable (inout MetricsText) -> Void = { _ in }
 
-    init(store: Store, authenticator: Authenticator, streams: StreamMetrics) {
+    init(store: Store, authenticator: Authenticator, streams: StreamMetrics, changes: ChangeMetrics) {
         self.store = store
         self.authenticator = authenticator
         self.streams = streams
+        self.changes = changes
     }
 
     /// The server is made after the routes that ask for this.
@@ -63,6 +65,7 @@ final class ServiceReport: @unchecked Sendable {
             let kind = MetricsText.Kind(rawValue: sample.kind) ?? .gauge
             text.single(sample.name, kind, sample.help, Double(sample.value))
         }
+        changes.write(to: &text)
         writeStore(to: &text)
         text.single(
             "bellhop_process_resident_memory_bytes", .gauge, "Memory of the process.",

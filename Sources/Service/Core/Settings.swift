@@ -56,6 +56,10 @@ public struct Settings: Sendable {
     public let rateLimitService: Int
     public let eventsKeptHours: Int
     public let eventsKeptMax: Int
+    public let tables: TableCatalog
+    /// By which a feed of table changes proves itself.
+    let changesSecret: String?
+    let changesSigningSecrets: [WebhookSignature.Secret]
     /// Stands in the texts of the notifications of `auth.signup` and others.
     public let appName: String
     public let literalBlackCardFormula: Bool
@@ -126,6 +130,18 @@ public struct Settings: Sendable {
         rateLimitService = try values.int("rateLimitService", in: 0...1_000_000_000)
         eventsKeptHours = try values.int("eventsKeptHours", in: 1...8760)
         eventsKeptMax = try values.int("eventsKeptMax", in: 1000...1_000_000_000)
+        tables = try Self.tables(values.text("tables"))
+        changesSecret = values.optionalText("changesSecret")
+        if let changesSecret, changesSecret.utf8.count < 16 {
+            throw Mistake(description: "changesSecret must have at least 16 bytes: it opens the way to all tenants")
+        }
+        changesSigningSecrets = try values.list("changesSigningSecrets").map { text throws(Mistake) in
+            do throws(Failure) {
+                return try WebhookSignature.Secret(text)
+            } catch {
+                throw Mistake(description: "changesSigningSecrets: \(error.detail)")
+            }
+        }
         appName = values.text("appName")
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
         corsOrigins = values.list("corsOrigins")
@@ -140,6 +156,15 @@ public struct Settings: Sendable {
 }
 
 extension Settings {
+    private static func tables(_ name: String) throws -> TableCatalog {
+        do throws(Failure) {
+            return try TableFile(named: name).catalog(reserved: Catalog.tables)
+        } catch {
+            let mistakes = error.fields.map { "\n  \($0.pointer): \($0.detail)" }.joined()
+            throw Mistake(description: "tables: \(name): \(error.detail)\(mistakes)")
+        }
+    }
+
     private static func listenURL(_ values: SettingsReader, beside database: DatabaseURL) throws -> DatabaseURL? {
         guard let text = values.optionalText("databaseListen") else { return nil }
         guard database.engine == .postgreSQL, let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
@@ -197,6 +222,14 @@ extension Settings {
         Key("heartbeatSeconds", "Streams", "Seconds between comments that keep a stream open.", "15"),
         Key("rateLimitUser", "Limits", "Requests a minute for each user; 0 for no limit.", "300"),
         Key("rateLimitService", "Limits", "Requests a minute for each backend; 0 for no limit.", "0"),
+        Key("tables", "Tables", "A file of tables (YAML), or school, posts, todo: those that are shipped.", "school"),
+        Key(
+            "changesSecret", "Tables", "A secret that a webhook sends as X-Webhook-Secret instead of a token.",
+            isSecret: true),
+        Key(
+            "changesSigningSecrets", "Tables",
+            "Secrets (whsec_…) by which webhooks are signed (Standard Webhooks); two while keys change.",
+            isSecret: true),
         Key("appName", "Texts", "The app's name in the texts of notifications.", "iVisit"),
         Key(
             "literalBlackCardFormula", "Texts",

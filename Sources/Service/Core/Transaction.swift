@@ -54,11 +54,14 @@ final class Transaction {
     ///     named the topic.
     ///   - collapse: names the state that the event carries whole; a slow or resuming client gets the latest only. Nil
     ///     for an event that must not be dropped.
+    ///   - tenant: nil for the caller's; another one is only for what is told on behalf of all of them.
     func emit(
-        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil, data: [UInt8]
+        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
+        tenant: String? = nil, data: [UInt8]
     ) {
         drafts.append(
-            EventDraft(name: "\(name)", audience: audience, topic: topic, collapse: collapse, data: data))
+            EventDraft(
+                tenant: tenant, name: "\(name)", audience: audience, topic: topic, collapse: collapse, data: data))
     }
 
     /// Tells every replica something that is no user's business: `bellhop:revocation`.

@@ -13,7 +13,6 @@ final class ReplicaMessages: @unchecked Sendable {
     private static let asked: StaticString = "bellhop:asked"
     private static let answered: StaticString = "bellhop:answered"
     private static let sent: StaticString = "bellhop:sent"
-    private static let prefix = "bellhop:"
 
     /// Questions that wait for another replica. More would be a client that asks in a loop.
     private static let waitingMax = 1000
@@ -21,29 +20,35 @@ final class ReplicaMessages: @unchecked Sendable {
     private static let patience: Duration = .seconds(3)
 
     private struct Question {
-        let answer: @Sendable (Result<[String], Failure>) -> Void
+        let answer: @Sendable (Result<StreamDescription, Failure>) -> Void
         let until: ContinuousClock.Instant
     }
 
     private let directory: StreamDirectory
     private let runner: TransactionRunner
+    private let tables: TableRegister
     /// Guards `waiting`.
     private let lock = NSLock()
     private var waiting: [String: Question] = [:]
 
-    init(directory: StreamDirectory, runner: TransactionRunner) {
+    init(directory: StreamDirectory, runner: TransactionRunner, tables: TableRegister) {
         self.directory = directory
         self.runner = runner
+        self.tables = tables
     }
 
     /// Takes committed events in their order: streams get theirs, and what replicas tell one another is done.
     func publish(_ events: [StreamEvent]) {
-        var own = events
-        if events.contains(where: { $0.name.hasPrefix(Self.prefix) }) {
-            own = events.filter { !$0.name.hasPrefix(Self.prefix) }
-            for event in events where event.name.hasPrefix(Self.prefix) { receive(event) }
+        var rest = events[...]
+        while let first = rest.first {
+            // In their order: what comes after a change of memberships is told to scopes as they are then.
+            let own = rest.prefix { !$0.isInternal }
+            directory.publish(own)
+            rest = rest[own.endIndex...]
+            guard own.isEmpty else { continue }
+            receive(first)
+            rest = rest.dropFirst()
         }
-        directory.publish(own)
     }
 
     // MARK: Asking
@@ -51,7 +56,7 @@ final class ReplicaMessages: @unchecked Sendable {
     /// Asks the replica that holds a stream.
     func ask(
         _ stream: String, as asker: Caller, _ kind: StreamRequest.Kind,
-        answer: @escaping @Sendable (Result<[String], Failure>) -> Void
+        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
     ) {
         let id = String(UInt64.random(in: .min ... .max), radix: 36)
         let isAdmitted = lock.withLock {
@@ -66,7 +71,12 @@ final class ReplicaMessages: @unchecked Sendable {
             writer.member("asker") { Self.write(asker, to: &$0) }
             switch kind {
             case .describe: break
-            case .replaceTopics(let topics): writer.member("topics", topics)
+            case .replace(let wishes):
+                writer.member("wishes") { writer in
+                    if let topics = wishes.topics { writer.member("topics", topics) }
+                    if let tables = wishes.tables { writer.member("tables", tables) }
+                    writer.member("lastEventId", wishes.lastEventID)
+                }
             case .renew(let caller): writer.member("caller") { Self.write(caller, to: &$0) }
             }
         }
@@ -74,7 +84,7 @@ final class ReplicaMessages: @unchecked Sendable {
     }
 
     /// Answers a question, unless it was answered before.
-    private func settle(_ id: String, _ result: Result<[String], Failure>) {
+    private func settle(_ id: String, _ result: Result<StreamDescription, Failure>) {
         lock.withLock { waiting.removeValue(forKey: id) }?.answer(result)
     }
 
@@ -122,10 +132,11 @@ final class ReplicaMessages: @unchecked Sendable {
             guard let revocation = Revocation(reading: members, tenant: event.tenant) else { return }
             directory.revocations.insert(revocation)
             directory.close(revocation)
+        case "\(TableRegister.event)": directory.renewScopes(holding: tables.take(event.data))
         case "\(Self.asked)": answerIfHeld(members, tenant: event.tenant)
         case "\(Self.answered)":
             guard let id = members.string("id") else { return }
-            settle(id, members.strings("topics").map { .success($0) } ?? .failure(.notFound("stream")))
+            settle(id, Self.answer(members))
         case "\(Self.sent)":
             guard let stream = members.string("stream"), let text = members.string("bytes"),
                 directory.holds(stream)
@@ -140,20 +151,57 @@ final class ReplicaMessages: @unchecked Sendable {
             let asker = Self.caller(members["asker"])
         else { return }
         let kind: StreamRequest.Kind
-        if let topics = members.strings("topics") {
-            kind = .replaceTopics(topics)
+        if case .object(let wishes)? = members["wishes"] {
+            kind = .replace(
+                SubscriptionWishes(
+                    topics: wishes.strings("topics"), tables: Self.subscriptions(wishes["tables"]),
+                    lastEventID: wishes.string("lastEventId")))
         } else if let renewed = Self.caller(members["caller"]) {
             kind = .renew(renewed)
         } else {
             kind = .describe
         }
-        directory.ask(stream, as: asker, kind) { [self] result in
+        let answer: @Sendable (Result<StreamDescription, Failure>) -> Void = { [self] result in
             let data = JSONWriter.object { writer in
                 writer.member("id", id)
-                if let topics = try? result.get() { writer.member("topics", topics) }
+                switch result {
+                case .success(let found):
+                    writer.member("topics", found.topics)
+                    writer.member("addedTopics", found.addedTopics)
+                    writer.member("tables", found.tables)
+                case .failure(let failure) where failure.kind == .unavailable:
+                    writer.member("unavailable", failure.code)
+                    writer.member("detail", failure.detail)
+                case .failure: break
+                }
             }
             tell(Self.answered, tenant: tenant, data) {}
         }
+        if case .replace(let wishes) = kind {
+            directory.replace(wishes, of: stream, as: asker, answer: answer)
+        } else {
+            directory.ask(stream, as: asker, kind, answer: answer)
+        }
+    }
+
+    private static func answer(_ members: [String: JSONValue]) -> Result<StreamDescription, Failure> {
+        if let code = members.string("unavailable") {
+            return .failure(
+                Failure(.unavailable, code, members.string("detail") ?? "", retryAfterSeconds: unavailableSeconds))
+        }
+        guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
+            return .failure(.notFound("stream"))
+        }
+        return .success(
+            StreamDescription(topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? []))
+    }
+
+    /// After what time to ask again a replica that has no room.
+    private static let unavailableSeconds = 30
+
+    private static func subscriptions(_ value: JSONValue?) -> [TableSubscription]? {
+        guard case .array(let values)? = value else { return nil }
+        return try? TableSubscription.list(values, at: "")
     }
 
     // MARK: Callers as JSON
@@ -172,7 +220,8 @@ final class ReplicaMessages: @unchecked Sendable {
         else { return nil }
         return Caller(
             tenant: tenant, userId: ID(userId), role: role, isService: isService, tier: members.string("tier"),
-            scope: Scope(tenant: tenant, keys: Set(keys)), tokenId: members.string("tokenId"),
+            scope: Scope(tenant: tenant, keys: Set(keys)), claims: members.strings("claims").map(Set.init),
+            tokenId: members.string("tokenId"),
             sessionId: members.string("sessionId"), issuedAt: Timestamp(microseconds: issuedAt),
             expiresAt: Timestamp(microseconds: expiresAt))
     }

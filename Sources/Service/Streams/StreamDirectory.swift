@@ -41,12 +41,20 @@ final class StreamDirectory: @unchecked Sendable {
     }
 
     /// Brings committed events to every shard. Call in commit order, from any thread; each event is encoded once.
-    func publish(_ events: [StreamEvent]) {
+    func publish(_ events: some Collection<StreamEvent>) {
         guard !events.isEmpty else { return }
         let epoch = surroundings.epoch
         let encoded = events.map { EncodedEvent($0, epoch: epoch) }
         lock.withLock {
             for shard in shards { shard.post(.events(encoded)) }
+        }
+    }
+
+    /// Gives streams the scopes that they have after memberships have changed.
+    func renewScopes(holding holders: Set<MembershipUpdate.Holders>) {
+        guard !holders.isEmpty else { return }
+        lock.withLock {
+            for shard in shards { shard.post(.memberships(holders)) }
         }
     }
 
@@ -67,7 +75,7 @@ final class StreamDirectory: @unchecked Sendable {
     /// Asks the shard of a stream, on whichever replica. The answer comes on a thread that must not be held.
     func ask(
         _ id: String, as asker: Caller, _ kind: StreamRequest.Kind,
-        answer: @escaping @Sendable (Result<[String], Failure>) -> Void
+        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
     ) {
         if let replicas = elsewhere(id) { return replicas.ask(id, as: asker, kind, answer: answer) }
         do throws(Failure) {
@@ -76,6 +84,45 @@ final class StreamDirectory: @unchecked Sendable {
         } catch {
             answer(.failure(error))
         }
+    }
+
+    /// Replaces what a stream asked for, on whichever replica; with a cursor, what its tables' subscriptions have missed is
+    /// read from the log and told first, so that nothing falls between.
+    func replace(
+        _ wishes: SubscriptionWishes, of id: String, as asker: Caller,
+        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
+    ) {
+        let isMissing = wishes.lastEventID != nil && wishes.tables?.isEmpty == false
+        guard elsewhere(id) == nil, isMissing else { return ask(id, as: asker, .replace(wishes), answer: answer) }
+        ask(id, as: asker, .describe) { [self] result in
+            guard case .success(let found) = result, let caller = found.caller else { return answer(result) }
+            replay(wishes, of: id, as: asker, to: caller, rounds: StreamLimits.replayRoundsMax, answer)
+        }
+    }
+
+    private func replay(
+        _ wishes: SubscriptionWishes, of id: String, as asker: Caller, to caller: Caller, rounds: Int,
+        _ answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
+    ) {
+        let isAdmitted = surroundings.workers.submit { [self] in
+            let reader = StreamReader(
+                surroundings: surroundings, caller: caller, topics: [], tables: wishes.tables ?? [])
+            guard let replay = try? reader.missedRows(after: wishes.lastEventID) else {
+                return answer(.failure(.tooMany))
+            }
+            // In the last round without the floor: the shard has told more than can be read in time, and that is said.
+            let told = wishes.with(rounds > 0 ? replay : nil)
+            ask(id, as: asker, .replace(told)) { [self] result in
+                if case .success(let found) = result, found.isBehind != nil {
+                    return self.replay(wishes, of: id, as: asker, to: caller, rounds: rounds - 1, answer)
+                }
+                if rounds == 0, case .success = result {
+                    try? send(StreamNotice.resync(.overflow), to: id, tenant: asker.tenant)
+                }
+                answer(result)
+            }
+        }
+        if !isAdmitted { answer(.failure(.tooMany)) }
     }
 
     /// Sends bytes to a stream that may be gone by now.

@@ -15,6 +15,7 @@ extension StreamHub {
             guard isPresent(stream) else { return }
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
+        case .memberships(let holders): renewScopes(holding: holders)
         case .begun(let head):
             self.head = head
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
@@ -28,12 +29,27 @@ extension StreamHub {
     // MARK: Events
 
     private func deliver(_ events: [EncodedEvent]) {
+        var rest = events[...]
+        while let first = rest.first {
+            // The log's order is the stream's order, so what is told alike is told up to the next change of a row.
+            let alike = rest.prefix { !$0.isChange }
+            deliverAlike(alike)
+            rest = rest[alike.endIndex...]
+            guard alike.isEmpty else { continue }
+            rest = rest.dropFirst()
+            guard first.event.sequence > head else { continue }
+            head = first.event.sequence
+            deliver(first)
+        }
+    }
+
+    private func deliverAlike(_ events: ArraySlice<EncodedEvent>) {
         var (deliveries, bytes) = (0, 0)
         let shard = shard
         subscriptions.withUnsafeMutableBufferPointer { subscriptions in
             for encoded in events {
                 let event = encoded.event
-                // The log's order is the stream's order; a repeated batch after a retry must not be told twice.
+                // A repeated batch after a retry must not be told twice.
                 guard event.sequence > head else { continue }
                 head = event.sequence
                 let size = encoded.bytes.count
@@ -94,7 +110,9 @@ extension StreamHub {
 
     private func load(_ slot: Int32, after: Int64, through: Int64) {
         guard let session = sessions[Int(slot)] else { return }
-        let reader = StreamReader(surroundings: surroundings, caller: session.caller, topics: hub.topics(of: slot))
+        let reader = StreamReader(
+            surroundings: surroundings, caller: session.caller, topics: hub.topics(of: slot),
+            tables: tables.index.subscriptions(of: slot))
         let (shard, handle) = (shard, handles[Int(slot)])
         let isAdmitted = surroundings.workers.submit {
             let chunks = try? reader.chunks(after: after, through: through)
@@ -112,25 +130,41 @@ extension StreamHub {
         return Int32(name.index)
     }
 
-    private func answer(_ request: StreamRequest) -> Result<[String], Failure> {
+    private func answer(_ request: StreamRequest) -> Result<StreamDescription, Failure> {
         guard let slot = slot(of: request.stream), let session = sessions[Int(slot)],
             session.caller.tenant == request.asker.tenant, session.caller.userId == request.asker.userId
         else { return .failure(.notFound("stream")) }
         switch request.kind {
-        case .describe: return .success(hub.topics(of: slot))
-        case .replaceTopics(let topics):
-            let before = hub.topics(of: slot)
-            hub.replaceTopics(of: slot, with: topics)
-            return .success(topics.filter { !before.contains($0) })
+        case .describe: return .success(description(of: slot, session))
+        case .replace(let wishes):
+            if let replay = wishes.replay, replay.through < head {
+                var behind = description(of: slot, session)
+                behind.isBehind = head
+                return .success(behind)
+            }
+            do throws(Failure) {
+                let added = try replace(wishes, of: slot)
+                var description = description(of: slot, session)
+                description.addedTopics = added
+                return .success(description)
+            } catch {
+                return .failure(error)
+            }
         case .renew(let caller):
             renew(slot, caller)
             // It may have been revoked since it was verified, here or on another replica.
             if directory.revocations.isRevoked(caller) { end(slot, .revoked) }
-            return .success([])
+            return .success(StreamDescription())
         }
     }
 
+    private func description(of slot: Int32, _ session: Session) -> StreamDescription {
+        StreamDescription(
+            topics: hub.topics(of: slot), tables: tables.index.subscriptions(of: slot), caller: session.caller)
+    }
+
     private func renew(_ slot: Int32, _ caller: Caller) {
+        let caller = surroundings.tables.scoped(caller)
         let isScopeNew = sessions[Int(slot)]?.caller.scope.keys != caller.scope.keys
         let lease = sessions[Int(slot)]?.opener.lease
         sessions[Int(slot)]?.opener = StreamOpener(caller: caller, topics: [], lastEventID: nil, lease: lease)

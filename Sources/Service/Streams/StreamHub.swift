@@ -35,6 +35,8 @@ final class StreamHub: StreamProgram {
     var deadlines: [Int64] = []
     /// Slots whose replay waits for the socket.
     var replaying: Set<Int32> = []
+    /// What the streams asked to hear of tables, and what of it waits.
+    var tables: StreamTables
     /// The last event that this shard has handled.
     var head: Int64
     /// The shard's clock, as last told.
@@ -46,12 +48,15 @@ final class StreamHub: StreamProgram {
         self.directory = directory
         self.surroundings = directory.surroundings
         self.head = head
+        tables = StreamTables(shards: directory.surroundings.settings.shards)
     }
 
     // MARK: Opening and closing
 
     func streamOpened(_ stream: StreamHandle, context: any Sendable) {
-        guard let opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
+        guard var opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
+        // Memberships may have changed since the token was looked at; later changes come as messages.
+        opener = opener.speaking(for: surroundings.tables.scoped(opener.caller))
         let slot = Int32(stream.index)
         let session = Session(
             opener: opener, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds))
@@ -76,6 +81,7 @@ final class StreamHub: StreamProgram {
         let slot = Int32(stream.index)
         guard isPresent(stream) else { return }
         if hub.contains(slot) { hub.leave(slot) }
+        tables.remove(slot)
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
         sessions[Int(slot)] = nil
@@ -125,6 +131,7 @@ final class StreamHub: StreamProgram {
         guard sessions[Int(slot)]?.isEnding == false else { return }
         sessions[Int(slot)]?.isEnding = true
         hub.leave(slot)
+        tables.remove(slot)
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
         deadlines[Int(slot)] = .max

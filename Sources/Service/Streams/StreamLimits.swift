@@ -12,6 +12,16 @@ enum StreamLimits {
     /// Bytes of one piece of a replay; the next follows when it has left the process. With the queue of live events
     /// behind the last piece it must fit the socket's buffer of 64 KiB, or a replay would look like a slow client.
     static let chunkBytesMax = 16 * 1024
+    /// Bytes of a request that replaces subscriptions: as many filtered ids as one stream may have.
+    static let subscriptionsBytesMax = 1 << 20
+    /// Changes of rows that are looked at again for one key of a resuming stream, because the stream may have broken
+    /// before their window ended. More within one window, and it is told to fetch everything.
+    static let recentChangesMax = 256
+    /// Records whose counts one `engagement_update` tells, about 50 bytes each. Without it, a stream that watches a whole
+    /// table would gather all of it.
+    static let countsPerEventMax = 1000
+    /// Rounds of reading missed rows while new ones come; after them the client is told to resync.
+    static let replayRoundsMax = 4
     /// A second overflow within this time ends the stream: its client cannot keep up, and telling it to fetch
     /// everything each time would make it slower still.
     static let overflowPauseSeconds: UInt64 = 30

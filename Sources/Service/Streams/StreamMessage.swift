@@ -1,6 +1,9 @@
+import Database
+import Visibility
 import Domain
 import MicroHTTP
 import Realtime
+import Synchronization
 
 /// What reaches a shard from other threads.
 enum StreamMessage: Sendable {
@@ -13,6 +16,8 @@ enum StreamMessage: Sendable {
     /// What was sent to a stream in an earlier batch has had its chance to leave.
     case flushed(StreamHandle)
     case revoked(Revocation)
+    /// Memberships have changed: scopes that hold one of these keys are to be made anew.
+    case memberships(Set<MembershipUpdate.Holders>)
     /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
     case begun(head: Int64)
     case request(StreamRequest)
@@ -22,11 +27,25 @@ enum StreamMessage: Sendable {
 /// One event in the bytes that every stream gets.
 final class EncodedEvent: Sendable {
     let event: StreamEvent
+    /// Empty for a row's change, of which each stream hears something else.
     let bytes: SharedBytes
+    let isChange: Bool
+    private let parsed = Mutex<RoutedChange??>(nil)
 
     init(_ event: StreamEvent, epoch: String) {
         self.event = event
-        self.bytes = SharedBytes(SSE.encode(event, epoch: epoch))
+        isChange = event.isChange
+        bytes = isChange ? SharedBytes([]) : SharedBytes(SSE.encode(event, epoch: epoch))
+    }
+
+    /// The row's change: read once, by the first shard with a stream that it may concern.
+    var change: RoutedChange? {
+        parsed.withLock { parsed in
+            if let parsed { return parsed }
+            let change = RoutedChange(reading: event.data)
+            parsed = .some(change)
+            return change
+        }
     }
 }
 
@@ -43,14 +62,54 @@ final class StreamOpener: Sendable {
         self.lastEventID = lastEventID
         self.lease = lease
     }
+
+    /// The same opening with the keys that the caller holds now.
+    func speaking(for caller: Caller) -> StreamOpener {
+        if caller.scope.keys == self.caller.scope.keys { return self }
+        return StreamOpener(caller: caller, topics: topics, lastEventID: lastEventID, lease: lease)
+    }
+}
+
+/// What a stream asks to hear, all of it replaced at once; nil stays as it is.
+struct SubscriptionWishes: Sendable {
+    var topics: [String]?
+    var tables: [TableSubscription]?
+    /// Rows that changed after this event are told as well: what was missed between two streams.
+    var lastEventID: String?
+    /// What was missed, read from the log.
+    var replay: TableReplay?
+
+    func with(_ replay: TableReplay?) -> SubscriptionWishes {
+        var wishes = self
+        wishes.replay = replay
+        return wishes
+    }
+}
+
+/// Rows that changed while nobody listened, as a stream's subscriptions ask for them.
+struct TableReplay: Sendable {
+    /// The newest event when they were read.
+    let through: Int64
+    let chunks: [SharedBytes]
+}
+
+/// A stream as its owner may know it.
+struct StreamDescription: Sendable {
+    var topics: [String] = []
+    /// Of these, what the question has added.
+    var addedTopics: [String] = []
+    var tables: [TableSubscription] = []
+    /// Whom the stream speaks for. Only told within this process.
+    var caller: Caller?
+    /// Not nil: the replay does not reach this event, up to which the shard has told others already.
+    var isBehind: Int64?
 }
 
 /// A question about an open stream, from its owner, answered by the shard.
 struct StreamRequest: Sendable {
     enum Kind: Sendable {
         case describe
-        /// Answers with the topics that the stream did not have before.
-        case replaceTopics([String])
+        case replace(SubscriptionWishes)
         case renew(Caller)
     }
 
@@ -58,7 +117,7 @@ struct StreamRequest: Sendable {
     /// Only the stream's own user gets an answer; for others it does not exist.
     let asker: Caller
     let kind: Kind
-    let answer: @Sendable (Result<[String], Failure>) -> Void
+    let answer: @Sendable (Result<StreamDescription, Failure>) -> Void
 }
 
 /// The public name of an open stream, which says where it is: no table of all streams is needed to find one.

@@ -26,13 +26,14 @@ enum StreamNotice {
         return SharedBytes(bytes)
     }
 
-    static func resync(_ reason: ResyncReason, at cursor: Cursor) -> SharedBytes {
+    /// - Parameter cursor: nil where it must not move.
+    static func resync(_ reason: ResyncReason, at cursor: Cursor? = nil) -> SharedBytes {
         var bytes: [UInt8] = []
         appendResync(reason, at: cursor, to: &bytes)
         return SharedBytes(bytes)
     }
 
-    static func appendResync(_ reason: ResyncReason, at cursor: Cursor, to bytes: inout [UInt8]) {
+    static func appendResync(_ reason: ResyncReason, at cursor: Cursor?, to bytes: inout [UInt8]) {
         let data = JSONWriter.object { $0.member("reason", reason.rawValue) }
         SSE.append("stream:resync", data: data, id: cursor, to: &bytes)
     }

@@ -27,6 +27,8 @@ struct StreamReader: Sendable {
     let surroundings: StreamSurroundings
     let caller: Caller
     let topics: [String]
+    /// Of which tables the stream hears rows.
+    var tables: [TableSubscription] = []
 
     /// - Parameters:
     ///   - head: the last event that the stream's shard had handled when the stream joined the hub. Everything up to it
@@ -50,7 +52,7 @@ struct StreamReader: Sendable {
                 let events = try replay(tx, after: after, through: through)
             else { return }
             var writer = ChunkWriter()
-            for event in events { writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) } }
+            append(events, to: &writer)
             chunks = writer.finish()
         }
         return chunks
@@ -64,17 +66,48 @@ struct StreamReader: Sendable {
         return bytes.isEmpty ? nil : SharedBytes(bytes)
     }
 
+    /// The rows that changed after a cursor as the stream's subscriptions ask for them: without ids, since the stream's
+    /// cursor is further on.
+    func missedRows(after lastEventID: String?) throws -> TableReplay {
+        var replay: TableReplay?
+        try surroundings.read(caller) { tx in
+            let newest = try EventLog.newestSequence(in: tx.db)
+            let resumption = Resumption.decide(
+                lastEventID: lastEventID, epoch: surroundings.epoch,
+                oldest: try EventLog.oldestSequence(in: tx.db), newest: newest)
+            var writer = ChunkWriter()
+            switch resumption {
+            case .fresh: break
+            case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
+            case .after(let sequence):
+                if let events = try self.replay(tx, after: sequence, through: newest, routes: tableRoutes) {
+                    appendRows(events, to: &writer)
+                } else {
+                    writer.append { StreamNotice.appendResync(.gap, at: nil, to: &$0) }
+                }
+            }
+            replay = TableReplay(through: newest, chunks: writer.finish())
+        }
+        guard let replay else { throw Failure.tooMany }
+        return replay
+    }
+
     private func start(_ tx: Transaction, streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
         var resumption = Resumption.decide(
             lastEventID: lastEventID, epoch: surroundings.epoch, oldest: try EventLog.oldestSequence(in: tx.db),
             newest: try EventLog.newestSequence(in: tx.db))
         var events: [StreamEvent] = []
-        if case .after(let sequence) = resumption, sequence < head {
-            if let found = try replay(tx, after: sequence, through: head) {
-                events = found
+        var invalidation: Coalescer.Batch?
+        if case .after(let sequence) = resumption {
+            if let recent = try recentChanges(tx, through: sequence),
+                let found = try sequence < head ? replay(tx, after: sequence, through: head) : []
+            {
+                events = found.filter { !$0.isChange }
+                invalidation = staleKeys(of: recent + found.filter(\.isChange))
             } else {
                 resumption = .resync(.gap)
             }
+            if invalidation?.isOverflow == true { resumption = .resync(.gap) }
         }
         var (readyAt, position, reason) = (head, head, ResyncReason?.none)
         switch resumption {
@@ -89,7 +122,11 @@ struct StreamReader: Sendable {
             SSE.append("stream:ready", data: ready, id: cursor(readyAt), to: &bytes)
             if let reason { StreamNotice.appendResync(reason, at: cursor(readyAt), to: &bytes) }
         }
-        for event in events { writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) } }
+        // First, and without an id: a client that loses the stream in the middle of the replay asks for all of it again.
+        if reason == nil, let invalidation {
+            writer.append { $0 += StreamNotice.invalidation(invalidation, at: nil) }
+        }
+        append(events, to: &writer)
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
         var isResumed = false
@@ -112,11 +149,84 @@ struct StreamReader: Sendable {
         }
     }
 
+    // MARK: Changes of rows
+
+    private var tableRoutes: [String] {
+        Set(tables.map { "#" + EventLog.topic(schema: $0.schema, table: $0.table) }).sorted()
+    }
+
+    /// Changes whose window may not have ended when the stream broke that had got as far as `sequence`: their keys are
+    /// told again, since a key is told after its window. Telling one twice makes a client fetch once more, and no more.
+    private func recentChanges(_ tx: Transaction, through sequence: Int64) throws -> [StreamEvent]? {
+        // A second for what lies between the change's moment and its window's beginning.
+        let age = surroundings.tables.longestWindow + .seconds(1)
+        return try EventLog.recentChanges(
+            in: tx.db, tenant: caller.tenant, routes: Array(caller.scope.keys), through: sequence, within: age,
+            limit: StreamLimits.recentChangesMax)
+    }
+
+    /// The queries that changes made stale, as far as the caller may hear of them; nil: none.
+    private func staleKeys(of changes: [StreamEvent]) -> Coalescer.Batch? {
+        var coalescer = Coalescer()
+        for case let change? in changes.map({ RoutedChange(reading: $0.data) }) {
+            for invalidation in change.invalidations where !caller.scope.keys.isDisjoint(with: invalidation.audience) {
+                let knows = !caller.scope.keys.isDisjoint(with: invalidation.causeAudience)
+                coalescer.offer(
+                    invalidation.key, cause: knows ? change.cause : nil, to: [0], window: .zero, at: 0)
+            }
+        }
+        return coalescer.takeDue(at: .max).first
+    }
+
+    private func append(_ events: [StreamEvent], to writer: inout ChunkWriter) {
+        for event in events {
+            if event.isChange {
+                appendRow(event, at: cursor(event.sequence), to: &writer)
+            } else {
+                writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) }
+            }
+        }
+    }
+
+    private func appendRows(_ events: [StreamEvent], to writer: inout ChunkWriter) {
+        for event in events { appendRow(event, at: nil, to: &writer) }
+    }
+
+    private func appendRow(_ event: StreamEvent, at cursor: Cursor?, to writer: inout ChunkWriter) {
+        guard let change = RoutedChange(reading: event.data) else { return }
+        var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
+        var news = RowNews()
+        let seesOld = !caller.scope.keys.isDisjoint(with: change.oldReaders)
+        let seesNew = !caller.scope.keys.isDisjoint(with: change.newReaders)
+        for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
+            let transition = subscription.transition(
+                telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
+            if let transition { news.add(subscription, transition) }
+        }
+        for part in news.parts {
+            if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
+                let counts = telling.counts(part.selection)
+                writer.append { $0 += StreamNotice.engagement([record: counts], at: cursor) }
+            } else {
+                let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
+                writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
+            }
+        }
+    }
+
     /// Nil: more than may be replayed.
     private func replay(_ tx: Transaction, after: Int64, through: Int64) throws -> [StreamEvent]? {
+        try replay(
+            tx, after: after, through: through,
+            routes: Array(caller.scope.keys) + topics.map { "#" + $0 } + tableRoutes)
+    }
+
+    private func replay(
+        _ tx: Transaction, after: Int64, through: Int64, routes: [String]
+    ) throws -> [StreamEvent]? {
         let events = try EventLog.replay(
-            in: tx.db, tenant: caller.tenant, routes: Array(caller.scope.keys) + topics.map { "#" + $0 },
-            scope: caller.scope, after: after, through: through, limit: StreamLimits.replayEventsMax + 1)
+            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope, after: after, through: through,
+            limit: StreamLimits.replayEventsMax + 1)
         guard events.count <= StreamLimits.replayEventsMax else { return nil }
         let collapsed = StreamEvent.collapsed(events)
         let bytes = collapsed.reduce(0) { $0 + $1.data.count }

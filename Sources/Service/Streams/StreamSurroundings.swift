@@ -8,6 +8,8 @@ struct StreamSurroundings: Sendable {
     let workers: WorkerPool
     /// The names of one log: see `Cursor`.
     let log: LogIdentity
+    /// Which tables there are, and who belongs where.
+    let tables: TableRegister
     let now: @Sendable () -> Timestamp
     /// Who a token speaks for. Called on reactors and workers; never blocks.
     let authenticate: @Sendable (_ token: String) -> TokenVerdict
@@ -35,4 +37,5 @@ struct StreamSettings: Sendable {
     /// Open streams of one user: six tabs on each of three devices. Without it one user's reconnection loop takes the
     /// descriptors of all. Services have no such bound, only the server's.
     var streamsPerUserMax = 20
+    var shards = 1
 }

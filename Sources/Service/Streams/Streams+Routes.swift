@@ -1,3 +1,4 @@
+import Realtime
 import Domain
 import MicroHTTP
 
@@ -15,8 +16,10 @@ extension StreamsFeature {
         }
         return [
             Endpoint(.post, "/v1/stream-tickets", access: .bearer, serving(createTicket)),
-            Endpoint(.get, "/v1/streams/{id}/subscriptions", access: .bearer, serving(showTopics)),
-            Endpoint(.put, "/v1/streams/{id}/subscriptions", access: .bearer, serving(replaceTopics)),
+            Endpoint(.get, "/v1/streams/{id}/subscriptions", access: .bearer, serving(showSubscriptions)),
+            Endpoint(
+                .put, "/v1/streams/{id}/subscriptions", access: .bearer,
+                bodyBytesMax: StreamLimits.subscriptionsBytesMax, serving(replaceSubscriptions)),
             Endpoint(.put, "/v1/streams/{id}/token", access: .bearer, serving(renew)),
             Endpoint(.post, "/v1/revocations", access: .service, serving(revoke)),
         ]
@@ -54,37 +57,36 @@ extension StreamsFeature {
     }
 
     /// `GET /v1/streams/{id}/subscriptions`
-    @Sendable private static func showTopics(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+    @Sendable private static func showSubscriptions(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
         _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
         let caller = call.caller
         return .later { complete in
             directory.ask(id, as: caller, .describe) { result in
-                complete(result.map { topicsResponse($0) }.mapError { $0 })
+                complete(result.map { response($0) }.mapError { $0 })
             }
         }
     }
 
-    /// `PUT /v1/streams/{id}/subscriptions`: replaces the topics at once, without reconnecting (ENG E-7).
+    /// `PUT /v1/streams/{id}/subscriptions`: replaces topics and tables at once, without reconnecting (ENG E-7). What is
+    /// not named stays as it is.
     ///
     /// The shard is asked before the states are read: they are at least as new as the topics' beginning, and no change
     /// falls between the two.
-    @Sendable private static func replaceTopics(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
+    @Sendable private static func replaceSubscriptions(_ call: Call, _ directory: StreamDirectory) throws -> Answer {
         _ = try call.query([])
         let id = try call.pathID(0, EventStream.self).text
-        var fields = try call.fields()
-        let named = fields.strings("topics", countMax: StreamLimits.topicsMax)
-        if named == nil, !fields.has("topics") { fields.reject("topics", "is missing") }
-        try fields.finish()
-        let topics = try StreamTopics.parse(named ?? [], kinds: directory.surroundings.topicKinds) { "/topics/\($0)" }
+        let wishes = try readWishes(call, directory.surroundings)
         let caller = call.caller
         return .later { complete in
-            directory.ask(id, as: caller, .replaceTopics(topics)) { result in
+            directory.replace(wishes, of: id, as: caller) { result in
                 let isAdmitted = directory.surroundings.workers.submit {
                     complete(
                         Result {
-                            try sendStates(of: try result.get(), topics: topics, to: id, as: caller, directory)
-                            return topicsResponse(topics)
+                            let found = try result.get()
+                            try sendStates(
+                                of: found.addedTopics, topics: found.topics, to: id, as: caller, directory)
+                            return response(found)
                         })
                 }
                 if !isAdmitted { complete(.failure(Failure.tooMany)) }
@@ -92,18 +94,45 @@ extension StreamsFeature {
         }
     }
 
+    private static func readWishes(_ call: Call, _ surroundings: StreamSurroundings) throws -> SubscriptionWishes {
+        var fields = try call.fields()
+        let named = fields.strings("topics", countMax: StreamLimits.topicsMax)
+        let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax)
+        let cursor = fields.optionalString("lastEventId", bytesMax: Cursor.textBytesMax)
+        if !fields.has("topics"), !fields.has("tables") {
+            fields.reject("", "must name topics, tables or both; what is not named stays as it is")
+        }
+        if cursor != nil, listed == nil { fields.reject("lastEventId", "goes with tables, whose changes were missed") }
+        try fields.finish()
+        var wishes = SubscriptionWishes(lastEventID: cursor)
+        wishes.topics = try named.map { named in
+            try StreamTopics.parse(named, kinds: surroundings.topicKinds) { "/topics/\($0)" }
+        }
+        wishes.tables = try listed.map { try TableSubscription.list($0, at: "/tables") }
+        for (index, wanted) in (wishes.tables ?? []).enumerated()
+        where surroundings.tables.catalog.find(schema: wanted.schema, table: wanted.table) == nil {
+            throw Failure.invalid("/tables/\(index)/table", "no table \(wanted.schema).\(wanted.table) is declared")
+        }
+        return wishes
+    }
+
     private static func sendStates(
         of added: [String], topics: [String], to id: String, as caller: Caller, _ directory: StreamDirectory
     ) throws {
         guard !added.isEmpty else { return }
-        let reader = StreamReader(surroundings: directory.surroundings, caller: caller, topics: topics)
+        let reader = StreamReader(surroundings: directory.surroundings, caller: caller, topics: topics, tables: [])
         if let states = try reader.topicStates(of: added) {
             try directory.send(states, to: id, tenant: caller.tenant)
         }
     }
 
-    private static func topicsResponse(_ topics: [String]) -> Response {
-        Response.json(200, JSONWriter.object { $0.member("topics", [StreamTopics.personal] + topics) })
+    private static func response(_ found: StreamDescription) -> Response {
+        Response.json(
+            200,
+            JSONWriter.object { writer in
+                writer.member("topics", [StreamTopics.personal] + found.topics)
+                writer.member("tables", found.tables)
+            })
     }
 
     /// `PUT /v1/streams/{id}/token`: an open stream lives on with a new token of the same user.
@@ -172,7 +201,7 @@ extension StreamsFeature {
 }
 
 extension Failure {
-    fileprivate static let tooMany = Failure(
+    static let tooMany = Failure(
         .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
 }
 

@@ -67,7 +67,7 @@ extension StreamsFeature {
 
     static func insertTicket(_ ticket: String, topics: [String], expiresAt: Timestamp, _ tx: Transaction) throws {
         let caller = tx.caller
-        let scope = String(decoding: jsonArray(caller.scope.keys.sorted()), as: UTF8.self)
+        let scope = String(decoding: jsonArray(caller.claimed.sorted()), as: UTF8.self)
         let topics = String(decoding: jsonArray(topics), as: UTF8.self)
         try tx.db.run(
             """

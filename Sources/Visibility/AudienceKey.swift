@@ -14,7 +14,8 @@ public enum AudienceKey {
         make(segments: segments)
     }
 
-    static func make(segments: [String]) -> String {
+    /// As ``make(_:)``, of as many as there are.
+    public static func make(segments: [String]) -> String {
         var key = ""
         for (index, segment) in segments.enumerated() {
             if index > 0 { key += ":" }

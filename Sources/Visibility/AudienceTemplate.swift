@@ -1,10 +1,10 @@
 /// A pattern that makes an audience key out of a row's columns: `user:{user_id}`, `shop:{shop_id}:staff`, `everyone`.
 ///
 /// Each segment between `:` is either a constant or exactly one column in braces, so that a key can be taken apart
-/// again and turned into a comparison of columns. The columns hold TEXT: another affinity would make SQLite convert
-/// before it compares, and `5` would equal `5.0`.
+/// again and turned into a comparison of columns. The columns of the service's own tables hold TEXT: another affinity
+/// would make SQLite convert before it compares, and `5` would equal `5.0`.
 public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
-    enum Segment: Sendable, Hashable {
+    public enum Segment: Sendable, Hashable {
         case constant(String)
         case column(String)
     }
@@ -16,7 +16,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
     }
 
     public let description: String
-    let segments: [Segment]
+    public let segments: [Segment]
     /// The rows that give this key to callers whose tokens do not; nil: tokens alone do.
     public internal(set) var membership: Membership?
 
@@ -30,7 +30,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         for part in text.split(separator: ":", omittingEmptySubsequences: false) {
             if part.hasPrefix("{"), part.hasSuffix("}") {
                 let name = String(part.dropFirst().dropLast())
-                guard isSQLIdentifier(name) else {
+                guard Self.isColumnName(name) else {
                     throw Malformed(template: text, reason: "no column is named '\(name)'")
                 }
                 segments.append(.column(name))
@@ -59,7 +59,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     /// The template as the catalog's page shows it: with the table whose rows give the key.
     public var declaration: String {
-        membership.map { "\(description) held by \($0.table.name)" } ?? description
+        membership.map { "\(description) held by \($0.table)" } ?? description
     }
 
     /// The same key over another table's column.
@@ -91,7 +91,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
     }
 
     /// The key of one row, or nil when a column it needs is null.
-    func key(of row: (String) -> String?) -> String? {
+    public func key(of row: (String) -> String?) -> String? {
         var key = ""
         for (index, segment) in segments.enumerated() {
             if index > 0 { key += ":" }
@@ -106,7 +106,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
     }
 
     /// The column values of the rows whose key is the given one; nil when no row can have it.
-    func columnValues(of key: String) -> [String]? {
+    public func columnValues(of key: String) -> [String]? {
         let parts = key.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard parts.count == segments.count else { return nil }
         var values: [String] = []
@@ -121,12 +121,13 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         }
         return values
     }
-}
 
-/// Whether a name can stand in SQL without quotes and means the same in SQLite and PostgreSQL.
-func isSQLIdentifier(_ name: String) -> Bool {
-    guard let first = name.utf8.first, first == UInt8(ascii: "_") || (97...122).contains(first) else { return false }
-    return name.utf8.allSatisfy { byte in
-        (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
+    /// Letters, digits and `_`: what databases take without quotes, in whatever case an app writes its columns.
+    private static func isColumnName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(48...57).contains(first) else { return false }
+        return name.utf8.allSatisfy { byte in
+            (97...122).contains(byte) || (65...90).contains(byte) || (48...57).contains(byte)
+                || byte == UInt8(ascii: "_")
+        }
     }
 }

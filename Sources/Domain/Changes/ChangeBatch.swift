@@ -1,0 +1,171 @@
+/// What a delivery held, item by item, in its order.
+public struct ChangeBatch: Sendable, Hashable {
+    public enum Item: Sendable, Hashable {
+        case change(TableChange)
+        /// Well formed, and nothing to do: a tombstone.
+        case ignored(reason: String)
+        case rejected(ChangeRejection)
+    }
+
+    /// An item's index here is its place in the delivery.
+    public let items: [Item]
+    /// Whether the delivery is an array: then places in it begin with the item's index.
+    public let isArray: Bool
+
+    public var changes: [TableChange] {
+        items.compactMap { if case .change(let change) = $0 { change } else { nil } }
+    }
+    public var rejections: [ChangeRejection] {
+        items.compactMap { if case .rejected(let rejection) = $0 { rejection } else { nil } }
+    }
+
+    /// Reads a delivery: one item, or an array of at most ``ChangeLimits/itemsMax``.
+    ///
+    /// - Parameters:
+    ///   - body: JSON. Numbers are never rounded (``TableChange``).
+    ///   - delivery: what the headers say.
+    ///   - format: a form that every item must have; nil to tell each by its shape.
+    ///     ``ChangeFormat/batch`` asks for an array of whatever forms.
+    /// - Throws: a failure if the body as a whole cannot be read: it is too large, no JSON, its items cannot be told
+    ///   apart, or it has too many. Whatever is wrong with one item rejects that item alone.
+    public init(
+        reading body: [UInt8], delivery: ChangeDelivery = ChangeDelivery(), format: ChangeFormat? = nil
+    ) throws(Failure) {
+        guard body.count <= ChangeLimits.bodyBytesMax else {
+            throw Failure(
+                .tooLarge, "changes.too_large",
+                "A delivery has at most \(ChangeLimits.bodyBytesMax) bytes, and this one has \(body.count).")
+        }
+        var scanner = DeliveryScanner(body)
+        let found = try scanner.items()
+        let expectation = try ChangeExpectation(
+            delivery: delivery, format: format, isArray: scanner.isArray)
+        let isArray = scanner.isArray
+        self.isArray = isArray
+        items = found.enumerated().map { index, item in
+            ChangeBatch.read(body, item, index: index, isArray: isArray, delivery, expectation)
+        }
+    }
+
+    private static func read(
+        _ body: [UInt8], _ item: DeliveryScanner.Item, index: Int, isArray: Bool, _ delivery: ChangeDelivery,
+        _ expectation: ChangeExpectation
+    ) -> Item {
+        do throws(ChangeFault) {
+            let value = try value(body[item.bytes], item, isArray: isArray)
+            guard var change = try expectation.change(value, delivery) else {
+                return .ignored(reason: "a tombstone: the row was told as deleted before")
+            }
+            if change.deduplicationID == nil, let deliveryID = delivery.deliveryID {
+                change.deduplicationID = "webhook:\(deliveryID)/\(index)"
+            }
+            change.originID = change.originID ?? delivery.originID
+            return .change(change)
+        } catch {
+            let prefix = isArray ? "/\(index)" : ""
+            return .rejected(
+                ChangeRejection(index: index, pointer: prefix + error.pointer, reason: error.reason))
+        }
+    }
+
+    private static func value(
+        _ bytes: ArraySlice<UInt8>, _ item: DeliveryScanner.Item, isArray: Bool
+    ) throws(ChangeFault) -> JSONValue {
+        guard bytes.count <= ChangeLimits.itemBytesMax else {
+            throw ChangeFault("", "has \(bytes.count) bytes; at most \(ChangeLimits.itemBytesMax) are taken")
+        }
+        do throws(Failure) {
+            return try JSONValue(
+                parsing: item.hasLongNumber ? ExactNumber.quotingInexact(bytes) : Array(bytes),
+                depthMax: ChangeLimits.depthMax)
+        } catch {
+            throw ChangeFault("", error.detail + (isArray ? " (Bytes are counted from the item's first.)" : ""))
+        }
+    }
+}
+
+/// Which forms a delivery's items may have.
+private enum ChangeExpectation {
+    case any
+    case only(ChangeFormat)
+    /// The body is the data of a CloudEvent whose attributes are headers.
+    case binaryCloudEvent
+
+    init(delivery: ChangeDelivery, format: ChangeFormat?, isArray: Bool) throws(Failure) {
+        let isBatchType = delivery.mediaType == "application/cloudevents-batch+json"
+        let isEventType = delivery.mediaType == "application/cloudevents+json"
+        guard !isArray || !isEventType else {
+            throw Failure(
+                .malformed, "changes.not_an_event", "application/cloudevents+json is one event, and no array.")
+        }
+        guard isArray || !isBatchType, isArray || format != .batch else {
+            throw Failure(.malformed, "changes.not_a_batch", "The body must be a JSON array of changes.")
+        }
+        let isBinary = !delivery.attributes.isEmpty && !isBatchType && !isEventType
+        let isCloudEvent = isBinary || isBatchType || isEventType
+        if isCloudEvent, let format, format != .cloudEvents, format != .batch {
+            throw Failure(
+                .invalid, "changes.format_contradicted",
+                "The format is given as \(format.rawValue), and the headers say that the body is a CloudEvent.")
+        }
+        if isBinary {
+            guard !isArray else {
+                throw Failure(
+                    .malformed, "changes.not_an_event", "ce- headers describe one event, and the body is an array.")
+            }
+            self = .binaryCloudEvent
+        } else if isCloudEvent {
+            self = .only(.cloudEvents)
+        } else if let format, format != .batch {
+            self = .only(format)
+        } else {
+            self = .any
+        }
+    }
+
+    /// Nil for a tombstone.
+    func change(_ item: JSONValue, _ delivery: ChangeDelivery) throws(ChangeFault) -> TableChange? {
+        if case .binaryCloudEvent = self {
+            var members = delivery.attributes.mapValues { JSONValue.string($0) }
+            members["datacontenttype"] = delivery.contentType.map { .string($0) }
+            members["data"] = item
+            do throws(ChangeFault) {
+                return try CloudEvent(members: ChangeMembers(members, at: "")).change()
+            } catch {
+                throw ChangeExpectation.inBinaryMode(error)
+            }
+        }
+        if item == .null {
+            switch self {
+            case .any, .only(.debezium): return nil
+            default: throw ChangeFault("", "must be an object, not null")
+            }
+        }
+        guard case .object(let members) = item else {
+            throw ChangeFault("", "must be an object, not \(item.typeName)")
+        }
+        let recognized = ChangeFormat.recognize(members)
+        if case .only(let format) = self, recognized != format {
+            let found = recognized.map { "is \($0.rawValue)" } ?? ChangeFormat.unrecognized
+            throw ChangeFault("", "must have the form \(format.rawValue), and \(found)")
+        }
+        let fields = ChangeMembers(members, at: "")
+        switch recognized {
+        case .supabaseWebhook: return try SupabaseWebhook.read(fields)
+        case .supabaseRealtime: return try RealtimeFrame.read(fields)
+        case .broadcastChanges: return try BroadcastChange.read(fields)
+        case .debezium: return try DebeziumEvent.read(fields)
+        case .cloudEvents: return try CloudEvent(members: fields).change()
+        case .batch, nil: throw ChangeFault("", ChangeFormat.unrecognized)
+        }
+    }
+
+    /// In binary mode the body is the data, and the attributes are headers.
+    private static func inBinaryMode(_ fault: ChangeFault) -> ChangeFault {
+        if fault.pointer == "/data" || fault.pointer.hasPrefix("/data/") {
+            return ChangeFault(String(fault.pointer.dropFirst(5)), fault.reason)
+        }
+        if fault.pointer == "/datacontenttype" { return ChangeFault("content-type", fault.reason) }
+        return ChangeFault("ce-\(fault.pointer.dropFirst())", fault.reason)
+    }
+}

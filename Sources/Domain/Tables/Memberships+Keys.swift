@@ -1,0 +1,83 @@
+import Visibility
+
+/// A caller as memberships see it.
+public struct MembershipHolder: Sendable, Hashable {
+    public let tenant: String
+    public let role: String
+    /// The keys made from the verified token: `user:{sub}`, `student:{student_id}`, `class:{id}:staff`, …
+    public let claimed: Set<String>
+
+    public init(tenant: String, role: String, claimed: Set<String>) {
+        self.tenant = tenant
+        self.role = role
+        self.claimed = claimed
+    }
+}
+
+/// Why a caller holds a key, or does not although its token says so.
+public enum KeyOrigin: Sendable, Hashable {
+    case claimed
+    /// A membership, by its name, grants it.
+    case granted(by: String)
+    /// The token claims it, and a membership knows better.
+    case refuted(by: String)
+}
+
+extension Memberships {
+    /// The keys of a caller's scope: the claims that nothing known contradicts, and what memberships grant.
+    public func keys(of holder: MembershipHolder) -> Set<String> {
+        Set(
+            origins(of: holder).lazy.compactMap { key, origin in
+                if case .refuted = origin { nil } else { key }
+            })
+    }
+
+    /// Every key that a caller claims or is granted, and why it holds it or not.
+    ///
+    /// Memberships that grant the subject of another are asked first, so that a chain (user → student → class) is
+    /// followed to its end; the declarations have no circles.
+    ///
+    /// At most ``TableLimits/grantsPerSubjectMax`` keys are added, the first in the order of their texts: a scope is
+    /// bounded, and a key that is missing hides rows and shows none.
+    public func origins(of holder: MembershipHolder) -> [String: KeyOrigin] {
+        var origins = Dictionary(uniqueKeysWithValues: holder.claimed.map { ($0, KeyOrigin.claimed) })
+        var grantedCount = 0
+        for shape in grantShapes {
+            let rules = shape.filter {
+                memberships[$0].declaration.role == nil || memberships[$0].declaration.role == holder.role
+            }
+            guard let first = rules.first else { continue }
+            let known = rules.map { (rule: $0, subjects: knownSubjects($0, holder.tenant, origins)) }
+            let contradicting = known.first { !$0.subjects.isEmpty }?.rule
+            for (key, origin) in origins where origin == .claimed {
+                guard let object = memberships[first].declaration.grants.columnValues(of: key)?.first,
+                    let rule = contradicting ?? rules.first(where: { isDecided($0, object, holder.tenant) })
+                else { continue }
+                origins[key] = .refuted(by: memberships[rule].declaration.name)
+            }
+            for (rule, subjects) in known {
+                let declaration = memberships[rule].declaration
+                let gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map(declaration.grantKey) }
+                for key in gained.sorted() where grantedCount < TableLimits.grantsPerSubjectMax {
+                    if origins.updateValue(.granted(by: declaration.name), forKey: key) == nil { grantedCount += 1 }
+                }
+            }
+        }
+        return origins
+    }
+
+    private func knownSubjects(_ index: Int, _ tenant: String, _ origins: [String: KeyOrigin]) -> [SubjectName] {
+        origins.compactMap { key, origin in
+            if case .refuted = origin { return nil }
+            guard let value = memberships[index].declaration.subject.columnValues(of: key)?.first else { return nil }
+            let name = SubjectName(membership: index, tenant: tenant, value: value)
+            return subjects[name] == nil ? nil : name
+        }
+    }
+
+    /// Whether the row that alone says who holds the key is known.
+    private func isDecided(_ index: Int, _ object: String, _ tenant: String) -> Bool {
+        guard memberships[index].rowDecides else { return false }
+        return facts[FactName(membership: index, row: object)]?.contains { $0.tenant == tenant } ?? false
+    }
+}

@@ -1,0 +1,63 @@
+/// What happened to a row.
+public enum RowOperation: String, Sendable, Hashable, CaseIterable {
+    case insert, update, delete
+}
+
+/// A change of one row, as much of it as declarations need.
+///
+/// - An insert has no old row, a delete no new one.
+/// - The old row of an update or delete may hold the primary key alone: databases send no more unless they are told
+///   to (`REPLICA IDENTITY FULL`). What is missing is taken from remembered memberships where they know it.
+/// - A column that is absent from the new row has not changed, unless it is among ``withheldColumns``.
+public struct RowWrite: Sendable, Hashable {
+    public typealias Row = [String: JSONValue]
+
+    public let operation: RowOperation
+    public let old: Row?
+    public let new: Row?
+    /// Who did it, where the message or its headers tell; else the declared columns are read.
+    public let actorId: String?
+    public let originId: String?
+    /// Columns that the sender left out of the new row although they may have changed.
+    public let withheldColumns: Set<String>
+
+    public init(
+        _ operation: RowOperation, old: Row?, new: Row?, actorId: String? = nil, originId: String? = nil,
+        withheldColumns: Set<String> = []
+    ) {
+        self.operation = operation
+        self.old = operation == .insert ? nil : old
+        self.new = operation == .delete ? nil : new
+        self.actorId = actorId
+        self.originId = originId
+        self.withheldColumns = withheldColumns
+    }
+}
+
+extension JSONValue {
+    /// The value as it stands in a key; nil for what names nothing: null, the empty text, a fraction, a list, an
+    /// object, and a text longer than ``TableLimits/keyValueBytesMax``.
+    ///
+    /// Integers and texts of the same digits make the same key, as they do in a token's claims.
+    var keyText: String? {
+        switch self {
+        case .string(let text): text.isEmpty || text.utf8.count > TableLimits.keyValueBytesMax ? nil : text
+        case .integer(let number): "\(number)"
+        case .bool(let flag): flag ? "true" : "false"
+        case .null, .number, .array, .object: nil
+        }
+    }
+
+    /// Whether two values of a column are the same: numbers by value however they were written, and an id that is
+    /// remembered as text is the number of the same digits.
+    func isSameColumnValue(as other: JSONValue) -> Bool {
+        switch (self, other) {
+        case (.integer(let left), .number(let right)): Double(left) == right
+        case (.number(let left), .integer(let right)): left == Double(right)
+        case (.string(let text), .integer(let number)), (.integer(let number), .string(let text)): text == "\(number)"
+        // Bytes, not Swift's canonical equivalence: databases compare bytes.
+        case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        default: self == other
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import Database
+import Visibility
+import Domain
+import MicroHTTP
+import Realtime
+
+extension StreamHub {
+    /// The shard's clock. Windows are of real time, whatever time requests are made to believe in.
+    private var milliseconds: Int64 { Int64(shard.now / 1_000_000) }
+
+    // MARK: Rows that changed
+
+    /// Tells a change to those it concerns: stale keys to scopes that hear them, rows to subscriptions that match.
+    ///
+    /// It costs in proportion to those who hear it: of the streams that may see the row and the subscriptions that its
+    /// values find, the fewer are asked.
+    func deliver(_ encoded: EncodedEvent) {
+        let event = encoded.event
+        let isHeard = hub.find(event.audience, tenant: event.tenant).streamCount > 0
+        let isWatched = tables.isWatched(event)
+        guard isHeard || isWatched, let change = encoded.change else { return }
+        if isHeard { invalidate(change, tenant: event.tenant) }
+        if isWatched {
+            tellRow(RowTelling(change, tenant: event.tenant, cursor: cursor(event.sequence)), event.sequence)
+        }
+    }
+
+    private func invalidate(_ change: RoutedChange, tenant: String) {
+        let now = milliseconds
+        for invalidation in change.invalidations {
+            let streams = hub.streams(holding: hub.find(invalidation.audience, tenant: tenant))
+            guard !streams.isEmpty else { continue }
+            let readers = hub.find(invalidation.causeAudience, tenant: tenant)
+            var (knowing, others): ([Int32], [Int32]) = ([], [])
+            for slot in streams {
+                if hub.holds(slot, anyOf: readers) { knowing.append(slot) } else { others.append(slot) }
+            }
+            let window = Duration.milliseconds(change.windowMilliseconds)
+            tables.coalescer.offer(invalidation.key, cause: change.cause, to: knowing, window: window, at: now)
+            tables.coalescer.offer(invalidation.key, cause: nil, to: others, window: window, at: now)
+        }
+    }
+
+    private func tellRow(_ telling: RowTelling, _ sequence: Int64) {
+        var telling = telling
+        let (row, change) = (telling.row, telling.change)
+        let oldReaders = hub.find(change.oldReaders, tenant: row.tenant)
+        let newReaders = hub.find(change.newReaders, tenant: row.tenant)
+        var news: [(slot: Int32, news: RowNews)] = []
+        func note(_ match: SubscriptionMatch) {
+            guard hub.contains(match.slot),
+                let transition = match.transition(
+                    seesOld: hub.holds(match.slot, anyOf: oldReaders), seesNew: hub.holds(match.slot, anyOf: newReaders)
+                )
+            else { return }
+            if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
+            news[news.count - 1].news.add(tables.index.subscription(match), transition)
+        }
+        if oldReaders.streamCount + newReaders.streamCount < tables.index.candidateCount(row) {
+            let readers = hub.find(change.oldReaders + change.newReaders, tenant: row.tenant)
+            for slot in hub.streams(holding: readers) { tables.index.forEachMatch(row, in: slot, note) }
+        } else {
+            var matches: [SubscriptionMatch] = []
+            tables.forEachMatch(row) { matches.append($0) }
+            matches.forEach(note)
+        }
+        for (slot, news) in news where tables.isNew(sequence, to: slot) { tell(news, of: &telling, sequence, slot) }
+    }
+
+    private func tell(_ news: RowNews, of telling: inout RowTelling, _ sequence: Int64, _ slot: Int32) {
+        for part in news.parts {
+            guard !telling.isOnlyCounts(part.transition) else {
+                guard let record = telling.change.cause.recordId else { continue }
+                tables.offer(
+                    telling.counts(part.selection), of: record, to: slot,
+                    dueAt: milliseconds + Int64(telling.change.windowMilliseconds))
+                continue
+            }
+            let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
+            let isLive = subscriptions[Int(slot)].receive(sequence: sequence) {
+                .init(sequence: sequence, collapse: 0, byteCount: bytes.count, payload: bytes)
+            }
+            if isLive { send(bytes, to: slot) }
+        }
+    }
+
+    private func send(_ bytes: SharedBytes, to slot: Int32) {
+        shard.send(bytes, to: handles[Int(slot)], collapse: 0)
+        StreamMetrics.add(1, to: directory.metrics.deliveries)
+        StreamMetrics.add(bytes.count, to: directory.metrics.deliveredBytes)
+    }
+
+    // MARK: The end of a window
+
+    var wakesAt: UInt64? { tables.nextDue.map { UInt64(max(0, $0)) * 1_000_000 } }
+
+    func woken(_ now: UInt64) {
+        let now = Int64(now / 1_000_000)
+        for batch in tables.coalescer.takeDue(at: now) {
+            guard hub.contains(batch.stream) else { continue }
+            if batch.isOverflow {
+                StreamMetrics.add(1, to: directory.metrics.resyncs)
+                let notice = StreamNotice.resync(.overflow, at: cursor(head))
+                shard.send(notice, to: handles[Int(batch.stream)], collapse: 0)
+            } else {
+                send(SharedBytes(StreamNotice.invalidation(batch, at: liveCursor(of: batch.stream))), to: batch.stream)
+            }
+        }
+        for (slot, updates) in tables.takeCounts(at: now) where hub.contains(slot) {
+            send(SharedBytes(StreamNotice.engagement(updates, at: liveCursor(of: slot))), to: slot)
+        }
+    }
+
+    /// Where the stream stands, if it has got all that came before; what waits for it in a replay it has not.
+    private func liveCursor(of slot: Int32) -> Cursor? {
+        subscriptions[Int(slot)].phase == .live ? cursor(head) : nil
+    }
+
+    // MARK: Subscriptions and scopes
+
+    /// Replaces what a stream asked for, all of it at once.
+    ///
+    /// - Returns: the topics that are new.
+    func replace(_ wishes: SubscriptionWishes, of slot: Int32) throws(Failure) -> [String] {
+        if let wanted = wishes.tables {
+            try tables.replace(
+                slot, tenant: hub.tenant(of: slot), with: wanted, floor: wishes.replay?.through)
+            if let replay = wishes.replay {
+                for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
+            }
+        }
+        guard let topics = wishes.topics else { return [] }
+        let before = hub.topics(of: slot)
+        hub.replaceTopics(of: slot, with: topics)
+        return topics.filter { !before.contains($0) }
+    }
+
+    /// Gives each stream that holds one of the keys the scope that it has now.
+    func renewScopes(holding holders: Set<MembershipUpdate.Holders>) {
+        var slots: Set<Int32> = []
+        for holder in holders {
+            hub.forEachStream(tenant: holder.tenant, key: holder.key) { slots.insert($0) }
+        }
+        for slot in slots.sorted() { renewScope(of: slot) }
+    }
+
+    func renewScope(of slot: Int32) {
+        guard let session = sessions[Int(slot)], !session.isEnding else { return }
+        let caller = surroundings.tables.scoped(session.caller)
+        guard caller.scope.keys != session.caller.scope.keys else { return }
+        sessions[Int(slot)]?.opener = session.opener.speaking(for: caller)
+        hub.replaceScope(of: slot, with: caller.scope.keys)
+        shard.send(StreamNotice.scope(caller.scope.keys.sorted()), to: handles[Int(slot)], collapse: 0)
+    }
+}

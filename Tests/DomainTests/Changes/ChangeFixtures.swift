@@ -1,0 +1,44 @@
+import Domain
+import Foundation
+import Testing
+
+/// The recorded payloads of `Tests/Fixtures/Changes`.
+enum ChangeFixtures {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Fixtures/Changes")
+
+    static func bytes(_ name: String) throws -> [UInt8] {
+        Array(try Data(contentsOf: folder.appendingPathComponent("\(name).json")))
+    }
+
+    static func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            .filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
+    }
+
+    /// The one change of a fixture.
+    static func change(
+        _ name: String, delivery: ChangeDelivery = ChangeDelivery(), format: ChangeFormat? = nil
+    ) throws -> TableChange {
+        try only(ChangeBatch(reading: bytes(name), delivery: delivery, format: format))
+    }
+
+    static func only(_ batch: ChangeBatch) throws -> TableChange {
+        try #require(batch.items.count == 1, "\(batch)")
+        return try #require(batch.changes.first, "\(batch.rejections)")
+    }
+
+    /// Reads a text that must be one change.
+    static func change(text: String, delivery: ChangeDelivery = ChangeDelivery()) throws -> TableChange {
+        try only(ChangeBatch(reading: Array(text.utf8), delivery: delivery))
+    }
+
+    /// Reads a text that must be one rejection.
+    static func rejection(
+        text: String, delivery: ChangeDelivery = ChangeDelivery(), format: ChangeFormat? = nil
+    ) throws -> ChangeRejection {
+        let batch = try ChangeBatch(reading: Array(text.utf8), delivery: delivery, format: format)
+        try #require(batch.items.count == 1)
+        return try #require(batch.rejections.first, "\(batch)")
+    }
+}

@@ -1,0 +1,276 @@
+import Domain
+import Testing
+
+/// What is malformed is rejected with its place and reason; one item never costs another.
+struct ChangeRejectionsTests {
+    struct Malformed: Sendable, CustomTestStringConvertible {
+        let text: String
+        let pointer: String
+        let reason: String
+        var testDescription: String { text }
+        init(_ text: String, _ pointer: String, _ reason: String) {
+            self.text = text
+            self.pointer = pointer
+            self.reason = reason
+        }
+    }
+
+    private static let record = #""record": {"id": 1}"#
+
+    private static func frame(_ data: String) -> String {
+        #"{"event": "postgres_changes", "payload": {"data": {"table": "t", "schema": "s", \#(data)}}}"#
+    }
+
+    private static func cloudEvent(_ members: String) -> String {
+        #"{"specversion": "1.0", "id": "1", "source": "/", "type": "t", \#(members)}"#
+    }
+
+    private static func debezium(_ members: String, source: String = "") -> String {
+        #"{"source": {"table": "t", "schema": "s"\#(source)}, \#(members)}"#
+    }
+
+    static let malformed: [Malformed] = [
+        // No form at all.
+        Malformed("1", "", "must be an object, not a number"),
+        Malformed("[[]]", "/0", "must be an object, not an array"),
+        Malformed("{}", "", "is none of the known forms"),
+        Malformed(#"{"event": "phx_reply", "payload": {"status": "ok"}}"#, "", "is none of the known forms"),
+        Malformed(#"{"event": "broadcast", "payload": {"event": "typing", "payload": {}}}"#, "", "none of the known"),
+        Malformed(#"{"id": 1, "__deleted": "true"}"#, "", "is none of the known forms"),
+        // Supabase Database Webhooks.
+        Malformed(#"{"type": "INSERT", "table": "t", "record": {"id": 1}}"#, "/schema", "is missing"),
+        Malformed(#"{"type": "insert", "table": "t", "schema": "s", "record": {"id": 1}}"#, "/type", "must be INSERT"),
+        Malformed(#"{"type": "TRUNCATE", "table": "t", "schema": "s"}"#, "/type", "must be INSERT, UPDATE or DELETE"),
+        Malformed(#"{"type": 1, "table": "t", "schema": "s"}"#, "/type", "must be a string, not a number"),
+        Malformed(#"{"type": "INSERT", "table": "", "schema": "s"}"#, "/table", "must not be empty"),
+        Malformed(#"{"type": "INSERT", "table": "t\u0000", "schema": "s"}"#, "/table", "must not contain control"),
+        Malformed(#"{"type": "INSERT", "table": "t", "schema": "s", "record": null}"#, "/record", "is missing"),
+        Malformed(#"{"type": "INSERT", "table": "t", "schema": "s", "record": {}}"#, "/record", "is missing"),
+        Malformed(#"{"type": "INSERT", "table": "t", "schema": "s", "record": [1]}"#, "/record", "must be an object"),
+        Malformed(
+            #"{"type": "INSERT", "table": "t", "schema": "s", "record": {"id": 1}, "old_record": {"id": 1}}"#,
+            "/old_record", "must be null"),
+        Malformed(
+            #"{"type": "DELETE", "table": "t", "schema": "s", "record": {"id": 1}, "old_record": {"id": 1}}"#,
+            "/record", "must be null"),
+        Malformed(
+            #"{"type": "DELETE", "table": "t", "schema": "s", "record": null, "old_record": null}"#, "/old_record",
+            "is missing"),
+        // Realtime.
+        Malformed(#"{"event": "postgres_changes", "payload": {"ids": [1]}}"#, "/payload/data", "is missing"),
+        Malformed(#"{"event": "postgres_changes"}"#, "/payload", "is missing"),
+        Malformed(
+            frame(#""type": "*", "record": {"id": 1}"#),
+            "/payload/data/type", "must be INSERT"),
+        Malformed(
+            frame(#""type": "INSERT", "record": {"id": 1}, "commit_timestamp": "yesterday""#),
+            "/payload/data/commit_timestamp", "must be a time"),
+        Malformed(
+            frame(#""type": "INSERT", "record": {"id": 1}, "columns": [{"type": "int4"}]"#),
+            "/payload/data/columns/0", "must be an object with a name"),
+        Malformed(
+            frame(#""type": "UPDATE", "record": {}, "old_record": {}, "errors": ["Error 413: Payload Too Large"]"#),
+            "/payload/data/errors", "withheld every column"),
+        // broadcast_changes.
+        Malformed(
+            #"{"event": "x", "payload": {"operation": "UPSERT", "table": "t", "schema": "s"}}"#, "/payload/operation",
+            "must be INSERT"),
+        Malformed(
+            #"{"event": "broadcast", "payload": {"payload": {"operation": "INSERT", "table": "t", "schema": "s"}}}"#,
+            "/payload/payload/record", "is missing"),
+        Malformed(
+            #"{"event": "", "payload": {"id": "", "table": "t", "schema": "s", "operation": "INSERT", \#(record)}}"#,
+            "/payload/id", "must have 1 to"),
+        // Debezium.
+        Malformed(debezium(#""op": "x""#), "/op", "must be c, u, d, r or t"),
+        Malformed(#"{"op": "m", "source": {"table": "", "schema": ""}}"#, "/op", "has no row"),
+        Malformed(#"{"op": "c", "source": {"schema": "s"}, "after": {"id": 1}}"#, "/source/table", "is missing"),
+        Malformed(#"{"op": "c", "source": {"table": "t"}, "after": {"id": 1}}"#, "/source/schema", "and db as well"),
+        Malformed(#"{"op": "c", "source": "s", "after": {"id": 1}}"#, "/source", "must be an object"),
+        Malformed(debezium(#""op": "c""#), "/after", "is missing"),
+        Malformed(
+            debezium(#""op": "u", "after": "{\"_id\": 1}""#), "/after",
+            "must be an object, not a string"),
+        Malformed(debezium(#""op": "d", "before": null"#), "/before", "is missing"),
+        Malformed(debezium(#""op": "t", "after": {"id": 1}"#), "/after", "must be null"),
+        Malformed(
+            debezium(#""op": "c", "after": {"id": 1}"#, source: #", "ts_ms": 9223372036854775807"#),
+            "/source/ts_ms", "must be a whole number"),
+        Malformed(
+            debezium(#""op": "c", "after": {"id": 1}"#, source: #", "ts_us": 1.5"#),
+            "/source/ts_us", "must be a whole number"),
+        Malformed(
+            #"{"schema": {}, "payload": {"op": "c", "source": {"table": "t", "schema": "s"}}}"#, "/payload/after",
+            "is missing"),
+        // CloudEvents.
+        Malformed(#"{"specversion": "0.3", "id": "1", "source": "/", "type": "t"}"#, "/specversion", "must be \"1.0\""),
+        Malformed(#"{"specversion": "1.0", "source": "/", "type": "t"}"#, "/id", "is missing"),
+        Malformed(#"{"specversion": "1.0", "id": "", "source": "/", "type": "t"}"#, "/id", "must not be empty"),
+        Malformed(#"{"specversion": "1.0", "id": "1", "type": "t"}"#, "/source", "is missing"),
+        Malformed(#"{"specversion": "1.0", "id": "1", "source": "/"}"#, "/type", "is missing"),
+        Malformed(cloudEvent(#""data": null"#), "/data", "is missing"),
+        Malformed(
+            cloudEvent(#""data": "{}""#), "/data",
+            "must be an object, not a string"),
+        Malformed(
+            cloudEvent(#""time": "now", "data": {}"#), "/time",
+            "must be a time"),
+        Malformed(
+            cloudEvent(#""data": {"id": 1}"#), "/data",
+            "is none of the known forms"),
+        Malformed(
+            cloudEvent(#""data": {"specversion": "1.0"}"#), "/data",
+            "inside a CloudEvent"),
+        Malformed(
+            cloudEvent(#""data": {}, "data_base64": "e30=""#),
+            "/data_base64", "stands beside data"),
+        Malformed(
+            cloudEvent(#""data_base64": "e3""#), "/data_base64",
+            "must be base64"),
+        Malformed(
+            cloudEvent(#""data_base64": "e3s=""#), "/data_base64",
+            "not valid JSON"),
+        Malformed(
+            cloudEvent(#""iodebeziumop": "c", "iodebeziumtable": "t", "iodebeziumschema": "s", "data": {"id": 1}"#),
+            "/data", "must have before or after"),
+        Malformed(cloudEvent(#""data_base64": "W10=""#), "/data_base64", "must be a JSON object, not an array"),
+        // JSON that cannot be read, in an item whose end can be found.
+        Malformed(#"[{"type": "INSERT", "type": "DELETE"}]"#, "/0", "stands twice"),
+        Malformed(#"[{"a": 01}]"#, "/0", "not valid JSON"),
+        Malformed(#"[{"a": 12345678901234567890.}]"#, "/0", "not valid JSON"),
+        Malformed(#"[{]]"#, "/0", "not valid JSON"),
+        Malformed(#"[nul]"#, "/0", "not valid JSON"),
+        Malformed(#"[{"a": "\ud800"}]"#, "/0", "a lone surrogate"),
+    ]
+
+    @Test(arguments: malformed)
+    func malformedItem_isRejected_withItsPlaceAndReason(item: Malformed) throws {
+        let rejection = try ChangeFixtures.rejection(text: item.text)
+        #expect(rejection.pointer == item.pointer)
+        #expect(rejection.reason.contains(item.reason), "\(rejection.reason)")
+        #expect(rejection.index == 0)
+    }
+
+    @Test(arguments: ["supabase-realtime-unauthorized", "debezium-message", "cloudevents-debezium-avro"])
+    func recordedPayloadWithoutARow_isRejected(name: String) throws {
+        let batch = try ChangeBatch(reading: ChangeFixtures.bytes(name))
+        #expect(batch.changes.isEmpty && batch.rejections.count == 1)
+    }
+
+    @Test(arguments: [
+        "", " ", "[", "[1", "[1,", "[1,]", "[,1]", "]", "}", "{", #"{"a"#, #"["\"]"#, "{} {}", "[] 1", "[1 2]", "1 2",
+        "[}]",
+    ])
+    func body_whoseItemsCannotBeToldApart_isRefusedAsAWhole(text: String) throws {
+        do throws(Failure) {
+            _ = try ChangeBatch(reading: Array(text.utf8))
+            Issue.record("\(text) was taken")
+        } catch {
+            #expect(error.kind == .malformed && error.detail.contains("at byte"))
+        }
+    }
+
+    @Test func badItem_doesNotCostItsNeighbours() throws {
+        let good = #"{"type": "INSERT", "table": "t", "schema": "s", "record": {"id": "a]b}c,\"[{"}}"#
+        let body = #"[\#(good), {"a": tru}, \#(good), {"a": 1e}, null, \#(good)]"#
+        let batch = try ChangeBatch(reading: Array(body.utf8))
+        #expect(batch.changes.count == 3)
+        #expect(batch.rejections.map(\.index) == [1, 3] && batch.rejections.map(\.pointer) == ["/1", "/3"])
+        let written = JSONWriter.bytes(ChangeRejection(index: 1, pointer: "/1/x", reason: "is missing"))
+        #expect(written == Array(#"{"index":1,"pointer":"/1/x","reason":"is missing"}"#.utf8))
+    }
+
+    @Test func formatName_thatContradictsTheHeaders_isRefused() throws {
+        let delivery = try ChangeDelivery(headers: [("ce-id", "1"), ("ce-specversion", "1.0")])
+        let body = try ChangeFixtures.bytes("cloudevents-binary-body")
+        #expect(throws: Failure.self) { try ChangeBatch(reading: body, delivery: delivery, format: .debezium) }
+        #expect(throws: Failure.self) { try ChangeBatch(reading: Array("[]".utf8), delivery: delivery) }
+        let rejected = try ChangeBatch(reading: body, delivery: delivery).rejections
+        #expect(rejected.map(\.pointer) == ["ce-source"])
+        var complete = delivery
+        complete.attributes.merge(["source": "/", "type": "t"]) { $1 }
+        complete.contentType = "application/xml"
+        #expect(try ChangeBatch(reading: body, delivery: complete).rejections.map(\.pointer) == ["content-type"])
+        complete.contentType = "application/json"
+        let inside = Array(#"{"type": "INSERT", "table": "t", "schema": "s"}"#.utf8)
+        #expect(try ChangeBatch(reading: inside, delivery: complete).rejections.map(\.pointer) == ["/record"])
+    }
+
+    // MARK: Bounds: each exactly reached, and exceeded by one
+
+    private func insert(_ record: String) -> String {
+        #"{"type": "INSERT", "table": "t", "schema": "s", "record": \#(record)}"#
+    }
+
+    @Test func tooManyItems_areRefused() throws {
+        let items = [String](repeating: insert(#"{"id": 1}"#), count: ChangeLimits.itemsMax)
+        #expect(try ChangeBatch(reading: Array("[\(items.joined(separator: ","))]".utf8)).changes.count == items.count)
+        do throws(Failure) {
+            _ = try ChangeBatch(reading: Array("[\(items.joined(separator: ",")),null]".utf8))
+            Issue.record("one item too many was taken")
+        } catch {
+            #expect(error.kind == .tooLarge && error.code == "changes.too_many")
+        }
+    }
+
+    @Test func tooLargeItem_isRejected_andTooLargeBodyRefused() throws {
+        let frame = insert(#"{"id": ""}"#).utf8.count
+        let fits = insert(#"{"id": "\#(String(repeating: "x", count: ChangeLimits.itemBytesMax - frame))"}"#)
+        #expect(try ChangeFixtures.change(text: fits).record?.count == 1)
+        let tooLarge = insert(#"{"id": "\#(String(repeating: "x", count: ChangeLimits.itemBytesMax - frame + 1))"}"#)
+        let batch = try ChangeBatch(reading: Array("[\(tooLarge), \(insert(#"{"id": 1}"#))]".utf8))
+        #expect(batch.changes.count == 1 && batch.rejections.map(\.index) == [0])
+        do throws(Failure) {
+            _ = try ChangeBatch(reading: [UInt8](repeating: 0x20, count: ChangeLimits.bodyBytesMax + 1))
+            Issue.record("a body that is too large was taken")
+        } catch {
+            #expect(error.kind == .tooLarge && error.code == "changes.too_large")
+        }
+    }
+
+    @Test func tooManyColumns_andTooLongNames_areRejected() throws {
+        func row(_ count: Int) -> String { "{\((0..<count).map { "\"c\($0)\": 1" }.joined(separator: ","))}" }
+        #expect(try ChangeFixtures.change(text: insert(row(ChangeLimits.columnsMax))).record?.count == 1_600)
+        #expect(try ChangeFixtures.rejection(text: insert(row(ChangeLimits.columnsMax + 1))).pointer == "/record")
+        let name = String(repeating: "n", count: ChangeLimits.nameBytesMax)
+        #expect(try ChangeFixtures.change(text: insert(#"{"\#(name)": 1}"#)).record?[name] == .integer(1))
+        #expect(try ChangeFixtures.rejection(text: insert(#"{"\#(name)n": 1}"#)).pointer == "/record")
+        let table = insert(#"{"id": 1}"#).replacing("\"t\"", with: "\"\(name)\"")
+        #expect(try ChangeFixtures.change(text: table).table == name)
+        #expect(try ChangeFixtures.rejection(text: table.replacing(name, with: name + "n")).pointer == "/table")
+    }
+
+    @Test func tooManyListedColumns_areRejected() throws {
+        func frame(_ count: Int) -> String {
+            let columns = [String](repeating: #"{"name": "id"}"#, count: count).joined(separator: ",")
+            return Self.frame(#""type": "INSERT", "record": {"id": 1}, "columns": [\#(columns)]"#)
+        }
+        #expect(try ChangeFixtures.change(text: frame(ChangeLimits.columnsMax)).unchangedColumns.isEmpty)
+        let rejection = try ChangeFixtures.rejection(text: frame(ChangeLimits.columnsMax + 1))
+        #expect(rejection.pointer == "/payload/data/columns")
+    }
+
+    @Test func tooDeepItem_isRejected() throws {
+        func row(_ depth: Int) -> String {
+            #"{"id": \#(String(repeating: "[", count: depth))\#(String(repeating: "]", count: depth))}"#
+        }
+        #expect(try ChangeFixtures.change(text: insert(row(ChangeLimits.depthMax - 2))).record?.count == 1)
+        for depth in [ChangeLimits.depthMax - 1, 300_000] {
+            #expect(try ChangeFixtures.rejection(text: insert(row(depth))).reason.contains("nesting deeper"))
+        }
+    }
+
+    @Test func tooLongIds_areRejected() throws {
+        func event(_ id: String, _ extra: String = "") -> String {
+            let data = insert(#"{"id": 1}"#)
+            return #"{"specversion": "1.0", "id": "\#(id)", "source": "/", "type": "t", "data": \#(data)\#(extra)}"#
+        }
+        let most = ChangeLimits.deduplicationIDBytesMax - "cloudevents:/ ".utf8.count
+        let longest = try ChangeFixtures.change(text: event(String(repeating: "i", count: most)))
+        #expect(longest.deduplicationID?.utf8.count == ChangeLimits.deduplicationIDBytesMax)
+        #expect(try ChangeFixtures.rejection(text: event(String(repeating: "i", count: most + 1))).pointer == "/id")
+        let actor = String(repeating: "a", count: Fields.idBytesMax + 1)
+        #expect(try ChangeFixtures.rejection(text: event("1", #", "authid": "\#(actor)""#)).pointer == "/authid")
+        #expect(try ChangeFixtures.rejection(text: event("1", #", "originid": "a\tb""#)).pointer == "/originid")
+    }
+}

@@ -1,0 +1,227 @@
+import Testing
+
+@testable import Domain
+
+@Suite struct SubscriptionIndexTests {
+    private func subscription(
+        _ filter: String, table: String = "posts", events: TableSubscription.Events = .all
+    ) throws -> TableSubscription {
+        TableSubscription(id: filter, table: table, events: events, filter: try Filter(parsing: filter))
+    }
+
+    private func change(_ old: Filter.Row?, _ new: Filter.Row?, tenant: String = "a", table: String = "posts")
+        -> RowChange
+    {
+        RowChange(
+            tenant: tenant, schema: "public", table: table,
+            event: old == nil ? .insert : new == nil ? .delete : .update, old: old, new: new)
+    }
+
+    private func matches(_ index: inout SubscriptionIndex, _ change: RowChange) -> [SubscriptionMatch] {
+        var found: [SubscriptionMatch] = []
+        index.forEachMatch(change) { found.append($0) }
+        return found
+    }
+
+    /// ENG E-1: `id=in.(…)` on the server, by hash.
+    @Test func change_findsTheStreams_thatNamedItsId() throws {
+        var index = SubscriptionIndex()
+        try index.replace(0, tenant: "a", with: [try subscription("id=in.(1,2,3)")])
+        try index.replace(1, tenant: "a", with: [try subscription("id=in.(3,4)"), try subscription("id=eq.3")])
+        try index.replace(2, tenant: "b", with: [try subscription("id=in.(3)")])
+        try index.replace(3, tenant: "a", with: [try subscription("id=in.(3)", table: "other")])
+        let found = matches(&index, change(nil, ["id": .integer(3)]))
+        #expect(found.map(\.slot) == [0, 1, 1])
+        #expect(found.map(\.ordinal) == [0, 0, 1])
+        #expect(found.allSatisfy { $0.matchesNew && !$0.matchesOld })
+        #expect(index.subscription(found[2]).id == "id=eq.3")
+        #expect(matches(&index, change(nil, ["id": .integer(9)])).isEmpty)
+        #expect(matches(&index, change(nil, ["id": .string("3")], tenant: "b")).map(\.slot) == [2])
+        #expect(matches(&index, change(nil, ["id": .integer(3)], tenant: "c")).isEmpty)
+    }
+
+    /// The old and the new row are both looked up, and a stream found by both is told once.
+    @Test func oldAndNewRow_areBothFound_once() throws {
+        var index = SubscriptionIndex()
+        try index.replace(0, tenant: "a", with: [try subscription("class_id=eq.c1")])
+        try index.replace(1, tenant: "a", with: [try subscription("class_id=eq.c2")])
+        try index.replace(2, tenant: "a", with: [try subscription("class_id=in.(c1,c2)")])
+        let found = matches(
+            &index,
+            change(["id": .integer(1), "class_id": .string("c1")], ["id": .integer(1), "class_id": .string("c2")]))
+        #expect(found.map(\.slot) == [0, 1, 2])
+        #expect(found.map { $0.transition(seesOld: true, seesNew: true) } == [.leave, .enter, .update])
+        #expect(found.map { $0.transition(seesOld: false, seesNew: true) } == [nil, .enter, .enter])
+    }
+
+    /// ENG E-7: visible posts change while scrolling.
+    @Test func replacing_isAtomic_andRemovingFreesEverything() throws {
+        var index = SubscriptionIndex()
+        for slot in 0..<100 {
+            let ids = (0..<50).map { "p\(slot)-\($0)" }.joined(separator: ",")
+            try index.replace(
+                Int32(slot), tenant: "t\(slot % 3)",
+                with: [
+                    try subscription("id=in.(\(ids))"), try subscription("points=gt.5"), try subscription(""),
+                    try subscription("class=eq.\(slot % 5)", table: "students"),
+                ])
+        }
+        #expect(index.subscriptionCount == 400 && index.valueCount == 100 * 52 && index.tableCount == 6)
+        try index.replace(7, tenant: "t1", with: [try subscription("id=eq.new")])
+        #expect(index.subscriptions(of: 7).map(\.id) == ["id=eq.new"])
+        #expect(!matches(&index, change(nil, ["id": .string("p7-1")], tenant: "t1")).contains { $0.slot == 7 })
+        #expect(matches(&index, change(nil, ["id": .string("new")], tenant: "t1")).contains { $0.slot == 7 })
+        for slot in 0..<100 { index.remove(Int32(slot)) }
+        index.remove(5)
+        index.remove(1000)
+        #expect(index.subscriptionCount == 0 && index.valueCount == 0 && index.tableCount == 0)
+        #expect(index.bucketBytes == 0)
+        #expect(matches(&index, change(nil, ["id": .string("new")], tenant: "t1")).isEmpty)
+    }
+
+    /// Of several conditions the least shared value is the one that finds: a school's id in every filter costs nothing.
+    @Test func conditionThatEverybodyHas_isNotWhatFinds() throws {
+        var index = SubscriptionIndex()
+        for slot in 0..<500 {
+            try index.replace(
+                Int32(slot), tenant: "a", with: [try subscription("school_id=eq.1,id=in.(\(slot),x\(slot))")])
+        }
+        let row: Filter.Row = ["id": .integer(250), "school_id": .integer(1)]
+        #expect(matches(&index, change(row, row)).map(\.slot) == [250])
+        // The first stream stands under the school, as nobody had it before; everybody else under ids.
+        #expect(index.candidateCount(change(row, row)) == 2)
+    }
+
+    @Test func oneStream_canBeAsked() throws {
+        var index = SubscriptionIndex()
+        try index.replace(4, tenant: "a", with: [try subscription("points=gt.5"), try subscription("id=eq.1")])
+        try index.replace(5, tenant: "b", with: [try subscription("points=gt.5")])
+        var found: [Int32] = []
+        for slot: Int32 in [3, 4, 5, 6] {
+            index.forEachMatch(change(nil, ["points": .integer(6), "id": .integer(1)]), in: slot) {
+                found.append($0.slot * 10 + $0.ordinal)
+            }
+        }
+        #expect(found == [40, 41])
+    }
+
+    @Test func fullIndex_refuses_andStaysAsItWas() throws {
+        func refusal(_ body: () throws(Failure) -> Void) -> Failure? {
+            do { try body() } catch { return error }
+            return nil
+        }
+        var index = SubscriptionIndex(valuesMax: 6, scannedPerTableMax: 2)
+        let three = try subscription("id=in.(1,2,3)")
+        try index.replace(0, tenant: "a", with: [three])
+        try index.replace(1, tenant: "a", with: [try subscription("points=gt.1"), try subscription("points=gt.2")])
+        let four = try subscription("id=in.(1,2,3,4)")
+        #expect(refusal { () throws(Failure) in try index.replace(2, tenant: "a", with: [four]) }?.kind == .unavailable)
+        // What it frees itself is counted: the same stream may exchange three values for four.
+        try index.replace(0, tenant: "a", with: [four])
+        let scanned = try subscription("points=lt.1")
+        index.remove(0)
+        #expect(
+            refusal { () throws(Failure) in try index.replace(2, tenant: "a", with: [scanned]) }?.kind == .unavailable)
+        try index.replace(2, tenant: "b", with: [scanned])
+        try index.replace(1, tenant: "a", with: [scanned, scanned])
+        #expect(index.subscriptions(of: 1).count == 2)
+        // One that searches texts counts as many.
+        let search = try subscription("name=like.%x%")
+        #expect(
+            refusal { () throws(Failure) in try index.replace(3, tenant: "c", with: [search]) }?.kind == .unavailable)
+        var wider = SubscriptionIndex(scannedPerTableMax: 2 * (1 + FilterLimits.searchWeight))
+        try wider.replace(0, tenant: "c", with: [search, search])
+        try wider.replace(0, tenant: "c", with: [scanned, search])
+        let both = [search, search]
+        #expect(refusal { () throws(Failure) in try wider.replace(1, tenant: "c", with: both) }?.kind == .unavailable)
+        wider.remove(0)
+        try wider.replace(1, tenant: "c", with: both)
+        let many = Array(repeating: three, count: 101)
+        #expect(refusal { () throws(Failure) in try index.replace(3, tenant: "a", with: many) }?.kind == .invalid)
+    }
+
+    /// Random streams come, change and go; each change is held against evaluating every subscription there is.
+    @Test func randomOperations_matchTheEvaluationOfAll() throws {
+        let seed = UInt64.random(in: .min ... .max)
+        var random = SeededRandom(seed: seed)
+        var index = SubscriptionIndex()
+        var model: [Int32: (tenant: String, list: [TableSubscription])] = [:]
+        let events: [TableSubscription.Events] = [.all, .insert, .update, .delete]
+        for step in 0..<20_000 {
+            let slot = Int32.random(in: 0..<30, using: &random)
+            let tenant = Bool.random(using: &random) ? "a" : "b"
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0:
+                index.remove(slot)
+                model[slot] = nil
+            case 1:
+                let list = try (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                    try subscription(
+                        RandomFilters.text(&random), table: Bool.random(using: &random) ? "posts" : "students",
+                        events: events[Int.random(in: 0..<4, using: &random)])
+                }
+                try index.replace(slot, tenant: tenant, with: list)
+                model[slot] = (tenant, list)
+            default: break
+            }
+            var old: Filter.Row? = RandomFilters.row(&random)
+            var new = Bool.random(using: &random) ? old : RandomFilters.row(&random)
+            if let column = new?.keys.sorted().randomElement(using: &random) {
+                new?[column] = RandomFilters.json(&random)
+            }
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0: old = nil
+            case 1: new = nil
+            default: break
+            }
+            let change = change(old, new, tenant: tenant)
+            var expected: [SubscriptionMatch] = []
+            for (slot, stream) in model.sorted(by: { $0.key < $1.key }) where stream.tenant == change.tenant {
+                for (ordinal, one) in stream.list.enumerated()
+                where one.table == change.table && one.events.contains(change.event) {
+                    let match = SubscriptionMatch(
+                        slot: slot, ordinal: Int32(ordinal), matchesOld: old.map(one.filter.matches) ?? false,
+                        matchesNew: new.map(one.filter.matches) ?? false)
+                    if match.matchesOld || match.matchesNew { expected.append(match) }
+                }
+            }
+            #expect(matches(&index, change) == expected, "seed \(seed), step \(step)")
+            #expect(index.candidateCount(change) >= expected.count, "seed \(seed), step \(step)")
+            var asked: [SubscriptionMatch] = []
+            for slot in Int32(0)..<30 { index.forEachMatch(change, in: slot) { asked.append($0) } }
+            #expect(asked == expected, "seed \(seed), step \(step)")
+        }
+        for slot in model.keys { index.remove(slot) }
+        #expect(index.bucketBytes == 0 && index.tableCount == 0, "seed \(seed)")
+    }
+
+    /// The hash table alone, with hashes that crowd: against a dictionary of lists.
+    @Test func buckets_behaveAsADictionaryOfLists() {
+        let seed = UInt64.random(in: .min ... .max)
+        var random = SeededRandom(seed: seed)
+        var buckets = KeyBuckets()
+        var model: [UInt64: [Int32]] = [:]
+        for step in 0..<100_000 {
+            let hash = UInt64.random(in: 0..<60, using: &random) &* (step.isMultiple(of: 2) ? 1 : 8)
+            let number = Int32.random(in: 0..<50, using: &random)
+            // 0 and 1 are kept as one hash.
+            let kept = max(hash, 1)
+            let isGrowing = (step / 5000).isMultiple(of: 2)
+            if Int.random(in: 0..<3, using: &random) > (isGrowing ? 0 : 1) {
+                if !model[kept, default: []].contains(number) {
+                    buckets.insert(number, under: hash)
+                    model[kept, default: []].append(number)
+                }
+            } else {
+                buckets.remove(number, under: hash)
+                model[kept]?.removeAll { $0 == number }
+            }
+            var found: [Int32] = []
+            buckets.append(under: hash, to: &found)
+            #expect(found.sorted() == (model[kept] ?? []).sorted(), "seed \(seed), step \(step)")
+            #expect(buckets.count(under: hash) == found.count, "seed \(seed), step \(step)")
+        }
+        for (hash, numbers) in model { for number in numbers { buckets.remove(number, under: hash) } }
+        #expect(buckets.byteCount == 0)
+    }
+}

@@ -1,0 +1,333 @@
+import Visibility
+import Domain
+import Testing
+
+/// SCH EC9: who belongs where, from ingested rows, and what of a token's claims still counts.
+@Suite struct MembershipsTests {
+    private func schoolClass(_ id: JSONValue, _ teacher: JSONValue, _ school: JSONValue = "A") -> RowWrite.Row {
+        ["id": id, "teacher_id": teacher, "school_id": school]
+    }
+
+    private func update(_ old: RowWrite.Row, _ new: RowWrite.Row) -> RowWrite {
+        RowWrite(.update, old: old, new: new)
+    }
+
+    private func holders(_ update: MembershipUpdate) -> Set<String> { Set(update.holders.map(\.key)) }
+
+    /// EC9, US4-3
+    @Test func teacher_movedToAnotherClass_stopsHearingTheOldOne() throws {
+        var world = try SchoolWorld()
+        #expect(world.scope("t1", of: "A").contains("class:c1:staff"))
+        let table = try world.table("classes")
+        let moved = world.memberships.apply(update(schoolClass("c1", "t1"), schoolClass("c1", "t2")), of: table)
+        #expect(holders(moved) == ["user:t1", "user:t2"])
+        #expect(!world.scope("t1", of: "A").contains("class:c1:staff"))
+        #expect(world.scope("t2", of: "A").isSuperset(of: ["class:c1:staff", "class:c2:staff"]))
+        #expect(world.scope("t1", of: "B").contains("class:c1:staff"))
+        let sticker = RowWrite(.insert, old: nil, new: ["id": "r", "student_id": "s1", "school_id": "A"])
+        #expect(try world.heard(sticker, of: "student_stickers", by: "t1").isEmpty)
+        #expect(try world.heard(sticker, of: "student_stickers", by: "t2").contains("stickers/s1"))
+    }
+
+    /// The token was made before the move, and says otherwise.
+    @Test func claimOfAnOldClass_doesNotComeBack_whenTheTeacherHasNoneLeft() throws {
+        var world = try SchoolWorld()
+        _ = world.memberships.apply(
+            update(schoolClass("c1", "t1"), schoolClass("c1", .null)), of: try world.table("classes"))
+        #expect(!world.scope("t1", of: "A", claims: ["class:c1:staff"]).contains("class:c1:staff"))
+    }
+
+    /// The first row that is heard of a class is its move, and the old row does not name the old teacher.
+    @Test func claimOfAClassWhoseRowIsKnown_isNotTaken_evenFromATeacherWhoIsNot() throws {
+        var world = try SchoolWorld()
+        let claims: Set = ["class:c9:staff"]
+        #expect(world.scope("t9", of: "A", claims: claims).contains("class:c9:staff"))
+        let moved = world.memberships.apply(
+            update(["id": "c9"], schoolClass("c9", "t2")), of: try world.table("classes"))
+        #expect(holders(moved) == ["user:t2", "class:c9:staff"])
+        let origins = world.memberships.origins(
+            of: .init(tenant: "A", role: "teacher", claimed: claims.union(["user:t9"])))
+        #expect(origins == ["user:t9": .claimed, "class:c9:staff": .refuted(by: "class_teacher")])
+        let taught = world.memberships.origins(of: .init(tenant: "A", role: "teacher", claimed: ["user:t1"]))
+        #expect(taught["class:c1:staff"] == .granted(by: "class_teacher"))
+        #expect(!world.scope("t9", of: "A", claims: claims).contains("class:c9:staff"))
+        #expect(world.scope("t9", of: "B", claims: claims).contains("class:c9:staff"))
+    }
+
+    @Test func claims_serve_whereNothingIsKnown() throws {
+        let world = try SchoolWorld()
+        let claims: Set = ["class:c7:staff", "student:s7:parent"]
+        #expect(world.scope("t7", of: "A", claims: claims).isSuperset(of: claims))
+        #expect(world.scope("p7", of: "A", claims: claims).contains("student:s7:parent"))
+        // What is known of one thing says nothing of another.
+        #expect(world.scope("t1", of: "A", claims: ["student:s7:parent"]).contains("student:s7:parent"))
+        #expect(!world.scope("p1", of: "A", claims: ["student:s7:parent"]).contains("student:s7:parent"))
+    }
+
+    @Test func membership_isOfItsRoleAlone() throws {
+        let world = try SchoolWorld()
+        let keys = world.memberships.keys(of: .init(tenant: "A", role: "parent", claimed: ["user:t1", "student:s1"]))
+        #expect(keys == ["user:t1", "student:s1"])
+    }
+
+    /// US4-2; decision 23
+    @Test func student_movedOrDeleted_leavesTheClass() throws {
+        var world = try SchoolWorld()
+        let table = try world.table("students")
+        #expect(world.scope("s1", of: "A").contains("class:c1:member"))
+        let moved = world.memberships.apply(
+            update(["id": "s1"], ["id": "s1", "class_id": "c2", "school_id": "A"]), of: table)
+        #expect(holders(moved) == ["student:s1"])
+        #expect(world.scope("s1", of: "A").contains("class:c2:member"))
+        #expect(!world.scope("s1", of: "A", claims: ["class:c1:member"]).contains("class:c1:member"))
+        // Both schools have an s1: a deletion that does not say whose is nobody's.
+        #expect(world.memberships.apply(RowWrite(.delete, old: ["id": "s1"], new: nil), of: table).refusal != nil)
+        let gone = RowWrite(.delete, old: ["id": "s1", "school_id": "A"], new: nil)
+        #expect(holders(world.memberships.apply(gone, of: table)) == ["student:s1"])
+        #expect(!world.scope("s1", of: "A").contains("class:c2:member"))
+        #expect(world.scope("s1", of: "B").contains("class:c1:member"))
+    }
+
+    /// FR-013: a student who moves to another school belongs to no class of the first one.
+    @Test func student_movedToAnotherSchool_leavesTheFirst() throws {
+        var world = try SchoolWorld()
+        let table = try world.table("students")
+        try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "A"])
+        let moved = update(
+            ["id": "s8", "class_id": "c1", "school_id": "A"], ["id": "s8", "class_id": "c1", "school_id": "B"])
+        let update = world.memberships.apply(moved, of: table)
+        #expect(Set(update.holders.map(\.tenant)) == ["A", "B"])
+        #expect(!world.scope("s8", of: "A", claims: ["class:c1:member"]).contains("class:c1:member"))
+        #expect(world.scope("s8", of: "B").contains("class:c1:member"))
+    }
+
+    /// A primary key may change: the row of the old one is gone.
+    @Test func rowThatChangesItsKey_isOneRow() throws {
+        var world = try SchoolWorld()
+        let table = try world.table("parent_students")
+        let moved = update(
+            ["parent_id": "p1", "student_id": "s1", "school_id": "A"],
+            ["parent_id": "p3", "student_id": "s1", "school_id": "A"])
+        #expect(holders(world.memberships.apply(moved, of: table)) == ["user:p1", "user:p3"])
+        #expect(!world.scope("p1", of: "A").contains("student:s1:parent"))
+        #expect(world.scope("p3", of: "A").isSuperset(of: ["student:s1:parent", "student:s3:parent"]))
+    }
+
+    /// Databases send the primary key alone of a deleted row, unless they are told to send more.
+    @Test func deletion_thatNamesThePrimaryKeyAlone_isUnderstoodFromWhatIsRemembered() throws {
+        var world = try SchoolWorld()
+        let table = try world.table("students")
+        try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "B"])
+        // Some senders leave the other columns out, some write null for them.
+        let nulls: RowWrite.Row = ["id": "s8", "class_id": .null, "school_id": .null]
+        for old in [["id": "s8"], nulls] {
+            let gone = RowWrite(.delete, old: old, new: nil)
+            let reach = try table.reach(of: gone, memberships: world.memberships)
+            #expect(reach.old == RowAudience(tenant: "B", keys: ["student:s8", "class:c1:staff", "tenant:admin"]))
+        }
+        let gone = RowWrite(.delete, old: nulls, new: nil)
+        #expect(holders(world.memberships.apply(gone, of: table)) == ["student:s8"])
+    }
+
+    @Test func parent_unlinked_stopsHearingTheChild() throws {
+        var world = try SchoolWorld()
+        let table = try world.table("parent_students")
+        #expect(world.scope("p1", of: "A").contains("student:s1:parent"))
+        let link: RowWrite.Row = ["parent_id": "p1", "student_id": "s1", "school_id": "A"]
+        let unlinked = world.memberships.apply(RowWrite(.delete, old: link, new: nil), of: table)
+        #expect(holders(unlinked) == ["user:p1"])
+        #expect(!world.scope("p1", of: "A", claims: ["student:s1:parent"]).contains("student:s1:parent"))
+    }
+
+    /// Decision 26: the link table has two columns.
+    @Test func linkWithoutSchool_isItsStudents_ifOneSchoolAloneHasTheStudent() throws {
+        var world = try SchoolWorld()
+        let table = try world.table("parent_students")
+        try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "B"])
+        let link: RowWrite.Row = ["parent_id": "p8", "student_id": "s8"]
+        _ = world.memberships.apply(RowWrite(.insert, old: nil, new: link), of: table)
+        #expect(world.scope("p8", of: "B").contains("student:s8:parent"))
+        #expect(!world.scope("p8", of: "A").contains("student:s8:parent"))
+        for student in ["s1", "s99"] {
+            let link: RowWrite.Row = ["parent_id": "p8", "student_id": .string(student)]
+            let refused = world.memberships.apply(RowWrite(.insert, old: nil, new: link), of: table)
+            #expect(refused.refusal?.fields.first?.pointer == "/record/school_id", "\(student)")
+        }
+    }
+
+    private static let stateful = """
+        version: 1
+        tables:
+          - table: members
+            primaryKey: [id]
+            tenant: {column: org}
+            audience: {select: ["team:{team}"]}
+            memberships:
+              - name: team_member
+                subject: user:{person}
+                grants: team:{team}
+                when: {active: true, left_at: null}
+        """
+
+    private func member(_ id: String, _ person: String, _ team: String, active: Bool = true) -> RowWrite {
+        RowWrite(
+            .insert, old: nil,
+            new: [
+                "id": .string(id), "org": "o", "person": .string(person), "team": .string(team),
+                "active": .bool(active),
+            ])
+    }
+
+    private func teams(_ memberships: Memberships, _ person: String, claims: Set<String> = []) -> Set<String> {
+        memberships.keys(of: .init(tenant: "o", role: "any", claimed: claims.union(["user:\(person)"])))
+            .subtracting(["user:\(person)"])
+    }
+
+    @Test func rowCounts_onlyInItsState() throws {
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
+        var memberships = Memberships(catalog)
+        let table = catalog.tables[0]
+        _ = memberships.apply(member("1", "ann", "red"), of: table)
+        _ = memberships.apply(member("2", "ann", "red"), of: table)
+        _ = memberships.apply(member("3", "ann", "blue", active: false), of: table)
+        #expect(teams(memberships, "ann") == ["team:red"])
+        // Two rows say the same: one of them going changes nothing yet.
+        _ = memberships.apply(member("1", "ann", "red", active: false), of: table)
+        #expect(teams(memberships, "ann") == ["team:red"])
+        _ = memberships.apply(member("2", "ann", "red", active: false), of: table)
+        #expect(teams(memberships, "ann", claims: ["team:red", "team:blue"]).isEmpty)
+        #expect(memberships.apply(member("2", "ann", "red", active: false), of: table).isEmpty)
+    }
+
+    /// A restart must not let old claims back in: the row of a link that was given to somebody else is kept as it is
+    /// now, and its former owner as somebody of whom one has heard.
+    @Test func formerOwnerOfARow_isKnown_afterARestart() throws {
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
+        var memberships = Memberships(catalog)
+        var kept: [String: MembershipFact] = [:]
+        for person in ["ann", "ben"] {
+            let update = memberships.apply(member("1", person, "red"), of: catalog.tables[0])
+            for fact in update.facts { kept[fact.identity] = fact }
+        }
+        var restored = Memberships(catalog)
+        for fact in kept.values { #expect(restored.restore(fact) == nil) }
+        for memberships in [memberships, restored] {
+            #expect(teams(memberships, "ann", claims: ["team:red"]).isEmpty)
+            #expect(teams(memberships, "ben") == ["team:red"])
+        }
+    }
+
+    @Test func truncatedTable_leavesNobodyAnywhere() throws {
+        var world = try SchoolWorld()
+        let gone = world.memberships.truncate(try world.table("classes"), tenant: "A")
+        #expect(holders(gone) == ["user:t1", "user:t2"])
+        #expect(!world.scope("t1", of: "A", claims: ["class:c1:staff"]).contains("class:c1:staff"))
+        #expect(world.scope("t1", of: "B").contains("class:c1:staff"))
+    }
+
+    @Test func fullMemory_refusesWithTheReason_andStillTakesAway() throws {
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
+        let table = catalog.tables[0]
+        var memberships = Memberships(catalog, entriesMax: 2)
+        #expect(memberships.apply(member("1", "ann", "red"), of: table).refusal == nil)
+        #expect(memberships.apply(member("2", "ben", "red"), of: table).refusal?.code == "memberships.full")
+        #expect(memberships.entryCount == 2)
+        // The row is given to somebody for whom there is no room: it is taken from its owner nevertheless.
+        #expect(memberships.apply(member("1", "ben", "red"), of: table).refusal?.code == "memberships.full")
+        #expect(teams(memberships, "ann").isEmpty && teams(memberships, "ben").isEmpty)
+    }
+
+    @Test func subject_hasNoMoreGrantsThanAScopeHolds() throws {
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
+        var memberships = Memberships(catalog)
+        for index in 0..<TableLimits.grantsPerSubjectMax {
+            #expect(memberships.apply(member("\(index)", "ann", "t\(index)"), of: catalog.tables[0]).refusal == nil)
+        }
+        let refused = memberships.apply(member("x", "ann", "one-more"), of: catalog.tables[0]).refusal
+        #expect(refused?.fields.first?.pointer == "/record/team")
+        #expect(teams(memberships, "ann").count == TableLimits.grantsPerSubjectMax)
+    }
+
+    /// A chain is followed: user → student → class.
+    @Test func grantedSubject_isASubject() throws {
+        let catalog = try TableCatalog(
+            reading: ShippedTables.value(
+                yaml: """
+                    version: 1
+                    tables:
+                      - table: students
+                        primaryKey: [id]
+                        tenant: {column: school_id}
+                        audience: {select: ["student:{id}"]}
+                        memberships:
+                          - {name: student_class, subject: "student:{id}", grants: "class:{class_id}:member"}
+                          - {name: user_student, subject: "user:{user_id}", grants: "student:{id}"}
+                    """))
+        var memberships = Memberships(catalog)
+        for number in ["1", "7"] {
+            let row: RowWrite.Row = [
+                "id": .string("s\(number)"), "user_id": .string("u\(number)"), "class_id": .string("c\(number)"),
+                "school_id": "A",
+            ]
+            _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: catalog.tables[0])
+        }
+        // The claim of another student is refuted, and leads to no class either.
+        let keys = memberships.keys(of: .init(tenant: "A", role: "student", claimed: ["user:u1", "student:s7"]))
+        #expect(keys == ["user:u1", "student:s1", "class:c1:member"])
+    }
+
+    /// Random rows, moves and deletions: the keys are those of a plain reading of the last rows; whoever's keys changed
+    /// holds a key that the update names; and what was kept of the facts brings the same structure back.
+    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64])
+    func memberships_areWhatTheLastRowsSay(seed: UInt64) throws {
+        var random = TablesGenerator(seed: seed)
+        var world = try SchoolWorld()
+        var kept: [MembershipFact] = []
+        world.memberships = Memberships(world.catalog)
+        let table = try world.table("classes")
+        var rows: [String: [String: JSONValue]] = [:]
+        let teachers = ["t1", "t2", "t3"]
+        let claims: Set = ["class:c0:staff", "class:c5:staff"]
+        var everKnown: (teachers: Set<String>, classes: Set<String>) = ([], [])
+        for _ in 0..<300 {
+            let id = "c\(Int.random(in: 0..<6, using: &random))"
+            let before = Dictionary(
+                uniqueKeysWithValues: teachers.map { ($0, world.scope($0, of: "A", claims: claims)) })
+            let teacher = teachers.randomElement(using: &random).map(JSONValue.string) ?? .null
+            let new: RowWrite.Row = ["id": .string(id), "teacher_id": teacher, "school_id": "A"]
+            let change: RowWrite
+            if rows[id] != nil, Int.random(in: 0..<4, using: &random) == 0 {
+                change = RowWrite(.delete, old: ["id": .string(id), "school_id": "A"], new: nil)
+                rows[id] = nil
+            } else {
+                change = RowWrite(rows[id] == nil ? .insert : .update, old: rows[id], new: new)
+                rows[id] = new
+                everKnown.classes.insert(id)
+                if case .string(let name) = teacher { everKnown.teachers.insert(name) }
+            }
+            let update = world.memberships.apply(change, of: table)
+            kept += update.facts
+            for name in teachers {
+                let after = world.scope(name, of: "A", claims: claims)
+                var expected: Set = ["everyone", "user:\(name)"]
+                for (id, row) in rows where row["teacher_id"] == .string(name) { expected.insert("class:\(id):staff") }
+                if !everKnown.teachers.contains(name) {
+                    for id in ["c0", "c5"] where !everKnown.classes.contains(id) {
+                        expected.insert("class:\(id):staff")
+                    }
+                }
+                #expect(after == expected, "seed \(seed), \(name)")
+                if after != before[name] {
+                    #expect(!holders(update).isDisjoint(with: before[name] ?? []), "seed \(seed), \(name)")
+                }
+            }
+        }
+        var restored = Memberships(world.catalog)
+        let last = Dictionary(kept.map { ($0.identity, $0) }) { _, later in later }
+        for fact in last.values { #expect(restored.restore(fact) == nil) }
+        for name in teachers {
+            let holder = MembershipHolder(tenant: "A", role: "teacher", claimed: claims.union(["user:\(name)"]))
+            #expect(restored.keys(of: holder) == world.memberships.keys(of: holder), "seed \(seed)")
+        }
+    }
+}

@@ -1,0 +1,252 @@
+import Domain
+import Testing
+
+/// SCH FR-006…FR-012: which queries of whom a change makes stale. A key with `*` comes without its cause.
+@Suite struct SchoolMappingTests {
+    let world: SchoolWorld
+
+    init() throws {
+        world = try SchoolWorld()
+    }
+
+    private func own(_ more: RowWrite.Row = [:]) -> RowWrite.Row {
+        ["id": "r1", "student_id": "s1", "school_id": "A"].merging(more) { $1 }
+    }
+
+    private func inserted(_ more: RowWrite.Row = [:]) -> RowWrite { RowWrite(.insert, old: nil, new: own(more)) }
+
+    private func student(_ old: RowWrite.Row, _ new: RowWrite.Row) -> RowWrite {
+        let row: RowWrite.Row = [
+            "id": "s1", "class_id": "c1", "school_id": "A", "points": 5, "level": 1, "streak": 0, "name": "Ada",
+        ]
+        return RowWrite(.update, old: row.merging(old) { $1 }, new: row.merging(new) { $1 })
+    }
+
+    private func expect(
+        _ change: RowWrite, of table: String, _ expected: [String: Set<String>],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        for id in ["s1", "s2", "s3", "t1", "t2", "p1", "p3", "a1"] {
+            let heard = try world.heard(change, of: table, by: id)
+            #expect(heard == expected[id] ?? [], "\(id)", sourceLocation: sourceLocation)
+        }
+    }
+
+    /// FR-006, US1-1, US1-2, US1-4
+    @Test func sticker_invalidatesDashboardStickersTrophyRoom_andTheClassesLeaderboard() throws {
+        let own: Set = ["student-dashboard/s1", "stickers/s1", "trophy-room/s1"]
+        try expect(
+            inserted(), of: "student_stickers",
+            [
+                "s1": own.union(["leaderboard/c1"]), "s2": ["leaderboard/c1*"], "p1": own,
+                "t1": own.union(["leaderboard/c1"]), "a1": own.union(["leaderboard/c1"]),
+            ])
+    }
+
+    /// FR-006: inserts alone
+    @Test func sticker_updatedOrDeleted_invalidatesNothing() throws {
+        try expect(RowWrite(.update, old: own(["note": "a"]), new: own(["note": "b"])), of: "student_stickers", [:])
+        try expect(RowWrite(.delete, old: own(), new: nil), of: "student_stickers", [:])
+    }
+
+    /// FR-007, US2-1…US2-3, US5-2, US6-2
+    @Test func attendance_invalidatesParentDashboardCalendarAndAdminDashboard() throws {
+        let expected: [String: Set<String>] = [
+            "s1": ["attendance-calendar/s1"], "p1": ["attendance-calendar/s1", "parent-dashboard"],
+            "t1": ["attendance-calendar/s1", "class-attendance/c1"],
+            "a1": ["attendance-calendar/s1", "class-attendance/c1", "admin-dashboard"],
+        ]
+        try expect(inserted(["status": "absent"]), of: "attendance", expected)
+        try expect(
+            RowWrite(.update, old: own(["status": "absent"]), new: own(["status": "excused"])), of: "attendance",
+            expected)
+        try expect(RowWrite(.delete, old: own(), new: nil), of: "attendance", [:])
+    }
+
+    /// FR-008, US3-1, US3-2, US5-1
+    @Test func session_invalidatesStudentDashboardHistoryAndTeacherDashboard() throws {
+        let own: Set = ["student-dashboard/s1", "session-history/s1"]
+        try expect(
+            inserted(), of: "sessions",
+            [
+                "s1": own, "p1": own, "t1": own.union(["teacher-dashboard"]), "a1": own.union(["admin-dashboard"]),
+            ])
+    }
+
+    /// FR-009, US1-3, US1-4
+    @Test(arguments: ["points", "level", "streak"])
+    func studentsFigures_invalidateLeaderboardDetailAndDashboards(_ column: String) throws {
+        let detail: Set = ["student/s1", "student-dashboard/s1", "leaderboard/c1"]
+        try expect(
+            student([:], [column: 9]), of: "students",
+            [
+                "s1": detail, "s2": ["leaderboard/c1*"], "t1": detail.union(["teacher-dashboard"]),
+                "a1": detail.union(["admin-dashboard"]),
+            ])
+    }
+
+    /// FR-009: old and new are compared, unrelated columns are skipped
+    @Test func student_renamed_isSilent() throws {
+        try expect(student([:], ["name": "Eve"]), of: "students", [:])
+        #expect(
+            try !world.table("students").matters(student([:], ["name": "Eve"]), memberships: world.memberships))
+        // A number that is written another way is the same number.
+        try expect(student([:], ["points": .number(5.0)]), of: "students", [:])
+    }
+
+    /// FR-010, US4-1, US4-2: the old and the new owner
+    @Test func student_movedToAnotherClass_concernsBothClasses() throws {
+        let moved: Set = ["students", "teacher-dashboard", "student/s1", "student-dashboard/s1"]
+        try expect(
+            student([:], ["class_id": "c2"]), of: "students",
+            [
+                "s1": ["student/s1", "student-dashboard/s1"], "t1": moved.union(["class/c1"]),
+                "t2": moved.union(["class/c2"]),
+                "a1": ["students", "admin-dashboard", "student/s1", "student-dashboard/s1", "class/c1", "class/c2"],
+            ])
+    }
+
+    /// FR-010 where the old row holds the primary key alone: what was known until now tells the class that is left
+    @Test func student_moved_concernsTheOldClass_evenIfTheOldRowDoesNotNameIt() throws {
+        let new: RowWrite.Row = ["id": "s1", "class_id": "c2", "school_id": "A", "points": 5]
+        let heard = try world.heard(RowWrite(.update, old: ["id": "s1"], new: new), of: "students", by: "t1")
+        #expect(heard.isSuperset(of: ["students", "teacher-dashboard", "class/c1"]))
+        #expect(!heard.contains("class/c2"))
+    }
+
+    /// FR-010, US4-3
+    @Test func class_givenToAnotherTeacher_concernsBothTeachers() throws {
+        let change = RowWrite(
+            .update, old: ["id": "c1", "teacher_id": "t1", "school_id": "A"],
+            new: ["id": "c1", "teacher_id": "t2", "school_id": "A"])
+        let expected: Set = ["students", "teacher-dashboard", "class/c1", "classes"]
+        try expect(
+            change, of: "classes", ["t1": expected, "t2": expected, "a1": ["class/c1", "classes", "admin-dashboard"]])
+    }
+
+    /// FR-011, US3-3
+    @Test func homework_invalidatesItsCards() throws {
+        let cards: Set = ["student-dashboard/s1", "homework/s1"]
+        let expected = ["s1": cards, "p1": cards, "a1": cards]
+        try expect(inserted(), of: "homework", expected)
+        try expect(
+            RowWrite(.update, old: own(["done": .bool(false)]), new: own(["done": .bool(true)])), of: "homework",
+            expected)
+    }
+
+    /// FR-012, US1-5
+    @Test(arguments: ["student_trophies", "student_achievements"])
+    func trophy_invalidatesTrophyRoomAndDashboard(_ table: String) throws {
+        let keys: Set = ["trophy-room/s1", "student-dashboard/s1"]
+        try expect(inserted(), of: table, ["s1": keys, "a1": keys])
+    }
+
+    /// US5-3, US6-1
+    @Test func student_created_invalidatesTheLists() throws {
+        let new: RowWrite.Row = ["id": "s9", "class_id": "c1", "school_id": "A", "points": 0]
+        try expect(
+            RowWrite(.insert, old: nil, new: new), of: "students",
+            ["t1": ["students", "class/c1", "teacher-dashboard"], "a1": ["students", "class/c1", "admin-dashboard"]])
+    }
+
+    /// US6-3
+    @Test func class_edited_invalidatesItsDetail() throws {
+        let old: RowWrite.Row = ["id": "c1", "teacher_id": "t1", "school_id": "A", "name": "Blue"]
+        let change = RowWrite(.update, old: old, new: old.merging(["name": "Red"]) { $1 })
+        try expect(change, of: "classes", ["t1": ["class/c1", "classes"], "a1": ["class/c1", "classes"]])
+    }
+
+    /// EC9: the parent's own view
+    @Test func link_made_invalidatesTheParentsDashboard() throws {
+        let link: RowWrite.Row = ["parent_id": "p3", "student_id": "s1", "school_id": "A"]
+        try expect(RowWrite(.insert, old: nil, new: link), of: "parent_students", ["p3": ["parent-dashboard"]])
+    }
+
+    /// A-010
+    @Test func reports_areNeverInvalidated() throws {
+        let names = world.catalog.tables.flatMap(\.invalidates).flatMap(\.keys).flatMap(\.parts)
+        #expect(!names.contains { if case .constant(let text) = $0 { text.hasPrefix("report") } else { false } })
+        #expect(world.catalog.find(schema: "public", table: "lesson_progress") == nil)
+    }
+
+    /// FR-005: who, from where, which record
+    @Test func cause_namesRecordActorAndOrigin() throws {
+        let table = try world.table("student_stickers")
+        let fromRow = table.cause(of: inserted(["awarded_by": "t1"]))
+        #expect(fromRow.recordId == "r1" && fromRow.actorId == "t1" && fromRow.originId == nil)
+        let told = RowWrite(.insert, old: nil, new: own(["awarded_by": "t1"]), actorId: "t2", originId: "tab-7")
+        #expect(table.cause(of: told).actorId == "t2" && table.cause(of: told).originId == "tab-7")
+        let link = RowWrite(.delete, old: ["parent_id": "p:1", "student_id": "s1"], new: nil)
+        #expect(try world.table("parent_students").cause(of: link).recordId == #"["p:1","s1"]"#)
+    }
+
+    /// FR-013: the fence comes before any other check
+    @Test func row_withoutSchool_isRefusedWithThePlace() throws {
+        let table = try world.table("attendance")
+        let change = RowWrite(.insert, old: nil, new: ["id": "r1", "student_id": "s1"])
+        let failure = #expect(throws: Failure.self) { try table.reach(of: change, memberships: world.memberships) }
+        #expect(failure?.fields.first?.pointer == "/record/school_id")
+    }
+
+    /// Of an old row that is the primary key alone nothing is known: the new row's readers see an update, no entry.
+    @Test func oldRowOfThePrimaryKeyAlone_isTakenToHaveBeenVisible() throws {
+        let table = try world.table("homework")
+        let change = RowWrite(.update, old: ["id": "r1"], new: own(["done": .bool(true)]))
+        let reach = try table.reach(of: change, memberships: world.memberships)
+        #expect(reach.old == reach.new && reach.new?.keys.contains("student:s1") == true)
+        #expect(table.matters(change, memberships: world.memberships))
+    }
+
+    /// Ids may be numbers: what is remembered of them is compared as what it names.
+    @Test func idsThatAreNumbers_doNotLookChanged() throws {
+        var world = world
+        let row: RowWrite.Row = ["id": 5, "class_id": 7, "school_id": 9, "points": 1]
+        _ = world.memberships.apply(RowWrite(.insert, old: nil, new: row), of: try world.table("students"))
+        let named = RowWrite(.update, old: ["id": 5, "points": 1, "level": 1, "streak": 1], new: row)
+        #expect(try !world.table("students").matters(named, memberships: world.memberships))
+        let reach = try world.table("students").reach(of: named, memberships: world.memberships)
+        #expect(reach.old == reach.new && reach.new?.tenant == "9")
+    }
+
+    /// What an update leaves out is what it was; what its sender cut off nobody knows, and it opens nothing.
+    @Test func columnLeftOutOfTheNewRow_isAsItWas_unlessItWasWithheld() throws {
+        let table = try world.table("students")
+        func write(_ withheld: Set<String>) -> RowWrite {
+            RowWrite(
+                .update, old: ["id": "s1", "points": 1], new: ["id": "s1", "points": 1, "school_id": "A"],
+                withheldColumns: withheld)
+        }
+        let whole = try table.reach(of: write([]), memberships: world.memberships)
+        #expect(whole.new?.keys == ["student:s1", "class:c1:staff", "tenant:admin"])
+        #expect(!table.matters(write(["name"]), memberships: world.memberships))
+        let cut = try table.reach(of: write(["class_id"]), memberships: world.memberships)
+        #expect(cut.old?.keys.contains("class:c1:staff") == true)
+        #expect(cut.new?.keys == ["student:s1", "tenant:admin"])
+        #expect(table.matters(write(["class_id"]), memberships: world.memberships))
+        var world = world
+        _ = world.memberships.apply(write([]), of: table)
+        #expect(world.scope("s1", of: "A").contains("class:c1:member"))
+        _ = world.memberships.apply(write(["class_id"]), of: table)
+        #expect(!world.scope("s1", of: "A").contains("class:c1:member"))
+    }
+
+    /// What is known of a student's class wins over what a row says of it; the row serves where nothing is known.
+    @Test func classOfAStudent_isTheKnownOne_andTheRowsOwnWhereNothingIsKnown() throws {
+        let table = try world.table("attendance")
+        func keys(_ student: JSONValue) throws -> [String] {
+            let row: RowWrite.Row = ["id": "r1", "student_id": student, "class_id": "c9", "school_id": "A"]
+            return try table.audience(of: row, memberships: world.memberships).keys
+        }
+        #expect(try keys("s1").contains("class:c1:staff") && !keys("s1").contains("class:c9:staff"))
+        #expect(try keys("s77").contains("class:c9:staff"))
+    }
+
+    @Test func rowMovedToAnotherSchool_isSeenLeavingThereAndEnteringHere() throws {
+        let table = try world.table("students")
+        let old: RowWrite.Row = ["id": "s1", "class_id": "c1", "school_id": "A"]
+        let change = RowWrite(.update, old: old, new: old.merging(["school_id": "B"]) { $1 })
+        let reach = try table.reach(of: change, memberships: world.memberships)
+        #expect(reach.old?.tenant == "A" && reach.new?.tenant == "B")
+        #expect(table.matters(change, memberships: world.memberships))
+    }
+}

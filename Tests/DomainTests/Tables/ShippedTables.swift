@@ -1,0 +1,142 @@
+import Visibility
+import Domain
+import Foundation
+import Yams
+
+/// The files that are shipped, read as the service reads them.
+enum ShippedTables {
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Deploy/tables")
+
+    /// Templates of the service's own tables.
+    static let reserved: [AudienceTemplate] = [
+        "user:{user_id}", "tenant:admin", "tenant:service", "shop:{shop_id}", "shop:{shop_id}:staff", "everyone",
+        "conversation:{id}",
+    ]
+
+    static func document(_ name: String) throws -> JSONValue {
+        try value(yaml: String(contentsOf: folder.appendingPathComponent("\(name).yaml"), encoding: .utf8))
+    }
+
+    static func catalog(_ name: String) throws -> TableCatalog {
+        try TableCatalog(reading: document(name), reserved: reserved)
+    }
+
+    static func value(yaml: String) throws -> JSONValue {
+        guard let node = try Yams.compose(yaml: yaml) else { return .null }
+        return value(of: node)
+    }
+
+    private static func value(of node: Node) -> JSONValue {
+        switch node {
+        case .mapping(let mapping):
+            var members: [String: JSONValue] = [:]
+            for (key, value) in mapping { members[key.string ?? ""] = Self.value(of: value) }
+            return .object(members)
+        case .sequence(let sequence): return .array(sequence.map { value(of: $0) })
+        default:
+            if let flag = node.bool, node.scalar?.style == .plain { return .bool(flag) }
+            if let number = node.int, node.scalar?.style == .plain { return .integer(Int64(number)) }
+            if node.null != nil, node.scalar?.style == .plain { return .null }
+            return .string(node.string ?? "")
+        }
+    }
+}
+
+/// A school with two classes, and the people whom the tests ask for: `s1` and `s2` with teacher `t1` in `c1`, `s3` with
+/// `t2` in `c2`, `p1` and `p3` the parents of `s1` and `s3`, `a1` the admin.
+///
+/// Every school has people of the same ids: nothing but the tenant keeps them apart.
+struct SchoolWorld {
+    static let schools = ["A", "B"]
+
+    let catalog: TableCatalog
+    var memberships: Memberships
+
+    init() throws {
+        catalog = try ShippedTables.catalog("school")
+        memberships = Memberships(catalog)
+        for school in Self.schools {
+            for (student, schoolClass) in [("s1", "c1"), ("s2", "c1"), ("s3", "c2")] {
+                try load(
+                    "students",
+                    ["id": .string(student), "class_id": .string(schoolClass), "school_id": .string(school)])
+            }
+            for (schoolClass, teacher) in [("c1", "t1"), ("c2", "t2")] {
+                try load(
+                    "classes",
+                    ["id": .string(schoolClass), "teacher_id": .string(teacher), "school_id": .string(school)])
+            }
+            for (parent, child) in [("p1", "s1"), ("p3", "s3")] {
+                try load(
+                    "parent_students",
+                    ["parent_id": .string(parent), "student_id": .string(child), "school_id": .string(school)])
+            }
+        }
+    }
+
+    struct Missing: Error {}
+
+    func table(_ name: String) throws -> TableDeclaration {
+        guard let table = catalog.find(schema: "public", table: name) else { throw Missing() }
+        return table
+    }
+
+    mutating func load(_ name: String, _ row: [String: JSONValue]) throws {
+        _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: try table(name))
+    }
+
+    /// The scope of a person whose token tells nothing but who it is.
+    func scope(_ id: String, of school: String, claims: Set<String> = []) -> Set<String> {
+        var claimed = claims.union(["everyone", AudienceKey.make("user", id)])
+        let role: String
+        switch id.first {
+        case "s":
+            role = "student"
+            claimed.insert(AudienceKey.make("student", id))
+        case "t": role = "teacher"
+        case "p": role = "parent"
+        default:
+            role = "admin"
+            claimed.insert("tenant:admin")
+        }
+        return memberships.keys(of: MembershipHolder(tenant: school, role: role, claimed: claimed))
+    }
+
+    /// The query keys a person hears of a change, joined by `/`; with `*` where the cause is withheld.
+    func heard(_ change: RowWrite, of name: String, by id: String, of school: String = "A") throws -> Set<String> {
+        let keys = scope(id, of: school)
+        let heard = try table(name).invalidations(of: change, memberships: memberships)
+            .filter { $0.tenant == school && !keys.isDisjoint(with: $0.audience) }
+        return Set(
+            heard.map {
+                $0.key.joined(separator: "/") + (keys.isDisjoint(with: $0.causeAudience) ? "*" : "")
+            })
+    }
+}
+
+extension RowAudience {
+    func isSeen(by keys: Set<String>, of tenant: String) -> Bool {
+        self.tenant == tenant && !keys.isDisjoint(with: self.keys)
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
+    public init(stringLiteral text: String) { self = .string(text) }
+    public init(integerLiteral number: Int64) { self = .integer(number) }
+}
+
+/// Random numbers that a failure's printed seed brings back (SplitMix64).
+struct TablesGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

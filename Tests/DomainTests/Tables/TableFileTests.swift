@@ -1,0 +1,359 @@
+import Visibility
+import Domain
+import Foundation
+import Testing
+
+/// The file of tables: what is read, what is refused and where.
+@Suite struct TableFileTests {
+    /// A mistake, and whether the JSON Schema can tell it (what refers to another place it cannot).
+    struct Bad: CustomTestStringConvertible {
+        let name: String
+        let pointer: String
+        let change: String
+        var isBeyondSchema = false
+
+        var testDescription: String { name }
+    }
+
+    static let good = """
+        version: 1
+        tables:
+          - table: notes
+            primaryKey: [id]
+            tenant: {column: org}
+            columns: [title, place]
+            audience: {select: ["user:{owner}", "team:{team_id}"]}
+            related: {team_id: {through: team_member, of: owner}, room_id: {through: room_member, of: owner}}
+            invalidates:
+              - after: [update]
+                columns: [title]
+                keys: [[notes, "{owner}"]]
+                audience: ["user:{owner}"]
+          - table: members
+            primaryKey: [id]
+            tenant: {column: org}
+            audience: {select: ["user:{person}"]}
+            memberships:
+              - {name: team_member, subject: "user:{person}", grants: "team:{team}", when: {active: true}}
+              - {name: room_member, subject: "user:{person}", grants: "room:{room}"}
+        """
+
+    /// Each replaces one text of `good`: `from → to`.
+    static let bad: [Bad] = [
+        Bad(
+            name: "unknown member", pointer: "/tables/0/colour",
+            change: "table: notes → table: notes\n    colour: red"),
+        Bad(
+            name: "unknown member of a group", pointer: "/tables/0/invalidates/0/when",
+            change: "after: [update] → when: {}"),
+        Bad(name: "no version", pointer: "/version", change: "version: 1 → schema: public"),
+        Bad(name: "other version", pointer: "/version", change: "version: 1 → version: 2"),
+        Bad(name: "no table's name", pointer: "/tables/0/table", change: "table: notes → schema: public"),
+        Bad(name: "name that is none", pointer: "/tables/0/table", change: "table: notes → table: \"no tes\""),
+        Bad(name: "no primary key", pointer: "/tables/0/primaryKey", change: "primaryKey: [id] → schema: public"),
+        Bad(
+            name: "primary key twice", pointer: "/tables/0/primaryKey/1",
+            change: "primaryKey: [id] → primaryKey: [id, id]"),
+        Bad(name: "empty tenant", pointer: "/tables/0/tenant/column", change: "tenant: {column: org} → tenant: {}"),
+        Bad(
+            name: "tenant of two kinds", pointer: "/tables/0/tenant/column",
+            change: "tenant: {column: org} → tenant: {constant: a, column: org}"),
+        Bad(
+            name: "tenant through no table", pointer: "/tables/0/tenant/through",
+            change: "tenant: {column: org} → tenant: {through: nothing, of: owner}", isBeyondSchema: true),
+        Bad(
+            name: "no reader", pointer: "/tables/0/audience/select",
+            change: "select: [\"user:{owner}\", → insert: [\"user:{owner}\","),
+        Bad(
+            name: "template with a brace", pointer: "/tables/0/audience/select/0",
+            change: "user:{owner}\", → user:{owner\","),
+        Bad(
+            name: "template that is all column", pointer: "/tables/0/audience/select/0",
+            change: "user:{owner}\", → {owner}\","),
+        Bad(name: "template of no kind", pointer: "/tables/0/audience/select/0", change: "\"user:{owner}\", → 7,"),
+        Bad(
+            name: "ambiguous template", pointer: "/tables/0/audience/select/1",
+            change: "\"team:{team_id}\" → \"tenant:{owner}\"", isBeyondSchema: true),
+        Bad(
+            name: "operation that hears more than may read", pointer: "/tables/0/audience/delete/0",
+            change: "audience: {select: → audience: {delete: [everyone], select:",
+            isBeyondSchema: true),
+        Bad(
+            name: "two related columns in a template", pointer: "/tables/0/audience/select/1",
+            change: "\"team:{team_id}\" → \"team:{team_id}:{room_id}\"", isBeyondSchema: true),
+        Bad(
+            name: "related column of a related column", pointer: "/tables/0/related/room_id/of",
+            change: "{through: room_member, of: owner} → {through: room_member, of: team_id}", isBeyondSchema: true),
+        Bad(
+            name: "related through nothing", pointer: "/tables/0/related/team_id/through",
+            change: "{through: team_member, → {through: nothing,", isBeyondSchema: true),
+        Bad(
+            name: "unknown operation", pointer: "/tables/0/invalidates/0/after/0",
+            change: "after: [update] → after: [upsert]"),
+        Bad(
+            name: "columns without update", pointer: "/tables/0/invalidates/0/columns",
+            change: "after: [update] → after: [insert]", isBeyondSchema: true),
+        Bad(
+            name: "column that is not heard", pointer: "/tables/0/invalidates/0/columns/0",
+            change: "columns: [title]\n → columns: [body]\n", isBeyondSchema: true),
+        Bad(name: "empty query key", pointer: "/tables/0/invalidates/0/keys/0", change: "[notes, \"{owner}\"] → []"),
+        Bad(
+            name: "half a column", pointer: "/tables/0/invalidates/0/keys/0/1",
+            change: "[notes, \"{owner}\"] → [notes, \"x{owner}\"]"),
+        Bad(
+            name: "key of a number", pointer: "/tables/0/invalidates/0/keys/0/1",
+            change: "[notes, \"{owner}\"] → [notes, 7]"),
+        Bad(
+            name: "key that tells outsiders a column", pointer: "/tables/0/invalidates/0/keys/0/1",
+            change: "audience: [\"user:{owner}\"] → audience: [everyone]", isBeyondSchema: true),
+        Bad(
+            name: "key and audience of two related columns", pointer: "/tables/0/invalidates/0/keys/0",
+            change: "keys: [[notes, \"{owner}\"]]\n        audience: [\"user:{owner}\"] → "
+                + "keys: [[notes, \"{room_id}\"]]\n        audience: [\"team:{team_id}\"]", isBeyondSchema: true),
+        Bad(
+            name: "window of an hour", pointer: "/tables/0/windowMs",
+            change: "table: notes → table: notes\n    windowMs: 3600000"),
+        Bad(
+            name: "membership of two columns", pointer: "/tables/1/memberships/0/grants",
+            change: "team:{team} → team:{team}:{id}", isBeyondSchema: true),
+        Bad(
+            name: "membership that makes admins", pointer: "/tables/1/memberships/0/grants",
+            change: "team:{team} → tenant:{team}"),
+        Bad(
+            name: "membership that makes another user", pointer: "/tables/1/memberships/0/grants",
+            change: "team:{team} → user:{team}"),
+        Bad(
+            name: "membership twice", pointer: "/tables/1/memberships/1/name",
+            change: "name: room_member → name: team_member", isBeyondSchema: true),
+        Bad(
+            name: "circle of memberships", pointer: "/tables",
+            change: "{name: room_member, subject: \"user:{person}\", grants: \"room:{room}\"} → "
+                + "{name: room_member, subject: \"team:{person}\", grants: \"room:{room}\"}\n"
+                + "      - {name: c, subject: \"room:{room}\", grants: \"team:{id}\"}", isBeyondSchema: true),
+        Bad(
+            name: "condition of a list of lists", pointer: "/tables/1/memberships/0/when/active",
+            change: "{active: true} → {active: [[1]]}"),
+        Bad(
+            name: "table twice", pointer: "/tables/1/table", change: "table: members → table: notes",
+            isBeyondSchema: true),
+    ]
+
+    static func text(_ bad: Bad) -> String {
+        let parts = bad.change.components(separatedBy: " → ")
+        guard let range = good.range(of: parts[0]) else { return "" }
+        return good.replacingCharacters(in: range, with: parts[1])
+    }
+
+    @Test func goodFile_isRead() throws {
+        let catalog = try TableCatalog(
+            reading: ShippedTables.value(yaml: Self.good), reserved: ShippedTables.reserved)
+        let notes = try #require(catalog.find(schema: "public", table: "notes"))
+        #expect(notes.window == .seconds(1))
+        #expect(notes.audience.insert == notes.audience.select)
+        #expect(catalog.find(schema: "private", table: "notes") == nil)
+    }
+
+    @Test(arguments: bad) func mistake_isRefused_withThePlace(_ bad: Bad) throws {
+        let document = try ShippedTables.value(yaml: Self.text(bad))
+        let failure = #expect(throws: Failure.self) {
+            try TableCatalog(reading: document, reserved: ShippedTables.reserved)
+        }
+        #expect(failure?.code == "tables.invalid")
+        #expect(failure?.fields.map(\.pointer).contains(bad.pointer) == true, "\(failure?.fields ?? [])")
+    }
+
+    @Test func allMistakes_areToldAtOnce() throws {
+        let document = JSONValue.object([
+            "version": 1,
+            "tables": .array([
+                .object(["table": "a", "primaryKey": .array([7]), "tenant": "x", "audience": .object([:]), "more": 1])
+            ]),
+        ])
+        let failure = #expect(throws: Failure.self) { try TableCatalog(reading: document) }
+        #expect(
+            Set(failure?.fields.map(\.pointer) ?? []) == [
+                "/tables/0/primaryKey/0", "/tables/0/tenant", "/tables/0/audience/select", "/tables/0/more",
+            ])
+    }
+
+    @Test func moreMistakesThanCanBeRead_areCut() throws {
+        let tables = Array(repeating: JSONValue.object(["x": 1]), count: TableLimits.tablesMax)
+        let document = JSONValue.object(["version": 1, "tables": .array(tables)])
+        let failure = #expect(throws: Failure.self) { try TableCatalog(reading: document) }
+        #expect(failure?.fields.count == TableLimits.mistakesMax)
+        let tooMany = JSONValue.object(["version": 1, "tables": .array(tables + tables)])
+        #expect(throws: Failure.self) { try TableCatalog(reading: tooMany) }
+        for value in [JSONValue.null, .array([]), .object([:])] {
+            #expect(throws: Failure.self) { try TableCatalog(reading: value) }
+        }
+    }
+
+    /// A file with one of its values, at a random place, replaced by another or left out.
+    private static func mutated(_ value: JSONValue, _ random: inout TablesGenerator) -> JSONValue {
+        let others: [JSONValue] = [
+            .null, .bool(true), 7, .integer(-1), .number(1.5), "", "id", "{id}", "user:{id}", "everyone", "a:{b}:{c}",
+            "{",
+            .array([]), .array(["id"]), .array(["id", "id"]), .object([:]), .object(["template": "everyone"]),
+            .string(String(repeating: "x", count: 300)), "tenant:{id}", "insert", .array([.array(["k", "{id}"])]),
+        ]
+        switch value {
+        case .object(let members) where !members.isEmpty && Int.random(in: 0..<12, using: &random) > 0:
+            var members = members
+            guard let key = members.keys.sorted().randomElement(using: &random), let member = members[key] else {
+                return value
+            }
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0: members[key] = nil
+            case 1: members["more"] = others.randomElement(using: &random)
+            default: members[key] = mutated(member, &random)
+            }
+            return .object(members)
+        case .array(let items) where !items.isEmpty && Int.random(in: 0..<8, using: &random) > 0:
+            var items = items
+            let index = Int.random(in: 0..<items.count, using: &random)
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0: items.remove(at: index)
+            case 1: items.append(items[index])
+            default: items[index] = mutated(items[index], &random)
+            }
+            return .array(items)
+        default: return others.randomElement(using: &random) ?? .null
+        }
+    }
+
+    /// Whatever stands in a file, it is read or refused with places, the same each time.
+    @Test(arguments: [21, 22, 23] as [UInt64]) func anyFile_isReadOrRefusedWithPlaces(seed: UInt64) throws {
+        var random = TablesGenerator(seed: seed)
+        let originals = try ["school", "posts"].map(ShippedTables.document) + [ShippedTables.value(yaml: Self.good)]
+        for round in 0..<400 {
+            var document = originals[round % originals.count]
+            for _ in 0...Int.random(in: 0..<3, using: &random) { document = Self.mutated(document, &random) }
+            do throws(Failure) {
+                _ = try TableCatalog(reading: document, reserved: ShippedTables.reserved)
+            } catch {
+                #expect((1...TableLimits.mistakesMax).contains(error.fields.count), "seed \(seed), \(round)")
+                #expect(error.fields.allSatisfy { $0.pointer.isEmpty || $0.pointer.hasPrefix("/") }, "\(error.fields)")
+                let again = #expect(throws: Failure.self) {
+                    try TableCatalog(reading: document, reserved: ShippedTables.reserved)
+                }
+                #expect(again == error, "seed \(seed), \(round)")
+            }
+        }
+    }
+
+    // MARK: The shipped files
+
+    @Test(arguments: ["school", "posts", "todo"]) func shippedFile_isRead(_ name: String) throws {
+        #expect(!(try ShippedTables.catalog(name).tables.isEmpty))
+    }
+
+    @Test func school_hasItsNineTables() throws {
+        #expect(
+            Set(try ShippedTables.catalog("school").tables.map(\.name)) == [
+                "student_stickers", "attendance", "sessions", "students", "classes", "homework", "student_trophies",
+                "student_achievements", "parent_students",
+            ])
+    }
+
+    @Test func todo_hasTenLines() throws {
+        let text = try String(contentsOf: ShippedTables.folder.appendingPathComponent("todo.yaml"), encoding: .utf8)
+        #expect(text.split(separator: "\n").count == 10)
+        let table = try #require(try ShippedTables.catalog("todo").tables.first)
+        let memberships = Memberships(try ShippedTables.catalog("todo"))
+        let change = RowWrite(.insert, old: nil, new: ["id": 1, "user_id": "ann"])
+        let invalidations = try table.invalidations(of: change, memberships: memberships)
+        #expect(invalidations.map(\.key) == [["todos"]] && invalidations.map(\.audience) == [["user:ann"]])
+    }
+
+    /// ENG E-6: a post is for everyone while it is public, and leaves when it is not any longer.
+    @Test func post_thatIsNotPublic_isItsAuthorsAlone() throws {
+        let catalog = try ShippedTables.catalog("posts")
+        let table = catalog.tables[0]
+        let memberships = Memberships(catalog)
+        let old: RowWrite.Row = [
+            "id": "p1", "user_id": "ann", "visibility": "public", "like_count": 1, "repost_count": 0, "text": "a",
+        ]
+        func update(_ new: RowWrite.Row) -> RowWrite { RowWrite(.update, old: old, new: old.merging(new) { $1 }) }
+        let hidden = update(["visibility": "private"])
+        let reach = try table.reach(of: hidden, memberships: memberships)
+        #expect(reach.old?.keys == ["everyone", "user:ann"] && reach.new?.keys == ["user:ann"])
+        #expect(table.matters(hidden, memberships: memberships))
+        #expect(!table.matters(update(["text": "b"]), memberships: memberships))
+        func routed(_ new: RowWrite.Row) throws -> RoutedChange? {
+            try table.routed(update(new), at: nil, memberships: memberships).first?.change
+        }
+        #expect(try routed(["text": "b"]) == nil)
+        let liked = try #require(try routed(["like_count": 2]))
+        #expect(liked.isOnlyCounts && liked.countColumns == ["likeCount": "like_count", "repostCount": "repost_count"])
+        let both = try #require(try routed(["like_count": 2, "visibility": "private"]))
+        #expect(!both.isOnlyCounts && !both.countColumns.isEmpty)
+        #expect(RoutedChange(reading: JSONWriter.bytes(both)) == both)
+    }
+
+    // MARK: The JSON Schema
+
+    /// The shipped files fit the schema, and what is wrong by its form does not. Needs python3 with jsonschema.
+    @Test func schema_takesTheShippedFiles_andRefusesBadOnes() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tables-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func write(_ value: JSONValue, _ name: String) throws {
+            var writer = JSONWriter()
+            value.write(to: &writer)
+            try Data(writer.bytes).write(to: folder.appendingPathComponent(name))
+        }
+        for name in ["school", "posts", "todo"] { try write(ShippedTables.document(name), "good-\(name).json") }
+        try write(ShippedTables.value(yaml: Self.good), "good-notes.json")
+        // What the reader takes, the schema takes too.
+        var random = TablesGenerator(seed: 31)
+        let school = try ShippedTables.document("school")
+        for round in 0..<500 {
+            let document = Self.mutated(school, &random)
+            if (try? TableCatalog(reading: document)) != nil { try write(document, "good-mutated-\(round).json") }
+        }
+        for (index, bad) in Self.bad.enumerated() where !bad.isBeyondSchema {
+            try write(
+                ShippedTables.value(yaml: Self.text(bad)),
+                "bad-\(index)-\(bad.name.split(separator: " ").joined(separator: "-")).json")
+        }
+        let script = """
+            import glob, json, os, sys
+            try: from jsonschema import Draft202012Validator as Validator
+            except ImportError: sys.exit(77)
+            schema = json.load(open(sys.argv[1]))
+            Validator.check_schema(schema)
+            for path in sorted(glob.glob(sys.argv[2] + "/*.json")):
+                name = os.path.basename(path)
+                if Validator(schema).is_valid(json.load(open(path))) != name.startswith("good-"): print(name)
+            """
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        let schema = ShippedTables.folder.appendingPathComponent("tables.schema.json")
+        process.arguments = ["python3", "-c", script, schema.path, folder.path]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let told = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        if process.terminationStatus == 77 || process.terminationStatus == 127 { return }
+        #expect(process.terminationStatus == 0)
+        #expect(String(decoding: told, as: UTF8.self) == "")
+    }
+
+    /// What the schema and the reader say of bounds is the same.
+    @Test func schema_hasTheReadersBounds() throws {
+        let url = ShippedTables.folder.appendingPathComponent("tables.schema.json")
+        let text = try String(contentsOf: url, encoding: .utf8)
+        for bound in [
+            "\"maxItems\": \(TableLimits.tablesMax)", "\"maxItems\": \(TableLimits.templatesMax)",
+            "\"maxItems\": \(TableLimits.columnsMax)", "\"maxItems\": \(TableLimits.keyPartsMax)",
+            "\"maxLength\": \(TableLimits.templateBytesMax)", "\"maxLength\": \(TableLimits.keyPartBytesMax)",
+            "\"minimum\": \(TableLimits.windowMilliseconds.lowerBound)",
+            "\"maximum\": \(TableLimits.windowMilliseconds.upperBound)",
+            "\"default\": \(TableLimits.windowDefaultMilliseconds)",
+        ] {
+            #expect(text.contains(bound), "\(bound)")
+        }
+        #expect(throws: Never.self) { try JSONValue(parsing: Array(text.utf8)) }
+    }
+}

@@ -1,0 +1,103 @@
+import BellhopClient
+import Foundation
+import RawConnections
+import Testing
+
+@testable import Service
+
+/// Changes of tables from their delivery to the streams, over real HTTP.
+@Suite struct TableChangesTests {
+    /// SCH SC-006, "morning rush": 20 rows within a moment are one invalidation per key.
+    @Test func burst_isOneInvalidation_withAllCauses() async throws {
+        let school = try await School()
+        let teacher = try await school.service.listen(as: School.teacher("t1"))
+        let rows = (1...20).map { number in
+            School.insert(
+                "attendance",
+                [
+                    "id": .string("a\(number)"), "school_id": "A", "student_id": "s1", "marked_by": "t1",
+                    "status": "present",
+                ])
+        }
+        try await school.tell(rows)
+        let event = try await teacher.next("query:invalidate")
+        #expect(event.staleKeys == ["attendance-calendar/s1", "class-attendance/c1"])
+        #expect(event.json["causes"].array?.count == 20)
+        #expect(event.json["causes"].array?.first?["actorId"].string == "t1")
+        #expect(event.json["causesComplete"].bool == true)
+        // A key of another kind ends the wait: nothing came between.
+        try await school.tell(
+            School.insert("sessions", ["id": "x1", "school_id": "A", "student_id": "s1", "teacher_id": "t1"]))
+        let next = try await teacher.next("query:invalidate")
+        #expect(next.staleKeys == ["student-dashboard/s1", "session-history/s1", "teacher-dashboard"])
+    }
+
+    /// ENG E-1, E-7: rows that match enter, change and leave; what was asked before is asked no more.
+    @Test func subscriptions_tellRows_andAreReplacedAtOnce() async throws {
+        let service = try TestService.start(["changesSecret": School.secret, "tables": "posts"])
+        let school = try await School(service, isKnown: false)
+        let identity = TestService.Identity.user("ann")
+        let stream = try await service.listen(as: identity)
+        try await stream.subscribe(
+            [["id": "seen", "table": "posts", "filter": "id=in.(p1,p2)", "select": ["id", "text", "like_count"]]],
+            through: service, as: identity)
+        func post(_ id: String, _ likes: Int, _ visibility: String = "public") -> JSON {
+            [
+                "id": .string(id), "user_id": "bob", "visibility": .string(visibility),
+                "like_count": .integer(Int64(likes)),
+                "repost_count": 0, "text": "hello", "secret": "x",
+            ]
+        }
+        try await school.tell(School.insert("posts", post("p1", 0)), School.insert("posts", post("p9", 0)))
+        let entered = try await stream.next("table:change")
+        #expect(entered.json["change"].string == "enter" && entered.json["record"]["id"].string == "p1")
+        #expect(entered.json["record"]["secret"] == .null && entered.json["subscriptionIds"].array == ["seen"])
+        try await school.tell(School.update("posts", from: post("p1", 0), to: post("p1", 1)))
+        let counted = try await stream.next("engagement_update")
+        #expect(counted.json["updates"]["p1"] == ["likeCount": 1])
+        try await school.tell(School.update("posts", from: post("p1", 1), to: post("p1", 1, "private")))
+        let left = try await stream.next("table:change")
+        #expect(left.json["change"].string == "leave" && left.json["record"] == .null)
+        #expect(left.json["oldRecord"] == ["id": "p1"])
+        try await stream.subscribe([["table": "posts", "filter": "id=eq.p9"]], through: service, as: identity)
+        try await school.tell(
+            School.update("posts", from: post("p2", 0), to: post("p2", 1)), School.delete("posts", post("p9", 0)))
+        let gone = try await stream.next("table:change")
+        #expect(gone.json["type"].string == "DELETE" && gone.json["oldRecord"] == ["id": "p9"])
+    }
+
+    /// SCH EC9: a teacher who is given another class stops hearing the old one.
+    @Test func movedTeacher_hearsTheNewClass_andNotTheOldOne() async throws {
+        let school = try await School()
+        let teacher = try await school.service.listen(as: School.teacher("t2"))
+        try await school.tell(
+            School.update(
+                "classes", from: ["id": "c2", "school_id": "A", "teacher_id": "t2"],
+                to: ["id": "c2", "school_id": "A", "teacher_id": "t1"]))
+        let scope = try await teacher.next("stream:scope")
+        #expect(scope.json["scope"].array?.contains("class:c2:staff") == false)
+    }
+
+    /// Nobody makes the service hold megabytes who has not shown that they may.
+    @Test func largeBody_isNotRead_ofWhoMayNotSendIt() async throws {
+        let service = try TestService.start(["changesSecret": School.secret])
+        func head(_ path: String, _ credential: String) async throws -> String {
+            let raw = try RawConnection(service.port)
+            try raw.send(
+                "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4000000\r\n"
+                    + "\(credential)\r\n\r\n")
+            return try raw.read(until: "\r\n\r\n")
+        }
+        for wrong in ["X: y", "X-Webhook-Secret: guessed", "Authorization: Bearer nonsense"] {
+            #expect(try await head("/v1/changes", wrong).hasPrefix("HTTP/1.1 401"))
+        }
+        let user = "Authorization: Bearer \(service.token(for: .user("ann")))"
+        #expect(try await head("/v1/changes", user).hasPrefix("HTTP/1.1 403"))
+        let large = try await School(service, isKnown: false).deliver(
+            .array(
+                (1...800).map {
+                    School.insert("classes", ["id": .integer($0), "text": .string(String(repeating: "x", count: 200))])
+                }))
+        #expect(large.status == 202)
+    }
+}

@@ -72,15 +72,22 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
             let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
             if matches.isEmpty { continue }
             let columns = template.columns
+            let isMet = template.condition.map { "\(prefix)\($0.column) = '\($0.value)'" }
             if columns.isEmpty {
+                if let isMet {
+                    alternatives.append(isMet)
+                    continue
+                }
                 return SQL(text: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
             }
             if columns.count == 1 {
                 let values = padded(matches.map { $0[0] })
-                alternatives.append("\(prefix)\(columns[0]) " + isOneOf(values.count))
+                let isHeld = "\(prefix)\(columns[0]) " + isOneOf(values.count)
+                alternatives.append(isMet.map { "(\($0) AND \(isHeld))" } ?? isHeld)
                 binds += values.map { .text($0) }
             } else {
-                let equalities = columns.map { "\(prefix)\($0) = ?" }.joined(separator: " AND ")
+                let equalities = ((isMet.map { [$0] } ?? []) + columns.map { "\(prefix)\($0) = ?" })
+                    .joined(separator: " AND ")
                 for values in padded(matches) {
                     alternatives.append("(\(equalities))")
                     binds += values.map { .text($0) }

@@ -20,6 +20,7 @@ enum Catalog {
             ExplainFeature.feature(explain),
             ConsoleFeature.feature,
             ConversationsFeature.feature,
+            PostsFeature.feature,
         ]
     }
 

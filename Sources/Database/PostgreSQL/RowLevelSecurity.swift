@@ -64,7 +64,11 @@ public enum RowLevelSecurity {
 
     /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
     static func conditions(_ policy: Policy, _ table: Table) -> [String] {
-        policy.templates.map { ScopeVocabulary.Kind(template: $0).condition }
+        policy.templates.map { template in
+            let isHeld = ScopeVocabulary.Kind(template: template).condition
+            guard let condition = template.condition else { return isHeld }
+            return "(\(condition.column) = '\(condition.value)' AND \(isHeld))"
+        }
             + policy.templates.compactMap { template in
                 guard let membership = template.membership else { return nil }
                 return membership.question(

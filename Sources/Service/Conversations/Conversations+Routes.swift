@@ -1,5 +1,6 @@
 import Database
 import Domain
+import Visibility
 import MicroHTTP
 
 extension ConversationsFeature {

@@ -190,7 +190,8 @@ private struct Foundations {
             store: store, workers: workers, log: log, tables: tables, now: runner.clock.now,
             authenticate: { authenticator.verdict(on: $0) },
             read: { caller, body in try runner.read(as: caller, body) },
-            topicKinds: Catalog.features().flatMap(\.topics),
+            topicKinds: Catalog.features().flatMap(\.topics), live: Catalog.features().flatMap(\.live),
+            watched: Set(Catalog.features().flatMap(\.watched)),
             settings: StreamSettings(
                 cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax,
                 shards: settings.shards))

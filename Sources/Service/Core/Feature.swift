@@ -14,6 +14,16 @@ struct Feature: Sendable {
     let ticks: [Tick]
     /// What `bellhop check` asks of the feature: every way in which its rows contradict each other.
     var audits: [Audit] = []
+    /// Keys by rows that open streams hold.
+    var live: [LiveMembership] = []
+    /// Tables of its own that streams can subscribe to, beside those that are declared.
+    var watched: [WatchedTable] = []
+}
+
+/// A table of the service as subscriptions name it.
+struct WatchedTable: Sendable, Hashable {
+    let schema: String
+    let table: String
 }
 
 /// A way to recount what is kept. Returns one line for each difference.
@@ -97,11 +107,18 @@ struct TopicKind: Sendable {
 struct Tick: Sendable {
     let name: String
     let everySeconds: Int
+    /// One statement that looks whether there is anything to do, for any tenant: for what comes round so often that most
+    /// of the time there is not. Nil: it is always done.
+    let isDue: (@Sendable (Connection, _ now: Timestamp) throws -> Bool)?
     let body: @Sendable (Transaction) throws -> Void
 
-    init(name: String, everySeconds: Int, body: @escaping @Sendable (Transaction) throws -> Void) {
+    init(
+        name: String, everySeconds: Int, isDue: (@Sendable (Connection, _ now: Timestamp) throws -> Bool)? = nil,
+        body: @escaping @Sendable (Transaction) throws -> Void
+    ) {
         self.name = name
         self.everySeconds = everySeconds
+        self.isDue = isDue
         self.body = body
     }
 }

@@ -102,6 +102,10 @@ final class Ticker: @unchecked Sendable {
     }
 
     private func run(_ tick: Tick) throws {
+        if let isDue = tick.isDue {
+            let now = runner.clock.now()
+            guard try runner.store.read(isSingle: true, { try isDue($0, now) }) else { return }
+        }
         if runner.store.engine == .postgreSQL {
             try runner.store.read(isSingle: true) { try runner.tenants.refresh(in: $0) }
         }

@@ -133,6 +133,9 @@ final class ReplicaMessages: @unchecked Sendable {
             directory.revocations.insert(revocation)
             directory.close(revocation)
         case "\(TableRegister.event)": directory.renewScopes(holding: tables.take(event.data))
+        case "\(HeldKeys.event)":
+            guard let change = HeldChange(members, tenant: event.tenant) else { return }
+            directory.change(change)
         case "\(Self.asked)": answerIfHeld(members, tenant: event.tenant)
         case "\(Self.answered)":
             guard let id = members.string("id") else { return }

@@ -58,6 +58,13 @@ final class StreamDirectory: @unchecked Sendable {
         }
     }
 
+    /// Gives the streams of a user a key that a row has given, or takes it.
+    func change(_ change: HeldChange) {
+        lock.withLock {
+            for shard in shards { shard.post(.holding(change)) }
+        }
+    }
+
     /// Closes the streams of a revoked token, session or user. The list must hold the revocation already.
     func close(_ revocation: Revocation) {
         for shard in lock.withLock({ shards }) { shard.post(.revoked(revocation)) }

@@ -29,6 +29,19 @@ struct StreamReader: Sendable {
     let topics: [String]
     /// Of which tables the stream hears rows.
     var tables: [TableSubscription] = []
+    /// What the caller holds by rows of the service; nil: it is read with what is asked for.
+    var held: Set<String>?
+
+    /// What the caller holds by rows of the service, as of now.
+    func heldKeys() throws -> Set<String> {
+        var keys: Set<String> = []
+        try surroundings.read(caller) { tx in keys = try heldKeys(tx) }
+        return keys
+    }
+
+    private func heldKeys(_ tx: Transaction) throws -> Set<String> {
+        try held ?? HeldKeys.keys(of: caller.scope, by: surroundings.live, in: tx.db)
+    }
 
     /// - Parameters:
     ///   - head: the last event that the stream's shard had handled when the stream joined the hub. Everything up to it
@@ -48,11 +61,12 @@ struct StreamReader: Sendable {
     func chunks(after: Int64, through: Int64) throws -> [SharedBytes]? {
         var chunks: [SharedBytes]?
         try surroundings.read(caller) { tx in
+            let held = try heldKeys(tx)
             guard try EventLog.oldestSequence(in: tx.db) <= after + 1,
-                let events = try replay(tx, after: after, through: through)
+                let events = try replay(tx, held: held, after: after, through: through)
             else { return }
             var writer = ChunkWriter()
-            append(events, to: &writer)
+            append(events, held: held, to: &writer)
             chunks = writer.finish()
         }
         return chunks
@@ -80,8 +94,11 @@ struct StreamReader: Sendable {
             case .fresh: break
             case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
             case .after(let sequence):
-                if let events = try self.replay(tx, after: sequence, through: newest, routes: tableRoutes) {
-                    appendRows(events, to: &writer)
+                let held = try heldKeys(tx)
+                if let events = try self.replay(
+                    tx, held: held, after: sequence, through: newest, routes: tableRoutes)
+                {
+                    appendRows(events, held: held, to: &writer)
                 } else {
                     writer.append { StreamNotice.appendResync(.gap, at: nil, to: &$0) }
                 }
@@ -96,11 +113,12 @@ struct StreamReader: Sendable {
         var resumption = Resumption.decide(
             lastEventID: lastEventID, epoch: surroundings.epoch, oldest: try EventLog.oldestSequence(in: tx.db),
             newest: try EventLog.newestSequence(in: tx.db))
+        let held = try heldKeys(tx)
         var events: [StreamEvent] = []
         var invalidation: Coalescer.Batch?
         if case .after(let sequence) = resumption {
             if let recent = try recentChanges(tx, through: sequence),
-                let found = try sequence < head ? replay(tx, after: sequence, through: head) : []
+                let found = try sequence < head ? replay(tx, held: held, after: sequence, through: head) : []
             {
                 events = found.filter { !$0.isChange }
                 invalidation = staleKeys(of: recent + found.filter(\.isChange))
@@ -126,7 +144,7 @@ struct StreamReader: Sendable {
         if reason == nil, let invalidation {
             writer.append { $0 += StreamNotice.invalidation(invalidation, at: nil) }
         }
-        append(events, to: &writer)
+        append(events, held: held, to: &writer)
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
         var isResumed = false
@@ -178,26 +196,32 @@ struct StreamReader: Sendable {
         return coalescer.takeDue(at: .max).first
     }
 
-    private func append(_ events: [StreamEvent], to writer: inout ChunkWriter) {
+    private func append(_ events: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter) {
         for event in events {
             if event.isChange {
-                appendRow(event, at: cursor(event.sequence), to: &writer)
+                appendRow(event, held: held, at: cursor(event.sequence), to: &writer)
             } else {
                 writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) }
             }
         }
     }
 
-    private func appendRows(_ events: [StreamEvent], to writer: inout ChunkWriter) {
-        for event in events { appendRow(event, at: nil, to: &writer) }
+    private func appendRows(_ events: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter) {
+        for event in events { appendRow(event, held: held, at: nil, to: &writer) }
     }
 
-    private func appendRow(_ event: StreamEvent, at cursor: Cursor?, to writer: inout ChunkWriter) {
+    private func sees(_ readers: [String], _ held: Set<String>) -> Bool {
+        !caller.scope.keys.isDisjoint(with: readers) || !held.isDisjoint(with: readers)
+    }
+
+    private func appendRow(
+        _ event: StreamEvent, held: Set<String>, at cursor: Cursor?, to writer: inout ChunkWriter
+    ) {
         guard let change = RoutedChange(reading: event.data) else { return }
         var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
         var news = RowNews()
-        let seesOld = !caller.scope.keys.isDisjoint(with: change.oldReaders)
-        let seesNew = !caller.scope.keys.isDisjoint(with: change.newReaders)
+        let seesOld = sees(change.oldReaders, held)
+        let seesNew = sees(change.newReaders, held)
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
                 telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
@@ -215,17 +239,20 @@ struct StreamReader: Sendable {
     }
 
     /// Nil: more than may be replayed.
-    private func replay(_ tx: Transaction, after: Int64, through: Int64) throws -> [StreamEvent]? {
+    private func replay(
+        _ tx: Transaction, held: Set<String>, after: Int64, through: Int64
+    ) throws -> [StreamEvent]? {
         try replay(
-            tx, after: after, through: through,
-            routes: Array(caller.scope.keys) + topics.map { "#" + $0 } + tableRoutes)
+            tx, held: held, after: after, through: through,
+            routes: caller.scope.keys.union(held) + topics.map { "#" + $0 } + tableRoutes)
     }
 
     private func replay(
-        _ tx: Transaction, after: Int64, through: Int64, routes: [String]
+        _ tx: Transaction, held: Set<String>, after: Int64, through: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
         let events = try EventLog.replay(
-            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope, after: after, through: through,
+            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(held), after: after,
+            through: through,
             limit: StreamLimits.replayEventsMax + 1)
         guard events.count <= StreamLimits.replayEventsMax else { return nil }
         let collapsed = StreamEvent.collapsed(events)

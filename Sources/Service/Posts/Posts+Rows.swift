@@ -105,12 +105,15 @@ extension PostsFeature {
     }
 
     /// How many posts of others in the caller's feed are newer, at most one more than is counted.
+    ///
+    /// A cross join, because SQLite leaves the order of one as it is: from the authors followed to their newest posts.
     static func newCount(since: Int, for caller: Caller) -> SQL {
         """
         SELECT COUNT(*) FROM (
             SELECT 1 FROM \(follows, visibleTo: caller.scope) AS f
-            JOIN \(posts, visibleTo: caller.scope) AS p ON p.author_id = f.author_id AND p.sequence > \(since)
-            WHERE f.follower_id = \(caller.userId.text) LIMIT \(PostLimits.newCountMax + 1)) AS newer
+            CROSS JOIN \(posts, visibleTo: caller.scope) AS p
+            WHERE f.follower_id = \(caller.userId.text) AND p.author_id = f.author_id AND p.sequence > \(since)
+            LIMIT \(PostLimits.newCountMax + 1)) AS newer
         """
     }
 

@@ -21,6 +21,7 @@ PACKAGES = {
     "nginx": "/usr/sbin/nginx",
     "libnginx-mod-nchan": "/usr/lib/nginx/modules/ngx_nchan_module.so",
     "postgresql": "/usr/bin/pg_createcluster",
+    "redis-server": "/usr/bin/redis-server",
     "util-linux": "/usr/bin/taskset",
 }
 

@@ -1,6 +1,56 @@
 import Visibility
 
-extension Membership {
+/// Keys that a caller holds because rows of the service say so, beside those that its token brings.
+///
+/// Whoever has a row in `conversation_members` holds `conversation:{conversation_id}`. It is declared once, where a
+/// policy asks for such a key:
+///
+/// ```swift
+/// let members = Table("conversation_members", read: ["user:{user_id}"], write: ["user:{user_id}"])
+/// let messages = Table(
+///     "messages",
+///     read: [.held("conversation:{conversation_id}", by: members, member: "user_id", of: "conversation_id")], …)
+/// ```
+///
+/// From it come the SQL predicate, PostgreSQL's policy, and `keys(of:in:)` for whoever decides without SQL. A
+/// membership begins and ends with its row, in the transaction that writes it.
+///
+/// A class, because a policy holds it and it holds a table, which has policies.
+public final class Membership: Sendable, Hashable {
+    let table: Table
+    /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
+    public let holder: AudienceTemplate
+    /// The key that a row gives: `conversation:{conversation_id}`, over the members' own column.
+    public let given: AudienceTemplate
+    let memberColumn: String
+    let ofColumn: String
+
+    init(_ template: AudienceTemplate, by table: Table, member: String, of column: String) {
+        precondition(template.columns.count == 1, "a key that is held has one column: \(template)")
+        guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(column) else {
+            preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)")
+        }
+        // The question is asked with the caller's own rights: what the members' table hid from it, it would not hold.
+        // And a table that itself asked for memberships would ask without end (PostgreSQL refuses such policies).
+        precondition(
+            table.read.templates.contains(holder) && table.read.entries.allSatisfy { $0.membership == nil },
+            "\(table.name) must show everybody their own rows, by \(holder), and ask for no membership itself")
+        self.table = table
+        self.holder = holder
+        given = template.over(column)
+        memberColumn = member
+        ofColumn = column
+    }
+
+    public static func == (left: Membership, right: Membership) -> Bool {
+        left.table == right.table && left.given == right.given && left.memberColumn == right.memberColumn
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(table.name)
+        hasher.combine(given)
+    }
+
     /// The name of the members' table within the question; no table or alias of ours begins with `_`.
     private static let alias = "_held"
 
@@ -13,7 +63,7 @@ extension Membership {
     func question(tenant: String, isMember: String, column: String) -> String {
         let alias = Self.alias
         return """
-            EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \(alias).\(tenantColumn) = \(tenant) \
+            EXISTS (SELECT 1 FROM \(table.name) AS \(alias) WHERE \(alias).\(table.tenantColumn) = \(tenant) \
             AND \(alias).\(memberColumn) \(isMember) AND \(alias).\(ofColumn) = \(column))
             """
     }
@@ -23,8 +73,6 @@ extension Membership {
         let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
         guard !members.isEmpty else { return [] }
         let named = SQL(unchecked: ofColumn)
-        // What the caller's own rows are, its key alone decides.
-        let table = Table(table, tenantColumn: tenantColumn, read: [holder], write: [])
         let held = try db.rows(
             """
             SELECT \(named) FROM \(table, visibleTo: scope)
@@ -35,7 +83,72 @@ extension Membership {
     }
 }
 
-extension AudienceTemplate {
+/// One way to a table's rows: a template, which rows have its key, and the rows that give it to users whose tokens do not.
+public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+    public let template: AudienceTemplate
+    /// Nil: tokens alone bring the key.
+    public let membership: Membership?
+    /// What a row's column must hold for the row to have the key; nil: each row has it.
+    public let condition: Condition?
+
+    /// That a column holds a word.
+    public struct Condition: Sendable, Hashable {
+        public let column: String
+        public let value: String
+
+        /// In SQL, as it stands there.
+        func text(prefix: String) -> String { "\(prefix)\(column) = '\(value)'" }
+    }
+
+    public init(_ template: AudienceTemplate) {
+        self.template = template
+        membership = nil
+        condition = nil
+    }
+
+    public init(stringLiteral text: String) { self.init(AudienceTemplate(stringLiteral: text)) }
+
+    private init(_ template: AudienceTemplate, _ membership: Membership) {
+        self.template = template
+        self.membership = membership
+        condition = nil
+    }
+
+    private init(_ template: AudienceTemplate, _ condition: Condition) {
+        self.template = template
+        membership = nil
+        self.condition = condition
+    }
+
+    /// The key, for rows whose column holds the word: `.when("everyone", "visibility", is: "public")`.
+    ///
+    /// The condition narrows which rows have the key, and not what the key means: it is the same wherever it stands.
+    ///
+    /// - Parameter value: lower-case letters, digits, `_` and `-`, since it stands in SQL.
+    public static func when(_ template: AudienceTemplate, _ column: String, is value: String) -> PolicyEntry {
+        let isPlain = value.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 || $0 == 45 }
+        precondition(isSQLIdentifier(column) && isPlain && !value.isEmpty, "no condition of SQL: \(column) is \(value)")
+        return PolicyEntry(template, Condition(column: column, value: value))
+    }
+
+    /// The columns it looks at.
+    var columns: [String] { template.columns + (condition.map { [$0.column] } ?? []) }
+
+    /// The key of one row, or nil when a column it needs is null or it does not meet the condition.
+    func key(of row: (String) -> String?) -> String? {
+        if let condition {
+            // Bytes, as the database compares.
+            guard let value = row(condition.column), value.utf8.elementsEqual(condition.value.utf8) else { return nil }
+        }
+        return template.key(of: row)
+    }
+
+    /// As the catalog's page shows it.
+    public var description: String {
+        if let condition { return "\(template) when \(condition.column) is \(condition.value)" }
+        return membership.map { "\(template) held by \($0.table.name)" } ?? template.description
+    }
+
     /// A key of the row that the caller need not bring: it is held by whoever has a row in the members' table.
     ///
     /// - Parameters:
@@ -46,18 +159,8 @@ extension AudienceTemplate {
     ///   - column: the column of the members' table that is compared with the template's.
     public static func held(
         _ template: AudienceTemplate, by table: Table, member: String, of column: String
-    ) -> AudienceTemplate {
-        guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(member), isSQLIdentifier(column)
-        else { preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)") }
-        // The question is asked with the caller's own rights: what the members' table hid from it, it would not hold.
-        // And a table that itself asked for memberships would ask without end (PostgreSQL refuses such policies).
-        precondition(
-            table.read.templates.contains(holder) && table.read.templates.allSatisfy { $0.membership == nil },
-            "\(table.name) must show everybody their own rows, by \(holder), and ask for no membership itself")
-        return template.held(
-            by: Membership(
-                template, table: table.name, tenantColumn: table.tenantColumn, holder: holder, member: member,
-                of: column))
+    ) -> PolicyEntry {
+        PolicyEntry(template, Membership(template, by: table, member: member, of: column))
     }
 }
 

@@ -3,28 +3,29 @@ import Visibility
 /// Who may read, or write, the rows of a table: a list of audience templates, any of which suffices.
 public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
     /// Shared, so that a policy can be recognized by identity when its predicates are cached.
-    final class Templates: Sendable {
-        let list: [AudienceTemplate]
+    final class Entries: Sendable {
+        let list: [PolicyEntry]
 
-        init(_ list: [AudienceTemplate]) {
+        init(_ list: [PolicyEntry]) {
             self.list = list
         }
     }
 
-    let body: Templates
+    let body: Entries
 
-    public var templates: [AudienceTemplate] { body.list }
+    public var entries: [PolicyEntry] { body.list }
+    public var templates: [AudienceTemplate] { body.list.map(\.template) }
 
-    public init(_ templates: [AudienceTemplate]) {
-        body = Templates(templates)
+    public init(_ entries: [PolicyEntry]) {
+        body = Entries(entries)
     }
 
-    public init(arrayLiteral templates: AudienceTemplate...) {
-        self.init(templates)
+    public init(arrayLiteral entries: PolicyEntry...) {
+        self.init(entries)
     }
 
     public var description: String {
-        body.list.map(\.declaration).joined(separator: ", ")
+        body.list.map(\.description).joined(separator: ", ")
     }
 
     public static func == (left: Policy, right: Policy) -> Bool {
@@ -40,8 +41,8 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
     /// - Parameter row: the text of a column, or nil for SQL's null; a template with a null column makes no key.
     public func audience(of row: (String) -> String?) -> [String] {
         var keys: [String] = []
-        for template in body.list {
-            if let key = template.key(of: row), !keys.contains(key) { keys.append(key) }
+        for entry in body.list {
+            if let key = entry.key(of: row), !keys.contains(key) { keys.append(key) }
         }
         return keys
     }
@@ -68,11 +69,12 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
         let sortedKeys = scope.keys.sorted()
         var binds: [SQLValue] = [.text(scope.tenant)]
         var alternatives: [String] = []
-        for template in body.list {
+        for entry in body.list {
+            let template = entry.template
             let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
             if matches.isEmpty { continue }
             let columns = template.columns
-            let isMet = template.condition.map { "\(prefix)\($0.column) = '\($0.value)'" }
+            let isMet = entry.condition?.text(prefix: prefix)
             if columns.isEmpty {
                 if let isMet {
                     alternatives.append(isMet)
@@ -86,7 +88,7 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
                 alternatives.append(isMet.map { "(\($0) AND \(isHeld))" } ?? isHeld)
                 binds += values.map { .text($0) }
             } else {
-                let equalities = ((isMet.map { [$0] } ?? []) + columns.map { "\(prefix)\($0) = ?" })
+                let equalities = ([isMet].compactMap(\.self) + columns.map { "\(prefix)\($0) = ?" })
                     .joined(separator: " AND ")
                 for values in padded(matches) {
                     alternatives.append("(\(equalities))")
@@ -95,8 +97,8 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
             }
         }
         // Last: what the scope's keys open needs no look into other tables.
-        for template in body.list {
-            guard let question = question(for: template, of: scope, sortedKeys, prefix) else { continue }
+        for entry in body.list {
+            guard let question = question(for: entry, of: scope, sortedKeys, prefix) else { continue }
             alternatives.append(question.text)
             binds += question.binds
         }
@@ -108,15 +110,15 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
 
     /// Whether a row gives the template's key to one whom the scope names; nil: none could.
     private func question(
-        for template: AudienceTemplate, of scope: Scope, _ sortedKeys: [String], _ prefix: String
+        for entry: PolicyEntry, of scope: Scope, _ sortedKeys: [String], _ prefix: String
     ) -> SQL? {
-        guard let membership = template.membership else { return nil }
+        guard let membership = entry.membership else { return nil }
         let members = padded(sortedKeys.compactMap { membership.holder.columnValues(of: $0)?.first })
         guard !members.isEmpty else { return nil }
         precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
         return SQL(
             text: membership.question(
-                tenant: "?", isMember: isOneOf(members.count), column: prefix + template.columns[0]),
+                tenant: "?", isMember: isOneOf(members.count), column: prefix + entry.template.columns[0]),
             binds: [.text(scope.tenant)] + members.map { .text($0) })
     }
 

@@ -46,7 +46,7 @@ public struct Scope: Sendable, Hashable {
 /// `@unchecked Sendable`: every access to the variables holds `lock`.
 final class PredicateCache: @unchecked Sendable {
     struct Key: Hashable {
-        let policy: Policy.Templates
+        let policy: Policy.Entries
         let qualifier: String
         let tenantColumn: String
 

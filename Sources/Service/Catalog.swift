@@ -6,8 +6,8 @@ enum Catalog {
     /// - Parameters:
     ///   - streams: nil, as the others, lists what there is without serving it.
     static func features(
-        streams: StreamDirectory? = nil, report: ServiceReport? = nil, tables: TableRegister? = nil,
-        explain: ExplainFeature.Surroundings? = nil
+        streams: StreamDirectory? = nil, boards: Leaderboards? = nil, report: ServiceReport? = nil,
+        tables: TableRegister? = nil, explain: ExplainFeature.Surroundings? = nil
     ) -> [Feature] {
         [
             MetaFeature.feature(report),
@@ -15,11 +15,14 @@ enum Catalog {
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
+            DJFeature.feature,
+            ChallengesFeature.feature(boards),
             StreamsFeature.feature(streams),
             ChangesFeature.feature(tables),
             ExplainFeature.feature(explain),
             ConsoleFeature.feature,
             ConversationsFeature.feature,
+            RequestsFeature.feature,
             PostsFeature.feature,
         ]
     }

@@ -17,32 +17,6 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     public let description: String
     public let segments: [Segment]
-    /// The rows that give this key to callers whose tokens do not; nil: tokens alone do.
-    public internal(set) var membership: Membership?
-    /// What a row's column must hold for the row to have the key; nil: each row has it.
-    public internal(set) var condition: Condition?
-
-    /// That a column holds a word.
-    public struct Condition: Sendable, Hashable {
-        public let column: String
-        public let value: String
-    }
-
-    /// The key, for rows whose column holds the word: `.when("everyone", "visibility", is: "public")`.
-    ///
-    /// The condition narrows which rows have the key, and not what the key means: it is the same key wherever it stands.
-    ///
-    /// - Parameter value: lower-case letters, digits, `_` and `-`, since it stands in SQL.
-    public static func when(_ template: AudienceTemplate, _ column: String, is value: String) -> AudienceTemplate {
-        precondition(
-            isColumnName(column) && !value.isEmpty
-                && value.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 || $0 == 45 },
-            "no condition of SQL: \(column) is \(value)")
-        precondition(template.membership == nil && template.condition == nil, "\(template) is conditional already")
-        var conditional = template
-        conditional.condition = Condition(column: column, value: value)
-        return conditional
-    }
 
     /// The columns the key is made from, in order.
     public var columns: [String] {
@@ -81,16 +55,9 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         }
     }
 
-    /// The template as the catalog's page shows it: with the table whose rows give the key.
-    public var declaration: String {
-        if let condition { return "\(description) when \(condition.column) is \(condition.value)" }
-        return membership.map { "\(description) held by \($0.table)" } ?? description
-    }
-
-    /// The same key over another table's column.
-    func over(_ column: String) -> AudienceTemplate {
-        AudienceTemplate(
-            segments: segments.map { if case .column = $0 { .column(column) } else { $0 } })
+    /// The same key over another column.
+    public func over(_ column: String) -> AudienceTemplate {
+        AudienceTemplate(segments: segments.map { if case .column = $0 { .column(column) } else { $0 } })
     }
 
     private init(segments: [Segment]) {
@@ -117,10 +84,6 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     /// The key of one row, or nil when a column it needs is null.
     public func key(of row: (String) -> String?) -> String? {
-        if let condition {
-            // Bytes, as the database compares.
-            guard let value = row(condition.column), value.utf8.elementsEqual(condition.value.utf8) else { return nil }
-        }
         var key = ""
         for (index, segment) in segments.enumerated() {
             if index > 0 { key += ":" }

@@ -12,9 +12,19 @@ struct Demo: AsyncParsableCommand {
               bellhop demo                        until Ctrl-C, an act about every two seconds
               bellhop demo --acts 200 --pace 0    as fast as it goes, then stop
               bellhop listen --subject ada --topics queue:demo-shop      in another terminal
+
+            With --school a small school's day passes: its rows come as webhooks, and what teachers, pupils, a \
+            parent and the admin hear of them stands below each. The service must know the school's tables, as it \
+            does unless it is told others.
+
+              bellhop demo --school
+              bellhop listen --token "$(bellhop token --subject ruth --role teacher --tenant demo-school)"
             """)
 
     @OptionGroup var service: ServiceAccess
+
+    @Flag(help: "A school's day instead, told by rows of its tables.")
+    var school = false
 
     @Option(help: "Seconds between two acts.")
     var pace = 2.0
@@ -25,23 +35,48 @@ struct Demo: AsyncParsableCommand {
     @Option(help: "Seed of all choices; the same seed makes the same choices.")
     var seed: UInt64 = 1
 
-    @Option(help: "Tenant that the life happens in.")
+    @Option(help: "Tenant that the life happens in; of the school [demo-school].")
     var tenant = "default"
 
     func run() async throws {
         let secret = try Token.requireSecret()
+        if school { return try await playSchool(secret) }
         let stage = Stage(baseURL: service.baseURL, secret: secret, tenant: tenant, seed: seed)
-        do {
+        try await told {
             try await stage.prepare()
-            var done = 0
-            while done < acts ?? .max {
-                try await stage.act()
-                done += 1
-                if pace > 0 { try await Task.sleep(for: .seconds(pace)) }
-            }
+            try await play { try await stage.act() }
+        }
+    }
+
+    private func playSchool(_ secret: String) async throws {
+        let webhookSecret = ProcessInfo.processInfo.environment["BELLHOP_CHANGES_SECRET"]
+        let day = SchoolDay(
+            baseURL: service.baseURL, secret: secret, webhookSecret: webhookSecret,
+            school: tenant == "default" ? "demo-school" : tenant, seed: seed)
+        try await told {
+            let listening = try await day.prepare()
+            defer { for task in listening { task.cancel() } }
+            try await play { try await day.act() }
+            try await day.settle()
+        }
+    }
+
+    private func play(_ act: () async throws -> Void) async throws {
+        var done = 0
+        while done < acts ?? .max {
+            try await act()
+            done += 1
+            if pace > 0 { try await Task.sleep(for: .seconds(pace)) }
+        }
+    }
+
+    /// Says in one line what the play cannot go on from.
+    private func told(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
         } catch let failure as BellhopClient.TransportFailure {
             throw Terminal.failure("\(failure) (\(service.baseURL)); start it with `bellhop serve`")
-        } catch let refusal as Stage.Refusal {
+        } catch let refusal as Speaker.Refusal {
             throw Terminal.failure("\(refusal)")
         }
     }

@@ -104,6 +104,7 @@ struct Listen: AsyncParsableCommand {
         case "notification": .cyan
         case "booking": .blue
         case "queue": .green
+        case "query", "table": .yellow
         default: .bold
         }
     }
@@ -131,7 +132,7 @@ struct Listen: AsyncParsableCommand {
         case "stream:closing", "stream:resync":
             return json["reason"].string ?? event.data
         default:
-            return event.data
+            return TableEvents.summary(event) ?? event.data
         }
     }
 }

@@ -3,11 +3,6 @@ import Foundation
 
 /// The people of `bellhop demo`, and what happens to them.
 actor Stage {
-    /// The service answered what the play cannot go on from.
-    struct Refusal: Error, CustomStringConvertible {
-        let description: String
-    }
-
     static let shop = "demo-shop"
     static let customers = ["ada", "ben", "chidi", "dana", "elif", "femi", "grace", "hugo", "ines", "jun"]
     private static let barbers = [("bo", "Bo"), ("cleo", "Cleo"), ("dmitri", "Dmitri")]
@@ -15,10 +10,7 @@ actor Stage {
     private static let visits = ["Check-up", "Dental Cleaning", "Physiotherapy", "Eye Exam"]
     private static let services = [("cut", 30), ("beard trim", 15), ("cut and shave", 45), ("color", 60)]
 
-    private let baseURL: String
-    private let secret: String
-    private let tenant: String
-    private let client: BellhopClient
+    private let speaker: Speaker
     private var random: DemoRandom
     private var visitNumber = 0
     /// The bookings that still move, by id, with the version last seen.
@@ -27,10 +19,7 @@ actor Stage {
     private let run = String(UInt32.random(in: .min ... .max), radix: 36)
 
     init(baseURL: String, secret: String, tenant: String, seed: UInt64) {
-        self.baseURL = baseURL
-        self.secret = secret
-        self.tenant = tenant
-        client = BellhopClient(baseURL: baseURL)
+        speaker = Speaker(baseURL: baseURL, secret: secret, tenant: tenant == "default" ? nil : tenant)
         random = DemoRandom(state: seed)
     }
 
@@ -157,26 +146,21 @@ actor Stage {
         if moving.count > 200 { moving.removeFirst() }
     }
 
-    private var backend: BellhopClient { speaking(DevelopmentToken(subject: "demo-backend", role: "service_role")) }
+    private var backend: BellhopClient {
+        speaker.speaking(DevelopmentToken(subject: "demo-backend", role: "service_role"))
+    }
 
     private var staff: BellhopClient {
         var token = DevelopmentToken(subject: "demo-staff", role: "staff")
         token.claims = ["app_metadata": ["shop_ids": [.string(Stage.shop)]]]
-        return speaking(token)
+        return speaker.speaking(token)
     }
 
-    private func user(_ name: String) -> BellhopClient { speaking(DevelopmentToken(subject: name)) }
-
-    private func speaking(_ token: DevelopmentToken) -> BellhopClient {
-        var token = token
-        token.tenant = tenant == "default" ? nil : tenant
-        return client.with(token: token.signed(with: secret))
-    }
+    private func user(_ name: String) -> BellhopClient { speaker.speaking(DevelopmentToken(subject: name)) }
 
     @discardableResult
     private func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {
-        guard answer.isSuccess else { throw Refusal(description: "could not \(what): \(answer.problem)") }
-        return answer
+        try Speaker.expect(answer, what)
     }
 
     private func pick<Element>(_ elements: [Element]) -> Element {

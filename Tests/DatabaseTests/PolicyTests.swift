@@ -233,12 +233,12 @@ struct RandomSeat: Sendable {
     static let definition =
         "CREATE TABLE seats (tenant TEXT NOT NULL, b TEXT, a TEXT, c TEXT) STRICT"
 
-    static func template(_ column: String) -> AudienceTemplate {
+    static func entry(_ column: String) -> PolicyEntry {
         let key = try! AudienceTemplate("club:{\(column)}")
         return .held(key, by: table, member: "b", of: "a")
     }
 
-    static let membership = template("a").membership!
+    static let membership = entry("a").membership!
 
     let row: RandomRow
 
@@ -266,10 +266,11 @@ struct RandomSeat: Sendable {
 
 extension Policy {
     static func random(_ random: inout SeededGenerator) -> Policy {
-        let all: [AudienceTemplate] = [
+        let all: [PolicyEntry] = [
             "user:{a}", "user:{a}:staff", "user:{b}", "{a}:{b}", "{c}", "x:{a}:{b}:{c}", "tenant:admin", "everyone",
             "{a}:staff", "user:{a}:{b}", .when("everyone", "c", is: "u1"), .when("user:{a}", "b", is: "u1"),
-            .when("{a}:{b}", "c", is: "staff"), RandomSeat.template("a"), RandomSeat.template("b"), RandomSeat.template("c"),
+            .when("{a}:{b}", "c", is: "staff"), RandomSeat.entry("a"), RandomSeat.entry("b"),
+            RandomSeat.entry("c"),
         ]
         return Policy((0..<Int.random(in: 1...3, using: &random)).map { _ in all.randomElement(using: &random)! })
     }

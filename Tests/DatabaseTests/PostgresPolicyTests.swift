@@ -237,7 +237,7 @@ import Testing
         let vocabulary = ScopeVocabulary(tables)
         #expect(vocabulary.kinds.count == 5)
         // What memberships are found by is asked for too.
-        let held = Table("c", read: [RandomSeat.template("a")], write: [])
+        let held = Table("c", read: [RandomSeat.entry("a")], write: [])
         #expect(ScopeVocabulary([held]).kinds.map(\.setting) == ["bellhop.key.club._", "bellhop.key.user._"])
         let settings = vocabulary.settings(
             of: Scope(

@@ -391,7 +391,8 @@ extension NotificationsProbe {
     func send(_ text: String, to conversation: String, as user: String) async throws -> Reply {
         let body = JSONWriter.object { $0.member("text", text) }
         return try await call(
-            "POST", "/v1/conversations/\(conversation)/messages", as: .user(user), String(decoding: body, as: UTF8.self))
+            "POST", "/v1/conversations/\(conversation)/messages", as: .user(user), String(decoding: body, as: UTF8.self)
+        )
     }
 
     func read(

@@ -45,7 +45,7 @@ final class NotificationsProbe: Sendable {
 
     let service: TestService
 
-    private init(_ service: TestService) {
+    init(_ service: TestService) {
         self.service = service
     }
 

@@ -126,7 +126,7 @@ import Testing
 
     /// Sends toggles of forty users, twenty-five at a time, and compares with whoever likes it at the end.
     static func toggle(_ id: String, times: Int, seed: UInt64, through probes: [PostsProbe]) async throws {
-        var random = SeededNumbers(seed)
+        var random = SeededRandom(seed: seed)
         let toggles = (0..<times).map { _ in (user: Int.random(in: 0..<40, using: &random), isOn: Bool.random(using: &random)) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for lane in 0..<25 {
@@ -194,7 +194,7 @@ import Testing
         let probe = try PostsProbe.start()
         let seed = UInt64.random(in: 1...UInt64.max)
         print("mergedFeed_isThePlainOne: seed \(seed)")
-        var random = SeededNumbers(seed)
+        var random = SeededRandom(seed: seed)
         let users = ["a", "b", "c", "d", "e", "f"]
         var posts: [(id: String, author: String, sequence: Int)] = []
         var follows: [String: Set<String>] = [:]
@@ -453,20 +453,5 @@ extension Caller {
             tenant: "t", userId: ID(user), role: "authenticated", isService: false, tier: nil,
             scope: Scope(tenant: "t", keys: ["user:\(user)", "everyone"]), tokenId: nil, sessionId: nil,
             issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-private struct SeededNumbers: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -63,6 +63,26 @@ import Testing
         #expect(asked.status == 200 && asked.json["bell"].int == (known.json["bell"].int ?? 0) + 1)
     }
 
+    /// Messages, positions and members through both at once: numbers without gaps, counts without drift.
+    @Test func conversationsThroughBoth_leaveNoDrift() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let play = ConversationPlay(NotificationsProbe(a), and: [NotificationsProbe(b)])
+        try await play.begin()
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("conversationsThroughBoth_leaveNoDrift: seed \(seed)")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for device in 0..<8 {
+                group.addTask {
+                    var random = SeededRandom(seed: seed &+ UInt64(device))
+                    for _ in 0..<25 { _ = try await play.step(&random) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let drift = try play.drift()
+        #expect(drift.isEmpty, "seed \(seed): \(drift)")
+    }
+
     @Test func ticketOfOne_opensOneStream_onTheOther() async throws {
         let (a, b) = try TestService.startReplicas()
         let made = try await a.client(as: .user("u1")).post("/v1/stream-tickets")
@@ -129,6 +149,52 @@ import Testing
             #expect(Set(answers.compactMap { $0.json["notification"]["id"].string }).count == 1)
         }
         #expect(try await b.client(as: .user("u1")).get("/v1/badges").json["bell"].int == 5)
+    }
+
+    /// One board, written and read on both at once: each answer counts what was committed before it, wherever; in the
+    /// end both have in memory what a recount finds.
+    @Test func leaderboards_areTheSame_onBoth() async throws {
+        let (a, b) = try TestService.startReplicas()
+        var wish = ChallengesTests.wish.object ?? [:]
+        (wish["startsAt"], wish["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
+        for id in ["c1", "c2"] {
+            #expect(try await a.client(as: .service()).put("/v1/challenges/\(id)", .object(wish)).status == 201)
+        }
+        for service in [a, b] { _ = try await ChallengesTests.board(service) }
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("leaderboards_areTheSame_onBoth: seed \(seed)")
+        try await ChallengesTests.play(on: [a, b], seed: seed, steps: 800)
+        // Who has written on one reads it on the other.
+        for index in 0..<20 {
+            let (writer, reader) = index % 2 == 0 ? (a, b) : (b, a)
+            let answer = try await ChallengesTests.score(writer, "u\(index)", 1000 + index).json
+            let own = try await ChallengesTests.board(reader, as: "u\(index)")["me"]
+            #expect(own["rank"].int == answer["rank"].int && own["score"].int == answer["score"].int)
+        }
+        for challenge in ["c1", "c2"] {
+            let boards = [
+                try await ChallengesTests.board(a, challenge: challenge),
+                try await ChallengesTests.board(b, challenge: challenge),
+            ]
+            #expect(boards[0] == boards[1])
+        }
+        try a.expectExactCounts()
+        for service in [a, b] { try service.expectExactBoards() }
+    }
+
+    /// A rank that a score on one replica moves is told on the other's streams.
+    @Test func ranksMovedOnOne_areToldOnTheOther() async throws {
+        let (a, b) = try TestService.startReplicas()
+        var wish = ChallengesTests.wish.object ?? [:]
+        (wish["startsAt"], wish["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
+        #expect(try await a.client(as: .service()).put("/v1/challenges/c1", .object(wish)).status == 201)
+        try await ChallengesTests.score(a, "u1", 10)
+        let own = try await b.listen(as: .user("u1"))
+        let watcher = try await b.listen(as: .user("u9"), topics: ["leaderboard:c1"])
+        a.clock.advance(seconds: 2)
+        try await ChallengesTests.score(a, "u2", 20)
+        while try await own.next("leaderboard:update").json["rank"].int != 2 {}
+        while try await watcher.next("leaderboard:update").json["version"].int != 2 {}
     }
 
     /// Nobody is booked twice, whichever replica is asked.

@@ -98,6 +98,9 @@ import Testing
         #expect(config.json["polling"]["connectedSeconds"].int == 10)
         #expect(config.json["polling"]["disconnectedSeconds"].int == 90)
         #expect(config.json["polling"]["tabSwitchStaleSeconds"].int == 15)
+        // ENG E-2: clients split long lists by it.
+        #expect(config.json["subscriptions"]["valuesMax"].int == 1000)
+        #expect(config.json["changes"]["itemsMax"].int == 1000 && config.json["changes"]["tables"].int == 9)
     }
 
     /// CUT N-5.

@@ -326,6 +326,76 @@ def bookings(backend, staff, dora):
     dora.call("GET", "/v1/bookings?limit=1", expect=200)
 
 
+def music(staff, dora):
+    here, session = "/v1/shops/day/presence", "/v1/shops/day/dj"
+    track = {"trackId": "t1", "trackName": "So What", "artistName": "Miles Davis", "albumArt": "https://covers.example/1"}
+    dora.call("GET", session, expect=200)
+    dora.call("PUT", session, {"isActive": True}, 403)
+    staff.call("PUT", session, {"isActive": True}, 200)
+    dora.call("GET", f"{here}/me", expect=200)
+    dora.call("POST", f"{session}/tracks", track, 403)
+    dora.call("PUT", f"{here}/me", expect=200)
+    dora.call("POST", f"{session}/tracks", track, 201)
+    dora.call("POST", f"{session}/tracks", {**track, "albumArt": None}, 200)
+    staff.call("GET", f"{here}/code", expect=409)
+    staff.call("PUT", here, {"codeRequired": True}, 200)
+    dora.call("GET", here, expect=200)
+    dora.call("GET", f"{here}/code", expect=403)
+    code, _ = staff.call("GET", f"{here}/code", expect=200)
+    dora.call("PUT", f"{here}/me", {"code": None}, 403)
+    dora.call("PUT", f"{here}/me", {"code": "wrong"}, 403)
+    dora.call("PUT", f"{here}/me", {"code": code["code"]}, 200)
+    dora.call("GET", f"{here}/me", expect=200)
+    for vote in ("down", "none", "up"):
+        dora.call("PUT", f"{session}/tracks/t1/vote", {"vote": vote}, 200)
+    dora.call("PUT", f"{session}/tracks/t9/vote", {"vote": "up"}, 404)
+    for number in (2, 3):
+        staff.call("POST", f"{session}/tracks", {**track, "trackId": f"t{number}"}, 201)
+    dora.call("DELETE", f"{session}/tracks/t2", expect=403)
+    staff.call("DELETE", f"{session}/tracks/t2", expect=204)
+    staff.call("POST", f"{session}/current-track", {"after": None}, 200)
+    staff.call("DELETE", f"{session}/tracks/t1", expect=409)
+    _, headers = dora.call("GET", session, expect=200)
+    dora.call("GET", session, expect=304, headers={"If-None-Match": headers["etag"]})
+    staff.call("POST", f"{session}/current-track", expect=200)
+    staff.call("PUT", f"{session}/current-track", {"trackId": None}, 200)
+    staff.call("PUT", session, {"isActive": False}, 200)
+    dora.call("PUT", f"{session}/tracks/t1/vote", {"vote": "up"}, 409)
+    dora.call("DELETE", f"{here}/me", expect=204)
+
+
+def challenges(backend, staff, dora):
+    wish = {"name": "Most cuts", "startsAt": at(-5), "endsAt": at(60), "mode": "add", "shopId": "day", "order": None}
+    staff.call("PUT", "/v1/challenges/cuts", wish, 201)
+    staff.call("PUT", "/v1/challenges/cuts", {**wish, "name": "More cuts"}, 200)
+    staff.call("PUT", "/v1/challenges/cuts", {**wish, "shopId": None}, 403)
+    backend.call("PUT", "/v1/challenges/later", {**wish, "startsAt": at(5), "mode": "best", "order": "ascending"}, 201)
+    for path in ("/v1/challenges?limit=1", "/v1/challenges/later", "/v1/challenges/cuts/leaderboard?around=me&limit=2"):
+        dora.call("GET", path, expect=200)
+
+    def score(person, body, expect, key, challenge="cuts"):
+        person.call("POST", f"/v1/challenges/{challenge}/scores", body, expect, {"Idempotency-Key": key})
+
+    dora.call("POST", "/v1/challenges/cuts/scores", {"score": 5}, 400)
+    score(dora, {"score": 5, "displayName": "Dora", "userId": None}, 200, "cut-1")
+    score(dora, {"score": 5, "userId": "eve"}, 403, "cut-2")
+    score(backend, {"score": 5}, 422, "cut-3")
+    for index, user in enumerate(("eve", "fay", "dora")):
+        score(backend, {"userId": user, "score": 5 * index, "displayName": None}, 200, f"cut-{user}")
+    score(backend, {"userId": "dora", "score": 2**63 - 1}, 409, "cut-4")
+    score(dora, {"score": 1}, 409, "cut-5", "later")
+    staff.call("PUT", "/v1/challenges/cuts", {**wish, "mode": "best"}, 409)
+    _, headers = dora.call("GET", "/v1/challenges/cuts/leaderboard", expect=200)
+    dora.call("GET", "/v1/challenges/cuts/leaderboard", expect=304, headers={"If-None-Match": headers["etag"]})
+    dora.call("GET", "/v1/challenges/cuts/leaderboard?around=eve", expect=422)
+    backend.call("DELETE", "/v1/challenges/cuts/scores/fay", expect=204)
+    dora.call("DELETE", "/v1/challenges/cuts/scores/eve", expect=403)
+    dora.call("DELETE", "/v1/challenges/cuts/scores/fay", expect=404)
+    dora.call("DELETE", "/v1/challenges/later", expect=403)
+    backend.call("DELETE", "/v1/challenges/later", expect=204)
+    dora.call("GET", "/v1/challenges/later/leaderboard", expect=404)
+
+
 def streams(service, backend, dora):
     ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
     stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
@@ -360,11 +430,14 @@ def main():
     dora = service.person("dora")
     for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
         dora.call("GET", path, expect=200)
-    stream = dora.listen("?topics=queue:day")
+    stream = dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
     notifications(backend, dora)
     bookings(backend, staff, dora)
+    music(staff, dora)
+    challenges(backend, staff, dora)
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
-                  "booking:status_change", "queue:update")
+                  "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
+                  "track:playing", "track:removed", "leaderboard:update")
     streams(service, backend, dora)
     described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
     if unseen := described - document.events_seen:

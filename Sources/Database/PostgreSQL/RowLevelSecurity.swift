@@ -64,17 +64,16 @@ public enum RowLevelSecurity {
 
     /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
     static func conditions(_ policy: Policy, _ table: Table) -> [String] {
-        policy.templates.map { template in
-            let isHeld = ScopeVocabulary.Kind(template: template).condition
-            guard let condition = template.condition else { return isHeld }
-            return "(\(condition.column) = '\(condition.value)' AND \(isHeld))"
+        policy.entries.map { entry in
+            let isHeld = ScopeVocabulary.Kind(template: entry.template).condition
+            return entry.condition.map { "(\($0.text(prefix: "")) AND \(isHeld))" } ?? isHeld
         }
-            + policy.templates.compactMap { template in
-                guard let membership = template.membership else { return nil }
+            + policy.entries.compactMap { entry in
+                guard let membership = entry.membership else { return nil }
                 return membership.question(
                     tenant: "\(table.name).\(table.tenantColumn)",
                     isMember: ScopeVocabulary.Kind(template: membership.holder).isHeld,
-                    column: "\(table.name).\(template.columns[0])")
+                    column: "\(table.name).\(entry.template.columns[0])")
             }
     }
 }

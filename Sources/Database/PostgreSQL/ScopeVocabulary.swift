@@ -72,7 +72,7 @@ struct ScopeVocabulary: Sendable {
 
     /// The templates whose keys a policy looks at: its own, and those by which it finds memberships.
     private static func asked(by policy: Policy) -> [AudienceTemplate] {
-        policy.templates.flatMap { [$0] + ($0.membership.map { [$0.holder] } ?? []) }
+        policy.entries.flatMap { [$0.template] + ($0.membership.map { [$0.holder] } ?? []) }
     }
 
     /// The settings of a scope: its tenant, and what it holds of each kind.

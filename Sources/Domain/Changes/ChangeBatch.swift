@@ -62,10 +62,19 @@ public struct ChangeBatch: Sendable, Hashable {
             change.originID = change.originID ?? delivery.originID
             return .change(change)
         } catch {
-            let prefix = isArray ? "/\(index)" : ""
-            return .rejected(
-                ChangeRejection(index: index, pointer: prefix + error.pointer, reason: error.reason))
+            return .rejected(ChangeBatch.rejection(index, error.pointer, error.reason, isArray: isArray))
         }
+    }
+
+    private static func rejection(
+        _ index: Int, _ pointer: String, _ reason: String, isArray: Bool
+    ) -> ChangeRejection {
+        ChangeRejection(index: index, pointer: (isArray ? "/\(index)" : "") + pointer, reason: reason)
+    }
+
+    /// What is found wrong with an item later on, at a place that begins at the item.
+    public func rejection(of index: Int, at pointer: String, _ reason: String) -> ChangeRejection {
+        ChangeBatch.rejection(index, pointer, reason, isArray: isArray)
     }
 
     private static func value(
@@ -130,7 +139,9 @@ private enum ChangeExpectation {
             members["datacontenttype"] = delivery.contentType.map { .string($0) }
             members["data"] = item
             do throws(ChangeFault) {
-                return try CloudEvent(members: ChangeMembers(members, at: "")).change()
+                var change = try CloudEvent(members: ChangeMembers(members, at: "")).change()
+                change?.shorten(by: "/data")
+                return change
             } catch {
                 throw ChangeExpectation.inBinaryMode(error)
             }

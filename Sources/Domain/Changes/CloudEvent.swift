@@ -33,6 +33,10 @@ struct CloudEvent {
     private func attribute(_ name: String) throws(ChangeFault) -> String {
         let text = try members.requiredString(name)
         guard !text.isEmpty else { throw members.fault(name, "must not be empty") }
+        // The specification forbids them, and a database may not keep them.
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw members.fault(name, "must not contain control characters")
+        }
         return text
     }
 

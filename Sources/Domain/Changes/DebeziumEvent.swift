@@ -54,6 +54,9 @@ struct DebeziumEvent {
         try SupabaseChange.check(event, kind, record: after, oldRecord: before, names: ("after", "before"))
         var change = TableChange(
             format: .debezium, schema: schemaName, table: table, kind: kind, record: after, oldRecord: before)
+        change.recordPointer = "\(event.pointer)/after"
+        change.oldRecordPointer = "\(event.pointer)/before"
+        change.tablePointer = "\(source.pointer)/table"
         change.commitTimestamp = try commitTimestamp()
         change.deduplicationID = deduplicationID(schema: schemaName, table: table, op: op)
         DebeziumEvent.removeUnavailable(&change)

@@ -14,8 +14,12 @@ enum SupabaseChange {
             throw members.fault(kindName, "must be INSERT, UPDATE or DELETE")
         }
         try check(members, kind, record: record, oldRecord: oldRecord, names: ("record", "old_record"))
-        return TableChange(
+        var change = TableChange(
             format: format, schema: schema, table: table, kind: kind, record: record, oldRecord: oldRecord)
+        change.recordPointer = "\(members.pointer)/record"
+        change.oldRecordPointer = "\(members.pointer)/old_record"
+        change.tablePointer = "\(members.pointer)/table"
+        return change
     }
 
     static func check(
@@ -66,6 +70,9 @@ enum BroadcastChange {
         if let id {
             guard !id.isEmpty, id.utf8.count + 10 <= ChangeLimits.deduplicationIDBytesMax else {
                 throw payload.fault("id", "must have 1 to \(ChangeLimits.deduplicationIDBytesMax - 10) bytes")
+            }
+            guard id.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw payload.fault("id", "must not contain control characters")
             }
             change.deduplicationID = "broadcast:\(id)"
         }

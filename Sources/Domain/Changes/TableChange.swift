@@ -52,6 +52,11 @@ public struct TableChange: Sendable, Hashable {
     public var actorID: String?
     /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).
     public var originID: String?
+    /// Where the rows and the table's name stand in the item, as JSON pointers: of what is found wrong with them later,
+    /// the sender is told the place in what was sent.
+    public internal(set) var recordPointer = "/record"
+    public internal(set) var oldRecordPointer = "/old_record"
+    public internal(set) var tablePointer = "/table"
 
     public init(
         format: ChangeFormat, schema: String, table: String, kind: Kind, record: [String: JSONValue]? = nil,
@@ -78,12 +83,30 @@ public struct TableChange: Sendable, Hashable {
 
     /// The row's key: of the row after the change, of the row before it for a delete.
     ///
-    /// Throws what is wrong with the pointer `/record/{column}` or `/oldRecord/{column}`: the row or a column is
+    /// Throws what is wrong with the pointer `/record/{column}` or `/oldRecord/{column}`
+    /// (``place(of:)`` tells where that stands in the item): the row or a column is
     /// missing, null, not a scalar, or the key is longer than ``ChangeLimits/primaryKeyBytesMax``.
     public func primaryKey(_ columns: [String]) throws(ChangeFault) -> PrimaryKey {
         if let record { return try PrimaryKey(columns, of: record, at: "/record") }
         guard let oldRecord else { throw ChangeFault("", "names no row: a \(kind.rawValue) has none") }
         return try PrimaryKey(columns, of: oldRecord, at: "/oldRecord")
+    }
+
+    /// Where in the item something stands that is said of `/record/…`, `/oldRecord/…` or `/table`.
+    public func place(of pointer: String) -> String {
+        for (name, place) in [("/record", recordPointer), ("/oldRecord", oldRecordPointer), ("/table", tablePointer)]
+        where pointer == name || pointer.hasPrefix(name + "/") {
+            return place + pointer.dropFirst(name.utf8.count)
+        }
+        return pointer
+    }
+
+    /// Lets go of a member that is in the item's way to its rows: in binary mode the body is the data.
+    mutating func shorten(by prefix: String) {
+        for place in [\TableChange.recordPointer, \.oldRecordPointer, \.tablePointer]
+        where self[keyPath: place].hasPrefix(prefix + "/") {
+            self[keyPath: place].removeFirst(prefix.count)
+        }
     }
 
     /// The key of the row before the change, where the sender tells it: an update may move a row to another key.

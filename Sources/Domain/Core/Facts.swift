@@ -11,3 +11,24 @@ public struct NotificationRequested: Fact {
         self.draft = draft
     }
 }
+
+/// What a notification was about is done: its user need not be told of it any more.
+public struct NotificationSettled: Fact {
+    public enum Outcome: Sendable, Hashable {
+        /// The user has dealt with it: it counts as read.
+        case handled
+        /// It is void: it is taken away.
+        case withdrawn
+    }
+
+    public let userId: ID<User>
+    /// The event that the notification was made of.
+    public let eventId: String
+    public let outcome: Outcome
+
+    public init(userId: ID<User>, eventId: String, outcome: Outcome) {
+        self.userId = userId
+        self.eventId = eventId
+        self.outcome = outcome
+    }
+}

@@ -56,7 +56,7 @@ extension Post {
     public func engagementChange(readers: [String]) -> RoutedChange {
         RoutedChange(
             schema: Self.watched.schema, table: Self.watched.table, primaryKey: ["id"], operation: .update,
-            old: row, new: row, oldReaders: readers, newReaders: readers, invalidations: [],
+            old: row, new: row, oldReaders: readers, newReaders: readers, losses: [], invalidations: [],
             cause: cause(.update), windowMilliseconds: Int(PostLimits.tellingSeconds) * 1000,
             countColumns: ["likeCount": "like_count", "repostCount": "repost_count"], isOnlyCounts: true,
             commitTimestamp: nil)
@@ -66,7 +66,8 @@ extension Post {
     public func removalChange(readers: [String], at moment: Timestamp) -> RoutedChange {
         RoutedChange(
             schema: Self.watched.schema, table: Self.watched.table, primaryKey: ["id"], operation: .delete,
-            old: row, new: nil, oldReaders: readers, newReaders: [], invalidations: [], cause: cause(.delete),
+            old: row, new: nil, oldReaders: readers, newReaders: [], losses: [], invalidations: [],
+            cause: cause(.delete),
             windowMilliseconds: 0, countColumns: [:], isOnlyCounts: false, commitTimestamp: moment)
     }
 

@@ -81,3 +81,56 @@ extension Memberships {
         return facts[FactName(membership: index, row: object)]?.contains { $0.tenant == tenant } ?? false
     }
 }
+
+/// A key that a change takes from whoever holds another one.
+public struct KeyLoss: Sendable, Hashable {
+    public let holder: String
+    public let key: String
+
+    public init(holder: String, key: String) {
+        self.holder = holder
+        self.key = key
+    }
+}
+
+extension Memberships {
+    /// Of the keys by which a row is seen after a change, those that its old row granted and its new one does not. Ask
+    /// before ``apply(_:of:)`` sees the change.
+    func losses(
+        by operation: RowOperation, of table: TableDeclaration,
+        _ sides: (old: TableDeclaration.Side?, new: TableDeclaration.Side?),
+        _ readers: RowAudience?
+    ) -> [KeyLoss] {
+        guard operation == .update, !table.memberships.isEmpty, let old = sides.old, let new = sides.new, let readers
+        else { return [] }
+        return memberships.indices.compactMap { index in
+            let rule = memberships[index]
+            guard rule.table == table.name, rule.schema == table.schema else { return nil }
+            func grant(_ row: RowWrite.Row) -> (subject: String, object: String)? {
+                guard rule.declaration.when.holds(for: row),
+                    let subject = row[rule.declaration.subjectColumn]?.keyText,
+                    let object = row[rule.declaration.grantColumn]?.keyText
+                else { return nil }
+                return (subject, object)
+            }
+            guard let before = grant(old.row) else { return nil }
+            if let after = grant(new.row), after == before { return nil }
+            let key = rule.declaration.grantKey(before.object)
+            guard readers.keys.contains(key), !isGrantedElsewhere(before, index, old, table) else { return nil }
+            return KeyLoss(holder: rule.declaration.subjectKey(before.subject), key: key)
+        }
+    }
+
+    /// Whether another row than the old one grants the same.
+    private func isGrantedElsewhere(
+        _ grant: (subject: String, object: String), _ index: Int, _ old: TableDeclaration.Side,
+        _ table: TableDeclaration
+    ) -> Bool {
+        let subject = SubjectName(membership: index, tenant: old.tenant, value: grant.subject)
+        let rows = subjects[subject]?[grant.object] ?? 0
+        let isOwn = table.recordId(of: old.row).flatMap { facts[FactName(membership: index, row: $0)] }?.contains {
+            $0.tenant == old.tenant && $0.counts && $0.subject == grant.subject && $0.object == grant.object
+        }
+        return rows > (isOwn == true ? 1 : 0)
+    }
+}

@@ -18,6 +18,9 @@ public struct RoutedChange: Sendable, Hashable {
     /// Scopes that hold one of these see the row as it was; none: there was none in this tenant.
     public let oldReaders: [String]
     public let newReaders: [String]
+    /// Keys of `newReaders` that the change itself takes from their holders: it is told before scopes follow, and who
+    /// loses the row by it must not see what it has become.
+    public let losses: [KeyLoss]
     public let invalidations: [Invalidation]
     public let cause: InvalidationCause
     /// How long invalidations and counts are gathered.
@@ -42,6 +45,14 @@ public struct RoutedChange: Sendable, Hashable {
     public var comparedOld: Row? {
         guard let old, let new else { return old }
         return new.merging(old) { _, old in old }
+    }
+
+    /// By which keys a scope sees the row as it is.
+    ///
+    /// - Parameter holds: whether the scope, as it was before the change, holds a key.
+    public func newReaders(of holds: (String) -> Bool) -> [String] {
+        let lost = losses.filter { holds($0.holder) }.map(\.key)
+        return lost.isEmpty ? newReaders : newReaders.filter { !lost.contains($0) }
     }
 
     /// All keys by which a stream can hear an invalidation.
@@ -86,6 +97,7 @@ extension TableDeclaration {
                 // The key at least: of a deleted row a feed may tell nothing else, and of a moved one nothing at all.
                 old: isOld ? change.old ?? change.new.map(keyColumns) : nil, new: isNew ? change.new : nil,
                 oldReaders: isOld ? reach.old?.keys ?? [] : [], newReaders: isNew ? reach.new?.keys ?? [] : [],
+                losses: isOld && isNew ? memberships.losses(by: change.operation, of: self, sides, reach.new) : [],
                 invalidations: invalidations.lazy.filter { $0.tenant == tenant }.map {
                     .init(key: $0.key, audience: $0.audience, causeAudience: $0.causeAudience)
                 },
@@ -126,6 +138,7 @@ extension RoutedChange: JSONWritable {
             if let new { writer.member("record", JSONValue.object(new)) }
             writer.member("oldReaders", oldReaders)
             writer.member("readers", newReaders)
+            if !losses.isEmpty { writer.member("losses", losses) }
             writer.member("invalidations", invalidations)
             writer.member("cause", cause)
             writer.member("windowMs", windowMilliseconds)
@@ -155,6 +168,11 @@ extension RoutedChange: JSONWritable {
         self.newReaders = newReaders
         old = members.object("oldRecord")
         new = members.object("record")
+        if case .array(let losses)? = members["losses"] {
+            self.losses = losses.compactMap(KeyLoss.init(reading:))
+        } else {
+            losses = []
+        }
         self.invalidations = invalidations.compactMap(Invalidation.init(reading:))
         self.cause = InvalidationCause(
             schema: schema, table: table, operation: operation, recordId: cause.text("recordId"),
@@ -186,6 +204,21 @@ extension RoutedChange.Invalidation: JSONWritable {
             let audience = members.texts("audience"), let causeAudience = members.texts("causeAudience")
         else { return nil }
         self.init(key: key, audience: audience, causeAudience: causeAudience)
+    }
+}
+
+extension KeyLoss: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("holder", holder)
+            writer.member("key", key)
+        }
+    }
+
+    fileprivate init?(reading value: JSONValue) {
+        guard case .object(let members) = value, let holder = members.text("holder"), let key = members.text("key")
+        else { return nil }
+        self.init(holder: holder, key: key)
     }
 }
 

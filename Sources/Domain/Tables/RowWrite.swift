@@ -36,12 +36,14 @@ public struct RowWrite: Sendable, Hashable {
 
 extension JSONValue {
     /// The value as it stands in a key; nil for what names nothing: null, the empty text, a fraction, a list, an
-    /// object, and a text longer than ``TableLimits/keyValueBytesMax``.
+    /// object, a text longer than ``TableLimits/keyValueBytesMax``, and one with U+0000, which no PostgreSQL keeps: the
+    /// row would cost all others their delivery.
     ///
     /// Integers and texts of the same digits make the same key, as they do in a token's claims.
     var keyText: String? {
         switch self {
-        case .string(let text): text.isEmpty || text.utf8.count > TableLimits.keyValueBytesMax ? nil : text
+        case .string(let text):
+            text.isEmpty || text.utf8.count > TableLimits.keyValueBytesMax || text.utf8.contains(0) ? nil : text
         case .integer(let number): "\(number)"
         case .bool(let flag): flag ? "true" : "false"
         case .null, .number, .array, .object: nil

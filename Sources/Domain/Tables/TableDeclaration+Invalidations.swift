@@ -49,7 +49,7 @@ extension TableDeclaration {
         if groups.isEmpty { return [] }
         let cause = cause(of: change)
         var collected = Collected(cause: cause)
-        for (side, readers) in [(sides.old, reach.old), (sides.new, reach.new)] {
+        for (side, readers) in [(sides.old, causeReaders(of: cause, change, sides, reach)), (sides.new, reach.new)] {
             guard let side, let readers else { continue }
             for group in groups {
                 let entries = (group.audience ?? audience[change.operation]).filter { $0.when.holds(for: side.row) }
@@ -69,14 +69,28 @@ extension TableDeclaration {
     }
 
     public func cause(of change: RowWrite) -> InvalidationCause {
-        func value(_ column: String?) -> String? {
-            guard let column else { return nil }
-            return (change.new?[column] ?? change.old?[column])?.keyText
-        }
+        let row = (change.old ?? [:]).merging(change.new ?? [:]) { _, new in new }
+        return cause(of: change, row)
+    }
+
+    private func cause(of change: RowWrite, _ row: RowWrite.Row) -> InvalidationCause {
+        func value(_ column: String?) -> String? { column.flatMap { row[$0]?.keyText } }
         return InvalidationCause(
-            schema: schema, table: name, operation: change.operation,
-            recordId: (change.new ?? change.old).flatMap(recordId), actorId: change.actorId ?? value(actorColumn),
-            originId: change.originId ?? value(originColumn))
+            schema: schema, table: name, operation: change.operation, recordId: recordId(of: row),
+            actorId: change.actorId ?? value(actorColumn), originId: change.originId ?? value(originColumn))
+    }
+
+    /// Who, of those that hear the keys of the old row, may hear the cause.
+    ///
+    /// The cause is made from the new row: if it tells another key or actor than the old row did, who sees the old row
+    /// alone must not learn it. A parent whose child goes to another parent is not told to whom.
+    private func causeReaders(
+        of cause: InvalidationCause, _ change: RowWrite, _ sides: (old: Side?, new: Side?), _ reach: Reach
+    ) -> RowAudience? {
+        guard let old = sides.old, let readers = reach.old else { return nil }
+        if self.cause(of: change, old.row) == cause { return readers }
+        let isSameTenant = reach.new?.tenant == readers.tenant
+        return RowAudience(tenant: readers.tenant, keys: isSameTenant ? reach.new?.keys ?? [] : [])
     }
 
     private func isConcerned(_ group: InvalidationGroup, by change: RowWrite, old: RowWrite.Row) -> Bool {

@@ -51,9 +51,8 @@ struct ChangeIntake {
                 } catch let failure as Failure where failure.kind == .invalid || failure.code == "memberships.full" {
                     let field = failure.fields.first
                     result.rejected.append(
-                        ChangeRejection(
-                            index: index, pointer: (batch.isArray ? "/\(index)" : "") + (field?.pointer ?? ""),
-                            reason: field?.detail ?? failure.detail))
+                        batch.rejection(
+                            of: index, at: change.place(of: field?.pointer ?? ""), field?.detail ?? failure.detail))
                 }
             }
         }
@@ -93,7 +92,9 @@ struct ChangeIntake {
     private func requireOwnTenant(of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
         for tenant in try table.tenants(of: write, memberships: memberships)
         where !tx.caller.isOfAllTenants && tenant != tx.tenant {
-            throw Failure.invalid("/record", "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
+            throw Failure.invalid(
+                write.new == nil ? "/oldRecord" : "/record",
+                "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
         }
     }
 

@@ -51,8 +51,8 @@ extension ChangesFeature {
 
 /// What is kept of deliveries, each bound with what breaks without it.
 enum ChangeKeeping {
-    /// Senders try again for some hours; one that does so for days has been told of a failure each time.
-    static let deliverySeconds: Int64 = 72 * 3600
+    /// Published to feeds, with its reason.
+    static let deliverySeconds = ChangeConstants.duplicatesKnownSeconds
     /// Ids that are kept for one feed, about 150 bytes each. Without it a busy feed fills the disk with them.
     static let deliveriesMax = 1_000_000
     /// Everybody who writes waits while they are forgotten: 10,000 take some 20 ms.

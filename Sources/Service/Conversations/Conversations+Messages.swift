@@ -24,7 +24,8 @@ extension ConversationsFeature {
                 visibleTo: tx.scope)
             let found = try tx.db.rows(listing, message)
             let items = Array(found.prefix(page.limit))
-            return Response.page(items, next: found.count > page.limit ? items.last.map { "\($0.sequence)" } : nil, call)
+            return Response.page(
+                items, next: found.count > page.limit ? items.last.map { "\($0.sequence)" } : nil, call)
         }
     }
 

@@ -52,7 +52,7 @@ extension ConversationsFeature {
         // A pair is held by its name, since which conversation it has is the question.
         let subject = (wish.id?.text ?? pair).map { Subject.conversation(ID($0)) }
         return .write(on: subject) { tx in
-            if let pair, let known = try find(pair: pair, tx) { return try reopen(known, for: members, tx) }
+            if let pair, let known = try reopen(pair, for: members, tx) { return known }
             if let id = wish.id, try isTaken(id, tx) {
                 guard let known = try find(id, tx) else {
                     throw Failure(.conflict, "conversation.id_taken", "There is another conversation of this id.")
@@ -75,19 +75,20 @@ extension ConversationsFeature {
 
     /// The conversation of a pair, with both of them in it again.
     private static func reopen(
-        _ id: ID<Conversation>, for pair: [ID<User>], _ tx: Transaction
-    ) throws -> Response {
+        _ pair: String, for members: [ID<User>], _ tx: Transaction
+    ) throws -> Response? {
+        guard let id = try find(pair: pair, tx)?.id else { return nil }
         try tx.hold(.conversation(id))
-        try tx.hold(pair.map { .user($0) })
+        try tx.hold(members.map { .user($0) })
+        guard var conversation = try find(pair: pair, tx) else { return nil }
         let there = Set(try places(in: id, tx).map(\.userId))
-        let missing = pair.filter { !there.contains($0) }
-        guard !missing.isEmpty else { return try response(200, try require(id, tx), tx) }
-        let last = try lastSequence(of: id, tx)
-        for member in missing { try seat(member, in: id, last: last, tx) }
+        let missing = members.filter { !there.contains($0) }
+        guard !missing.isEmpty else { return try response(200, conversation, tx) }
+        for member in missing { try seat(member, in: id, last: conversation.lastSequence, tx) }
         for member in missing { _ = try insertIntoRoster(member, of: id, tx) }
-        try addToMemberCount(missing.count, of: id, tx)
-        let conversation = try require(id, tx)
-        tell(conversation, to: pair, joined: missing, tx)
+        conversation.memberCount += missing.count
+        try storeMemberCount(of: conversation, tx)
+        tell(conversation, to: members, joined: missing, tx)
         return try response(200, conversation, tx)
     }
 
@@ -115,7 +116,7 @@ extension ConversationsFeature {
         _ = try call.query([])
         let (id, userId) = try (call.pathID(0, Conversation.self), member(named: 1, call))
         return .write(on: .conversation(id)) { tx in
-            let conversation = try require(id, tx)
+            var conversation = try require(id, tx)
             if try isInRoster(userId, of: id, tx) { return try response(200, conversation, tx) }
             try requireGroup(conversation)
             guard conversation.memberCount < ConversationLimits.membersMax else {
@@ -126,11 +127,11 @@ extension ConversationsFeature {
             try tx.hold(.user(userId))
             // By the caller's right, before the newcomer has one.
             _ = try insertIntoRoster(userId, of: id, tx)
-            try addToMemberCount(1, of: id, tx)
+            conversation.memberCount += 1
+            try storeMemberCount(of: conversation, tx)
             try seat(userId, in: id, last: conversation.lastSequence, tx)
-            let changed = try require(id, tx)
-            tell(changed, to: try memberIds(of: id, tx), joined: [userId], tx)
-            return try response(200, changed, tx)
+            tell(conversation, to: try memberIds(of: id, tx), joined: [userId], tx)
+            return try response(200, conversation, tx)
         }
     }
 
@@ -144,13 +145,13 @@ extension ConversationsFeature {
             guard try isInRoster(userId, of: id, tx) else { throw Failure.notFound("member") }
             try tx.hold(.user(userId))
             // While the caller still has the right to.
-            try addToMemberCount(-1, of: id, tx)
+            conversation.memberCount -= 1
+            try storeMemberCount(of: conversation, tx)
             let left = try memberIds(of: id, tx).filter { $0 != userId }
             guard let place = try deletePlace(of: userId, in: id, tx) else {
                 throw Failure.forbidden(
                     "Members leave by themselves; only a backend removes others.", code: "conversation.not_yours")
             }
-            conversation.memberCount -= 1
             let unread = place.unread(of: conversation.lastSequence)
             try tx.adjustBadges(of: userId, messages: -unread)
             tell(conversation, to: left, left: [userId], tx)

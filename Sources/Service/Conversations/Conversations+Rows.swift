@@ -62,21 +62,15 @@ extension ConversationsFeature {
             """)
     }
 
-    static func find(pair: String, _ tx: Transaction) throws -> ID<Conversation>? {
+    /// The conversation of a pair, also if one or both have left it.
+    static func find(pair: String, _ tx: Transaction) throws -> Conversation? {
         try tx.db.row(
             """
-            SELECT id FROM \(conversations, unscoped: .bookkeeping("a pair has one conversation, also if both left"))
-            WHERE tenant = \(tx.tenant) AND pair = \(pair)
+            SELECT \(columns(of: "c"))
+            FROM \(conversations, unscoped: .reaction("who of a pair begins anew comes back to it")) AS c
+            WHERE c.tenant = \(tx.tenant) AND c.pair = \(pair)
             """
-        ) { ID(try $0.text(0)) }
-    }
-
-    static func lastSequence(of id: ID<Conversation>, _ tx: Transaction) throws -> Int {
-        try tx.db.integer(
-            """
-            SELECT last_sequence FROM \(conversations, unscoped: .reaction("who comes back begins at the end"))
-            WHERE tenant = \(tx.tenant) AND id = \(id.text)
-            """) ?? 0
+        ) { try conversation($0) }
     }
 
     /// Its creator must be in it already: who is not may not write it.
@@ -133,7 +127,8 @@ extension ConversationsFeature {
             """)
     }
 
-    static func insertPlace(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
+    static func insertPlace(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws
+    {
         try tx.db.run(
             """
             INSERT INTO \(members, unscoped: .reaction("whoever is added to a conversation gets a place in it"))
@@ -160,13 +155,14 @@ extension ConversationsFeature {
             """)
     }
 
-    /// Changes the number of members. One that nobody is in is kept for a while, and then forgotten.
-    static func addToMemberCount(_ change: Int, of id: ID<Conversation>, _ tx: Transaction) throws {
+    /// Stores the number of members. A conversation that nobody is in is kept for a while, and then forgotten.
+    static func storeMemberCount(of conversation: Conversation, _ tx: Transaction) throws {
+        let abandonedAt = conversation.memberCount == 0 ? tx.now.microseconds : nil
         try tx.db.run(
             """
-            UPDATE \(conversations, writableBy: tx.scope) SET member_count = member_count + \(change),
-                abandoned_at = CASE WHEN member_count + \(change) = 0 THEN \(tx.now.microseconds) ELSE NULL END
-            WHERE id = \(id.text)
+            UPDATE \(conversations, writableBy: tx.scope) SET member_count = \(conversation.memberCount),
+                abandoned_at = \(abandonedAt)
+            WHERE id = \(conversation.id.text)
             """)
     }
 
@@ -225,7 +221,8 @@ extension ConversationsFeature {
             """)
     }
 
-    static func findMessage(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws -> Message?
+    static func findMessage(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws
+        -> Message?
     {
         try tx.db.row(
             """

@@ -1,6 +1,6 @@
+import Visibility
 import Database
 import Domain
-import Visibility
 
 extension ConversationsFeature {
     /// Each member's own place in a conversation: how far somebody has read is nobody else's business. These rows are the
@@ -22,7 +22,7 @@ extension ConversationsFeature {
         "messages", read: [seat("conversation:{conversation_id}"), "tenant:service"],
         write: ["user:{sender_id}", "tenant:service"])
 
-    private static func seat(_ template: AudienceTemplate) -> AudienceTemplate {
+    private static func seat(_ template: AudienceTemplate) -> PolicyEntry {
         .held(template, by: members, member: "user_id", of: "conversation_id")
     }
 

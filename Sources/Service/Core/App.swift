@@ -3,6 +3,7 @@ import Domain
 import Foundation
 import Logging
 import MicroHTTP
+import Realtime
 
 /// The running service.
 ///
@@ -16,6 +17,8 @@ public final class App: Sendable {
     private let workers: WorkerPool
     private let ticker: Ticker
     private let pump: EventPump
+    private let directory: StreamDirectory
+    let boards: Leaderboards
     private let report: ServiceReport
     private let logger: Logger
 
@@ -31,11 +34,20 @@ public final class App: Sendable {
         let foundation = try Foundations(store: store, settings: settings, clock: clock, logger: logger)
         runner = foundation.runner
         workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
+        let boards = foundation.boards(logger)
+        self.boards = boards
         let directory = StreamDirectory(
-            surroundings: foundation.surroundings(workers: workers, settings: settings),
+            surroundings: foundation.surroundings(workers: workers, settings: settings, boards: boards),
             revocations: foundation.revocations)
+        self.directory = directory
         let tables = foundation.tables
-        let replicas = ReplicaMessages(directory: directory, runner: runner, tables: tables)
+        let replicas = ReplicaMessages(
+            directory: directory, runner: runner,
+            listeners: [
+                "\(ChallengesFeature.movedMessage)": boards.heard,
+                "\(TableRegister.event)": { directory.renewScopes(holding: tables.take($0.data)) },
+                "\(HeldKeys.event)": { if let change = HeldChange($0) { directory.change(change) } },
+            ])
         directory.setReplicas(replicas)
         let revocations = foundation.revocations
         let pump = EventPump(
@@ -47,6 +59,7 @@ public final class App: Sendable {
                         for revocation in try StreamsFeature.revocations(in: db) { revocations.insert(revocation) }
                     },
                     { try tables.reload(in: $0) },
+                    { _ in boards.forget() },
                 ],
                 looked: { replicas.expire() }))
         self.pump = pump
@@ -59,7 +72,8 @@ public final class App: Sendable {
                 runner: runner, authenticator: foundation.authenticator, feeds: FeedCredentials(settings),
                 workers: workers,
                 cursors: PageCursors(secret: foundation.cursorSecret), logger: logger),
-            directory: directory, store: store, authenticator: foundation.authenticator, tables: tables)
+            directory: directory, boards: boards, store: store, authenticator: foundation.authenticator,
+            tables: tables)
         report = routing.report
         let head = foundation.head
         server = try Server(
@@ -68,7 +82,10 @@ public final class App: Sendable {
             directory.makeProgram(on: shard, head: head)
         }
         let server = server
-        report.include { text in server.write(to: &text) }
+        report.include { text in
+            server.write(to: &text)
+            boards.write(to: &text)
+        }
         report.include(contact: { pump.isInContact })
         ticker = Ticker(
             runner: runner, ticks: Catalog.features().flatMap(\.ticks), limiter: foundation.authenticator.limiter,
@@ -78,6 +95,11 @@ public final class App: Sendable {
     /// Starts to listen.
     public func start() throws {
         pump.start()
+        let directory = directory
+        boards.start(
+            telling: .init(
+                users: { directory.admission.users(of: $0) }, hasUsers: { directory.admission.hasUsers(of: $0) },
+                tell: { directory.tell($0) }))
         try server.start()
         ticker.start()
         logger.info(
@@ -96,6 +118,7 @@ public final class App: Sendable {
             // On a thread of its own: everything here waits.
             Thread { [self] in
                 ticker.stop()
+                boards.stop()
                 server.shutdown(deadlineSeconds: Double(settings.shutdownSeconds))
                 workers.shutdown()
                 pump.stop()
@@ -184,7 +207,16 @@ private struct Foundations {
         }
     }
 
-    func surroundings(workers: WorkerPool, settings: Settings) -> StreamSurroundings {
+    func boards(_ logger: Logger) -> Leaderboards {
+        let runner = runner
+        return Leaderboards(
+            Leaderboards.Surroundings(
+                now: runner.clock.now,
+                read: { tenant, body in try runner.read(as: .system(tenant: tenant), body) },
+                bytesMax: runner.workshop.settings.leaderboardMegabytes << 20, logger: logger))
+    }
+
+    func surroundings(workers: WorkerPool, settings: Settings, boards: Leaderboards) -> StreamSurroundings {
         let (runner, authenticator) = (runner, authenticator)
         return StreamSurroundings(
             store: store, workers: workers, log: log, tables: tables, now: runner.clock.now,
@@ -192,6 +224,7 @@ private struct Foundations {
             read: { caller, body in try runner.read(as: caller, body) },
             topicKinds: Catalog.features().flatMap(\.topics), live: Catalog.features().flatMap(\.live),
             watched: Set(Catalog.features().flatMap(\.watched)),
+            ownStates: { try ChallengesFeature.ownRanks(boards, $0) },
             settings: StreamSettings(
                 cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax,
                 shards: settings.shards))

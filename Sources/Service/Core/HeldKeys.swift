@@ -1,5 +1,6 @@
 import Database
 import Domain
+import Realtime
 import Visibility
 
 /// A membership whose keys open streams hold too, so that one event reaches all who hold a key, and costs nothing for
@@ -34,7 +35,7 @@ enum HeldKeys {
     static func keys(of scope: Scope, by live: [LiveMembership], in db: Connection) throws -> Set<String> {
         var keys: Set<String> = []
         for one in live { keys.formUnion(try one.membership.keys(of: scope, in: db, limit: one.keysMax)) }
-        return keys.subtracting(scope.keys)
+        return keys
     }
 }
 
@@ -52,11 +53,13 @@ struct HeldChange: Sendable, Hashable, JSONWritable {
         self.isHeld = isHeld
     }
 
-    init?(_ members: [String: JSONValue], tenant: String) {
-        guard case .string(let holder)? = members["holder"], case .string(let key)? = members["key"],
+    /// Nil for what no version of the service has written.
+    init?(_ event: StreamEvent) {
+        guard case .object(let members)? = try? JSONValue(parsing: event.data),
+            case .string(let holder)? = members["holder"], case .string(let key)? = members["key"],
             case .bool(let isHeld)? = members["held"]
         else { return nil }
-        self.init(tenant: tenant, holder: holder, key: key, isHeld: isHeld)
+        self.init(tenant: event.tenant, holder: holder, key: key, isHeld: isHeld)
     }
 
     func write(to writer: inout JSONWriter) {

@@ -34,8 +34,8 @@ public enum Operations {
     public static var policies: [PolicyRow] {
         Catalog.tables.map { table in
             PolicyRow(
-                table: table.name, read: table.read.templates.map(\.declaration),
-                write: table.write.templates.map(\.declaration))
+                table: table.name, read: table.read.entries.map(\.description),
+                write: table.write.entries.map(\.description))
         }
     }
 

@@ -10,15 +10,15 @@ struct Routing: Sendable {
     let report: ServiceReport
 
     init(
-        dispatcher: Dispatcher, directory: StreamDirectory, store: Store, authenticator: Authenticator,
-        tables: TableRegister
+        dispatcher: Dispatcher, directory: StreamDirectory, boards: Leaderboards, store: Store,
+        authenticator: Authenticator, tables: TableRegister
     ) {
         // The report lists the routes' metrics, and is itself asked by routes: it is given all of them once they exist.
         let report = ServiceReport(
             store: store, authenticator: authenticator, streams: directory.metrics,
             changes: tables.metrics)
         let endpoints = Catalog.features(
-            streams: directory, report: report, tables: tables,
+            streams: directory, boards: boards, report: report, tables: tables,
             explain: .init(tables: tables, authenticator: authenticator, log: directory.surroundings.log)
         ).flatMap(\.endpoints)
         var metrics: [EndpointMetrics] = []

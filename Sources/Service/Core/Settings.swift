@@ -32,6 +32,7 @@ public struct Settings: Sendable {
     public let port: Int
     public let database: DatabaseURL
     public let databaseCacheMegabytes: Int
+    public let leaderboardMegabytes: Int
     /// Where notifications are listened for, if not at `database`.
     public let databaseListen: DatabaseURL?
     public let databasePooled: Bool
@@ -93,6 +94,7 @@ public struct Settings: Sendable {
             throw Mistake(description: "database: \(error.detail)")
         }
         databaseCacheMegabytes = try values.int("databaseCacheMegabytes", in: 1...4096)
+        leaderboardMegabytes = try values.int("leaderboardMegabytes", in: 0...1_000_000)
         databaseListen = try Self.listenURL(values, beside: database)
         databasePooled = try values.bool("databasePooled")
         databaseConnections = try values.int("databaseConnections", in: 1...1000)
@@ -188,6 +190,13 @@ extension Settings {
             "sqlite:PATH, sqlite::memory: for one that is gone at the end, or postgres://user@host/name.",
             "sqlite:bellhop.sqlite", isSecret: true),
         Key("databaseCacheMegabytes", "Storage", "SQLite: memory for the writer's pages.", "16"),
+        Key(
+            "leaderboardMegabytes", "Storage",
+            """
+            Memory for the order of leaderboards, some 60 bytes an entry. What does not fit is asked of the database, and \
+            nobody is told of its moves.
+            """,
+            "512"),
         Key(
             "databaseListen", "Storage",
             "PostgreSQL: a direct URL for notifications, where the other one goes through a pooler.", isSecret: true),

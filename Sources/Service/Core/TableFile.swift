@@ -10,6 +10,8 @@ import Yams
 struct TableFile {
     /// Bytes of a file. The largest that the limits allow is far smaller.
     private static let bytesMax = 4 << 20
+    /// Values of a file, counted each time that an alias repeats them: nine lines of aliases can stand for billions.
+    private static let valuesMax = 200_000
 
     private let document: JSONValue
     /// The line of each place, by its JSON pointer.
@@ -40,18 +42,21 @@ struct TableFile {
         do {
             node = try Yams.compose(yaml: text)
         } catch {
-            throw Failure(.invalid, "tables.invalid", "is no YAML: \(error)")
+            throw Failure(.invalid, "tables.invalid", "is no YAML: \(Self.reason(error))")
         }
         var lines: [String: Int] = [:]
         document = node.map { Self.value(of: $0, at: "", &lines) } ?? .null
+        guard lines.count < Self.valuesMax else {
+            throw Failure(
+                .invalid, "tables.invalid", "has more than \(Self.valuesMax) values, or aliases that repeat them")
+        }
         self.lines = lines
     }
 
     /// - Parameter tables: the service's own: no template may make one of their keys with another meaning.
     func catalog(reserved tables: [Table]) throws(Failure) -> TableCatalog {
         do throws(Failure) {
-            return try TableCatalog(
-                reading: document, reserved: tables.flatMap { $0.read.templates + $0.write.templates })
+            return try read(reserved: tables)
         } catch {
             throw Failure(
                 error.kind, error.code, error.detail,
@@ -59,8 +64,23 @@ struct TableFile {
         }
     }
 
+    /// The mistake and its place, without the text around it: a file may be one long line.
+    private static func reason(_ error: any Error) -> String {
+        switch error as? YamlError {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
+            "line \(mark.line), column \(mark.column): \(problem)"
+        default: String("\(error)".prefix { $0 != "\n" }.prefix(300))
+        }
+    }
+
+    /// As ``catalog(reserved:)``, with mistakes that name their places alone.
+    func read(reserved tables: [Table]) throws(Failure) -> TableCatalog {
+        try TableCatalog(reading: document, reserved: tables.flatMap { $0.read.templates + $0.write.templates })
+    }
+
     /// The line of a place, or of what it is missing in.
-    private func line(of pointer: String) -> Int {
+    func line(of pointer: String) -> Int {
         var place = Substring(pointer)
         while true {
             if let line = lines[String(place)] { return line }
@@ -70,7 +90,8 @@ struct TableFile {
     }
 
     private static func value(of node: Node, at pointer: String, _ lines: inout [String: Int]) -> JSONValue {
-        lines[pointer] = node.mark?.line
+        guard lines.count < valuesMax else { return .null }
+        lines[pointer] = node.mark?.line ?? 1
         switch node {
         case .mapping(let mapping):
             var members: [String: JSONValue] = [:]

@@ -75,9 +75,37 @@ extension MetaFeature {
                 writer.member("bodyBytesMax", Limits.bodyBytesMax)
                 writer.member("idempotencyKeySeconds", Int(Limits.idempotencySeconds))
             }
+            writer.member("subscriptions", writeSubscriptionLimits)
+            writer.member("invalidations") { writer in
+                writer.member("windowMilliseconds", TableLimits.windowDefaultMilliseconds)
+                writer.member("keysPerStreamMax", TableLimits.pendingKeysPerStreamMax)
+                writer.member("causesPerEventMax", TableLimits.causesPerBatchMax)
+            }
+            writer.member("changes") { writer in
+                writer.member("bodyBytesMax", ChangeLimits.bodyBytesMax)
+                writer.member("itemsMax", ChangeLimits.itemsMax)
+                writer.member("itemBytesMax", ChangeLimits.itemBytesMax)
+                writer.member("duplicatesKnownSeconds", Int(ChangeConstants.duplicatesKnownSeconds))
+                writer.member("tables", settings.tables.tables.count)
+            }
         }
         // The constants change with the settings only: the bytes are their own version.
         return .now(.json(200, body, etag: String(Self.fingerprint(body), radix: 36)))
+    }
+
+    /// What a client splits its filters by (ENG E-2).
+    private static func writeSubscriptionLimits(_ writer: inout JSONWriter) {
+        writer.member("perStreamMax", FilterLimits.subscriptionsPerStreamMax)
+        writer.member("requestBytesMax", StreamConstants.subscriptionsBytesMax)
+        writer.member("idBytesMax", FilterLimits.subscriptionIdBytesMax)
+        writer.member("selectedColumnsMax", FilterLimits.selectedColumnsMax)
+        writer.member("filterBytesMax", FilterLimits.filterBytesMax)
+        writer.member("conditionsMax", FilterLimits.conditionsMax)
+        writer.member("valuesMax", FilterLimits.valuesMax)
+        writer.member("valueBytesMax", FilterLimits.valueBytesMax)
+        writer.member("valuesPerStreamMax", FilterLimits.valuesPerStreamMax)
+        writer.member("searchesPerStreamMax", FilterLimits.searchesPerStreamMax)
+        writer.member("patternRunMax", FilterLimits.patternRunMax)
     }
 
     /// FNV-1a: the same in every process, as a version must be.

@@ -188,6 +188,16 @@ extension NotificationsFeature {
         tx.emit(name, audience: audience, data: data)
     }
 
+    static func tellState(
+        _ ids: [ID<Notification>], _ change: NotificationStateChange, of userId: ID<User>, _ tx: Transaction
+    ) {
+        let told = JSONWriter.object { writer in
+            writer.member("ids", ids)
+            writer.member("state", change)
+        }
+        emit("notification:updated", of: userId, data: told, tx)
+    }
+
     static func adjust(_ change: BadgeChange, of userId: ID<User>, _ tx: Transaction) throws {
         guard !change.isNone else { return }
         try tx.adjustBadges(of: userId, messages: change.messages, requests: change.requests, bell: change.bell)

@@ -4,11 +4,41 @@ import Domain
 extension NotificationsFeature {
     static let reactions = [
         Reaction.on(NotificationRequested.self) { tx, request in _ = try create(request.draft, tx) },
+        Reaction.on(NotificationSettled.self) { tx, settled in try settle(settled, tx) },
         Reaction.on(PreferencesChanged.self) { tx, change in
             try tx.hold(.user(change.userId))
             try storePreferences(change, tx)
         },
     ]
+
+    /// Nothing is told of a notification that is gone, or seen and read already.
+    private static func settle(_ settled: NotificationSettled, _ tx: Transaction) throws {
+        try tx.hold(.user(settled.userId))
+        guard let before = try find(event: settled.eventId, of: settled.userId, tx) else { return }
+        switch settled.outcome {
+        case .withdrawn:
+            try markRemoved(before, within: .reaction("what is void is taken away, whoever makes it so"), tx)
+            try removeFromInbox(of: before.userId, tx)
+            try announceRemoval(of: before, tx)
+        case .handled:
+            guard let change = NotificationStateChange(read: true) else { return }
+            var after = before
+            after.state = before.state.applying(change, at: tx.now)
+            guard after.state != before.state else { return }
+            try storeState(of: after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
+            tellState([after.id], change, of: after.userId, tx)
+            try adjust(after.badgeShare + -before.badgeShare, of: after.userId, tx)
+        }
+    }
+
+    private static func find(event: String, of userId: ID<User>, _ tx: Transaction) throws -> Notification? {
+        try tx.db.row(
+            """
+            SELECT \(columns)
+            FROM \(notifications, unscoped: .reaction("what a notification is about is settled by whoever may"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId.text) AND event_id = \(event) AND removed_at IS NULL
+            """, notification)
+    }
 
     /// A removed notification's texts go when the event log has forgotten them too; the id of its event stays long
     /// enough for any sender's retries (VIS NFR-3.2, NFR-4.3).

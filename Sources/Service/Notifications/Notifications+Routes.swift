@@ -145,11 +145,7 @@ extension NotificationsFeature {
             badgeChange += after.badgeShare + -before.badgeShare
         }
         guard !changed.isEmpty else { return [] }
-        let told = JSONWriter.object { writer in
-            writer.member("ids", changed.map(\.id))
-            writer.member("state", change)
-        }
-        emit("notification:updated", of: tx.caller.userId, data: told, tx)
+        tellState(changed.map(\.id), change, of: tx.caller.userId, tx)
         try adjust(badgeChange, of: tx.caller.userId, tx)
         return changed
     }

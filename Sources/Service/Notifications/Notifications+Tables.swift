@@ -166,11 +166,31 @@ extension NotificationsFeature {
             """)
     }
 
+    static func storeState(of notification: Notification, within why: Unscoped, _ tx: Transaction) throws {
+        let state = notification.state
+        try tx.db.run(
+            """
+            UPDATE \(notifications, unscoped: why) SET seen_at = \(state.seenAt?.microseconds),
+                read_at = \(state.readAt?.microseconds), archived_at = \(state.archivedAt?.microseconds)
+            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId.text) AND id = \(notification.id.text)
+                AND removed_at IS NULL
+            """)
+    }
+
     static func markRemoved(_ notification: Notification, _ tx: Transaction) throws {
         try tx.db.run(
             """
             UPDATE \(notifications, writableBy: tx.scope) SET removed_at = \(tx.now.microseconds)
             WHERE user_id = \(notification.userId.text) AND id = \(notification.id.text) AND removed_at IS NULL
+            """)
+    }
+
+    static func markRemoved(_ notification: Notification, within why: Unscoped, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(notifications, unscoped: why) SET removed_at = \(tx.now.microseconds)
+            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId.text) AND id = \(notification.id.text)
+                AND removed_at IS NULL
             """)
     }
 }

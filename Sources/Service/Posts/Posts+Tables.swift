@@ -29,7 +29,7 @@ extension PostsFeature {
     /// Posts that are gone, until their engagements are.
     static let removals = Table("post_removals", read: [], write: [])
 
-    private static let followersKey: AudienceTemplate = .held(
+    private static let followersKey: PolicyEntry = .held(
         "follower:{author_id}", by: follows, member: "follower_id", of: "author_id")
 
     /// The key that followers hear an author by.

@@ -49,6 +49,7 @@ extension ShopsFeature {
             let shop = Shop(
                 id: id, name: name, timeZone: zone, createdAt: known?.createdAt ?? tx.now, updatedAt: tx.now)
             try store(shop, tx)
+            tx.record(ShopChanged(shopId: id))
             tx.record(ShopQueueTouched(shopId: id))
             return Response.json(known == nil ? 201 : 200, JSONWriter.bytes(shop))
         }

@@ -26,15 +26,19 @@ final class ReplicaMessages: @unchecked Sendable {
 
     private let directory: StreamDirectory
     private let runner: TransactionRunner
-    private let tables: TableRegister
+    /// What others hear, by the event's name. Must not wait.
+    private let listeners: [String: @Sendable (StreamEvent) -> Void]
     /// Guards `waiting`.
     private let lock = NSLock()
     private var waiting: [String: Question] = [:]
 
-    init(directory: StreamDirectory, runner: TransactionRunner, tables: TableRegister) {
+    init(
+        directory: StreamDirectory, runner: TransactionRunner,
+        listeners: [String: @Sendable (StreamEvent) -> Void] = [:]
+    ) {
         self.directory = directory
         self.runner = runner
-        self.tables = tables
+        self.listeners = listeners
     }
 
     /// Takes committed events in their order: streams get theirs, and what replicas tell one another is done.
@@ -126,16 +130,13 @@ final class ReplicaMessages: @unchecked Sendable {
 
     /// Called by the pump, which must not wait.
     private func receive(_ event: StreamEvent) {
+        if let listener = listeners[event.name] { return listener(event) }
         guard case .object(let members)? = try? JSONValue(parsing: event.data) else { return }
         switch event.name {
         case "\(Self.revoked)":
             guard let revocation = Revocation(reading: members, tenant: event.tenant) else { return }
             directory.revocations.insert(revocation)
             directory.close(revocation)
-        case "\(TableRegister.event)": directory.renewScopes(holding: tables.take(event.data))
-        case "\(HeldKeys.event)":
-            guard let change = HeldChange(members, tenant: event.tenant) else { return }
-            directory.change(change)
         case "\(Self.asked)": answerIfHeld(members, tenant: event.tenant)
         case "\(Self.answered)":
             guard let id = members.string("id") else { return }

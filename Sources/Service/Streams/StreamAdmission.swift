@@ -11,24 +11,31 @@ final class StreamAdmission: @unchecked Sendable {
 
     /// Guards `counts`.
     private let lock = NSLock()
-    private var counts: [Owner: Int] = [:]
+    /// By tenant and user.
+    private var counts: [String: [String: Int]] = [:]
 
     /// Nil when the user has as many as may be.
     func lease(to owner: Owner, max: Int) -> StreamLease? {
         lock.withLock {
-            let count = counts[owner, default: 0]
+            let count = counts[owner.tenant]?[owner.userId] ?? 0
             guard count < max else { return nil }
-            counts[owner] = count + 1
+            counts[owner.tenant, default: [:]][owner.userId] = count + 1
             return StreamLease(owner: owner, admission: self)
         }
     }
 
     fileprivate func release(_ owner: Owner) {
         lock.withLock {
-            let count = counts[owner, default: 0]
-            counts[owner] = count > 1 ? count - 1 : nil
+            let count = counts[owner.tenant]?[owner.userId] ?? 0
+            counts[owner.tenant]?[owner.userId] = count > 1 ? count - 1 : nil
+            if counts[owner.tenant]?.isEmpty == true { counts[owner.tenant] = nil }
         }
     }
+
+    /// Users of a tenant who have a stream open.
+    func users(of tenant: String) -> [String] { (lock.withLock { counts[tenant] } ?? [:]).keys.map { $0 } }
+
+    func hasUsers(of tenant: String) -> Bool { lock.withLock { counts[tenant] != nil } }
 }
 
 /// The right to one stream, given back when nobody holds it any more: also when the client vanishes between the

@@ -65,6 +65,13 @@ final class StreamDirectory: @unchecked Sendable {
         }
     }
 
+    /// Sends states to all streams of those they are about, on this replica. They are no rows of the log: they have no
+    /// id, and are not replayed.
+    func tell(_ states: [OwnState]) {
+        let encoded = states.map { EncodedState($0) }
+        for shard in lock.withLock({ shards }) { shard.post(.states(encoded)) }
+    }
+
     /// Closes the streams of a revoked token, session or user. The list must hold the revocation already.
     func close(_ revocation: Revocation) {
         for shard in lock.withLock({ shards }) { shard.post(.revoked(revocation)) }

@@ -20,14 +20,15 @@ extension StreamHub {
     func learned(_ stream: StreamHandle, _ keys: Set<String>?) {
         let slot = Int32(stream.index)
         guard isPresent(stream), sessions[Int(slot)]?.isEnding == false else { return }
-        guard var keys else { return end(slot, .unavailable) }
+        guard var keys, let scope = sessions[Int(slot)]?.caller.scope.keys else { return end(slot, .unavailable) }
         // What the log has told meanwhile is newer than what was read, or the same; if it is older, the rest is on its
         // way.
         for change in learning.removeValue(forKey: slot) ?? [] {
             if change.isHeld { keys.insert(change.key) } else { keys.remove(change.key) }
         }
-        for key in keys { hub.add(key, toScopeOf: slot) }
-        begin(stream, held: keys)
+        // The token's keys first: they are the ones that most events find.
+        hub.replaceScope(of: slot, with: Array(scope) + keys.subtracting(scope))
+        begin(stream, held: keys.union(scope))
     }
 
     /// Gives the streams of one user a key, or takes it.

@@ -21,6 +21,7 @@ extension StreamHub {
         case .begun(let head):
             self.head = head
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
+        case .states(let states): deliver(states)
         case .request(let request): request.answer(answer(request))
         case .send(let bytes, let name):
             guard let slot = slot(of: name) else { return }
@@ -71,6 +72,22 @@ extension StreamHub {
         StreamMetrics.add(bytes, to: directory.metrics.deliveredBytes)
     }
 
+    private func deliver(_ states: [EncodedState]) {
+        var deliveries = 0
+        for encoded in states {
+            hub.forEachStream(tenant: encoded.state.tenant, key: encoded.state.key) { slot in
+                if subscriptions[Int(slot)].phase == .opening {
+                    early[slot, default: []].removeAll { $0.state.collapse == encoded.state.collapse }
+                    early[slot, default: []].append(encoded)
+                } else {
+                    shard.send(encoded.bytes, to: handles[Int(slot)], collapse: encoded.state.collapse)
+                    deliveries += 1
+                }
+            }
+        }
+        StreamMetrics.add(deliveries, to: directory.metrics.deliveries)
+    }
+
     // MARK: Opening and replay
 
     private func opened(_ stream: StreamHandle, _ start: StreamStart?) {
@@ -81,6 +98,9 @@ extension StreamHub {
         StreamMetrics.add(start.replayed, to: directory.metrics.replayedEvents)
         if start.resync != nil { StreamMetrics.add(1, to: directory.metrics.resyncs) }
         perform(subscriptions[Int(slot)].opened(position: start.position, chunks: start.chunks), on: slot)
+        for encoded in early.removeValue(forKey: slot) ?? [] {
+            shard.send(encoded.bytes, to: handles[Int(slot)], collapse: encoded.state.collapse)
+        }
     }
 
     /// Sends the next piece of a replay, if the one before it has left the process.

@@ -46,12 +46,17 @@ extension StreamHub {
         let (row, change) = (telling.row, telling.change)
         let oldReaders = hub.find(change.oldReaders, tenant: row.tenant)
         let newReaders = hub.find(change.newReaders, tenant: row.tenant)
+        func seesNew(_ slot: Int32) -> Bool {
+            guard hub.holds(slot, anyOf: newReaders) else { return false }
+            guard !change.losses.isEmpty else { return true }
+            let readers = change.newReaders { hub.holds(slot, anyOf: hub.find([$0], tenant: row.tenant)) }
+            return hub.holds(slot, anyOf: hub.find(readers, tenant: row.tenant))
+        }
         var news: [(slot: Int32, news: RowNews)] = []
         func note(_ match: SubscriptionMatch) {
             guard hub.contains(match.slot),
                 let transition = match.transition(
-                    seesOld: hub.holds(match.slot, anyOf: oldReaders), seesNew: hub.holds(match.slot, anyOf: newReaders)
-                )
+                    seesOld: hub.holds(match.slot, anyOf: oldReaders), seesNew: seesNew(match.slot))
             else { return }
             if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
             news[news.count - 1].news.add(tables.index.subscription(match), transition)
@@ -123,8 +128,13 @@ extension StreamHub {
     /// - Returns: the topics that are new.
     func replace(_ wishes: SubscriptionWishes, of slot: Int32) throws(Failure) -> [String] {
         if let wanted = wishes.tables {
+            let counts = tables.counts(waitingFor: slot)
             try tables.replace(
                 slot, tenant: hub.tenant(of: slot), with: wanted, floor: wishes.replay?.through)
+            // What was watched and waits for its window must not get lost because the user scrolled on.
+            if !counts.isEmpty {
+                send(SharedBytes(StreamNotice.engagement(counts, at: liveCursor(of: slot))), to: slot)
+            }
             if let replay = wishes.replay {
                 for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
             }

@@ -39,6 +39,8 @@ final class StreamHub: StreamProgram {
     var learning: [Int32: [HeldChange]] = [:]
     /// What the streams asked to hear of tables, and what of it waits.
     var tables: StreamTables
+    /// States that came before their streams' beginnings, which they follow.
+    var early: [Int32: [EncodedState]] = [:]
     /// The last event that this shard has handled.
     var head: Int64
     /// The shard's clock, as last told.
@@ -69,7 +71,7 @@ final class StreamHub: StreamProgram {
         StreamMetrics.add(1, to: directory.metrics.opened)
         // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
         guard !directory.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
-        guard !surroundings.live.isEmpty else { return begin(stream, held: []) }
+        guard !surroundings.live.isEmpty else { return begin(stream, held: opener.caller.scope.keys) }
         learnKeys(stream, StreamReader(surroundings: surroundings, caller: opener.caller, topics: opener.topics))
     }
 
@@ -96,6 +98,7 @@ final class StreamHub: StreamProgram {
         learning[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
+        early[slot] = nil
         sessions[Int(slot)] = nil
         deadlines[Int(slot)] = .max
         StreamMetrics.add(-1, to: directory.metrics.open)

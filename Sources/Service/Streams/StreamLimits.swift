@@ -12,8 +12,8 @@ enum StreamLimits {
     /// Bytes of one piece of a replay; the next follows when it has left the process. With the queue of live events
     /// behind the last piece it must fit the socket's buffer of 64 KiB, or a replay would look like a slow client.
     static let chunkBytesMax = 16 * 1024
-    /// Bytes of a request that replaces subscriptions: as many filtered ids as one stream may have.
-    static let subscriptionsBytesMax = 1 << 20
+    /// Published to clients, with its reason.
+    static let subscriptionsBytesMax = StreamConstants.subscriptionsBytesMax
     /// Changes of rows that are looked at again for one key of a resuming stream, because the stream may have broken
     /// before their window ended. More within one window, and it is told to fetch everything.
     static let recentChangesMax = 256

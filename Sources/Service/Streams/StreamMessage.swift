@@ -24,6 +24,7 @@ enum StreamMessage: Sendable {
     case memberships(Set<MembershipUpdate.Holders>)
     /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
     case begun(head: Int64)
+    case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamName)
 }
@@ -50,6 +51,19 @@ final class EncodedEvent: Sendable {
             parsed = .some(change)
             return change
         }
+    }
+}
+
+/// One state in the bytes that the user's streams get.
+final class EncodedState: Sendable {
+    let state: OwnState
+    let bytes: SharedBytes
+
+    init(_ state: OwnState) {
+        self.state = state
+        var bytes: [UInt8] = []
+        SSE.append(state.name, data: state.data, to: &bytes)
+        self.bytes = SharedBytes(bytes)
     }
 }
 

@@ -29,10 +29,10 @@ struct StreamReader: Sendable {
     let topics: [String]
     /// Of which tables the stream hears rows.
     var tables: [TableSubscription] = []
-    /// What the caller holds by rows of the service; nil: it is read with what is asked for.
+    /// All keys that the caller holds, by the token and by rows of the service; nil: they are read with what is asked for.
     var held: Set<String>?
 
-    /// What the caller holds by rows of the service, as of now.
+    /// All keys that the caller holds as of now.
     func heldKeys() throws -> Set<String> {
         var keys: Set<String> = []
         try surroundings.read(caller) { tx in keys = try heldKeys(tx) }
@@ -40,7 +40,7 @@ struct StreamReader: Sendable {
     }
 
     private func heldKeys(_ tx: Transaction) throws -> Set<String> {
-        try held ?? HeldKeys.keys(of: caller.scope, by: surroundings.live, in: tx.db)
+        try held ?? caller.scope.keys.union(HeldKeys.keys(of: caller.scope, by: surroundings.live, in: tx.db))
     }
 
     /// - Parameters:
@@ -147,6 +147,9 @@ struct StreamReader: Sendable {
         append(events, held: held, to: &writer)
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
+        for state in try surroundings.ownStates(tx) {
+            writer.append { SSE.append(state.name, data: state.data, to: &$0) }
+        }
         var isResumed = false
         if case .after = resumption { isResumed = true }
         return StreamStart(
@@ -210,18 +213,14 @@ struct StreamReader: Sendable {
         for event in events { appendRow(event, held: held, at: nil, to: &writer) }
     }
 
-    private func sees(_ readers: [String], _ held: Set<String>) -> Bool {
-        !caller.scope.keys.isDisjoint(with: readers) || !held.isDisjoint(with: readers)
-    }
-
     private func appendRow(
         _ event: StreamEvent, held: Set<String>, at cursor: Cursor?, to writer: inout ChunkWriter
     ) {
         guard let change = RoutedChange(reading: event.data) else { return }
         var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
         var news = RowNews()
-        let seesOld = sees(change.oldReaders, held)
-        let seesNew = sees(change.newReaders, held)
+        let seesOld = !held.isDisjoint(with: change.oldReaders)
+        let seesNew = !held.isDisjoint(with: change.newReaders(of: held.contains))
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
                 telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
@@ -244,7 +243,7 @@ struct StreamReader: Sendable {
     ) throws -> [StreamEvent]? {
         try replay(
             tx, held: held, after: after, through: through,
-            routes: caller.scope.keys.union(held) + topics.map { "#" + $0 } + tableRoutes)
+            routes: Array(caller.scope.keys) + held.subtracting(caller.scope.keys) + topics.map { "#" + $0 } + tableRoutes)
     }
 
     private func replay(

@@ -20,6 +20,8 @@ struct StreamSurroundings: Sendable {
     let live: [LiveMembership]
     /// Tables of the service that streams can subscribe to.
     let watched: Set<WatchedTable>
+    /// The present states of the caller, as `StreamDirectory.tell` sends them later on.
+    let ownStates: @Sendable (Transaction) throws -> [OwnState]
     let settings: StreamSettings
 
     var epoch: String { log.epoch }

@@ -99,6 +99,9 @@ struct StreamTables {
         countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
     }
 
+    /// Counts whose window has not ended.
+    func counts(waitingFor slot: Int32) -> [String: [String: JSONValue]] { counts[slot]?.updates ?? [:] }
+
     mutating func takeCounts(at now: Int64) -> [(slot: Int32, updates: [String: [String: JSONValue]])] {
         guard let countsDueAt, countsDueAt <= now else { return [] }
         let due = counts.filter { $0.value.dueAt <= now }

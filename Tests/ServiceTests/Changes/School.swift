@@ -18,7 +18,11 @@ struct School {
     /// - Parameter isKnown: whether the rows that tell who belongs where have come.
     init(_ service: TestService? = nil, isKnown: Bool = true) async throws {
         self.service = try service ?? TestService.start(["changesSecret": Self.secret])
-        if isKnown { for name in Self.names { try await tellMemberships(of: name) } }
+        guard isKnown else { return }
+        for name in Self.names { try await tellMemberships(of: name) }
+        // Past: a resuming stream is told again what is so recent that its window may not have ended.
+        self.service.clock.advance(seconds: 60)
+        try await tell(Self.own("homework", "w0", of: "s0", school: "C"))
     }
 
     // MARK: People
@@ -82,18 +86,73 @@ struct School {
         ["type": "DELETE", "schema": "public", "table": .string(table), "record": .null, "old_record": old]
     }
 
+    static func own(_ table: String, _ id: String, of student: String, school: String = "A") -> JSON {
+        insert(table, ["id": .string(id), "school_id": .string(school), "student_id": .string(student)])
+    }
+
+    static func sticker(_ id: String, to student: String, by teacher: String, school: String = "A") -> JSON {
+        insert(
+            "student_stickers",
+            [
+                "id": .string(id), "school_id": .string(school), "student_id": .string(student),
+                "awarded_by": .string(teacher),
+            ])
+    }
+
+    static func attendanceRow(
+        _ id: String, of student: String, _ status: String, by marker: String = "a1", school: String = "A"
+    ) -> JSON {
+        [
+            "id": .string(id), "school_id": .string(school), "student_id": .string(student),
+            "status": .string(status), "marked_by": .string(marker),
+        ]
+    }
+
+    static func attendance(
+        _ id: String, of student: String, _ status: String, by marker: String = "a1", school: String = "A"
+    ) -> JSON {
+        insert("attendance", attendanceRow(id, of: student, status, by: marker, school: school))
+    }
+
+    /// An update of a student who is in a class.
+    static func student(
+        _ id: String, of schoolClass: String = "c1", school: String = "A", from old: [String: JSON],
+        to new: [String: JSON]
+    ) -> JSON {
+        let row: [String: JSON] = [
+            "id": .string(id), "school_id": .string(school), "class_id": .string(schoolClass), "points": 0, "level": 1,
+            "streak": 0,
+        ]
+        return update(
+            "students", from: .object(row.merging(old) { $1 }),
+            to: .object(row.merging(old) { $1 }.merging(new) { $1 }))
+    }
+
+    /// A class is given to another teacher.
+    static func teaches(_ schoolClass: String, from old: String, to new: String, school: String = "A") -> JSON {
+        let row: [String: JSON] = ["id": .string(schoolClass), "school_id": .string(school)]
+        return update(
+            "classes", from: .object(row.merging(["teacher_id": .string(old)]) { $1 }),
+            to: .object(row.merging(["teacher_id": .string(new)]) { $1 }))
+    }
+
     /// Delivers rows' changes and expects all of them to be taken.
-    func tell(_ changes: [JSON], to replica: TestService? = nil) async throws {
-        let answer = try await deliver(.array(changes), to: replica)
+    ///
+    /// - Parameter origin: the client whose writes they are.
+    func tell(_ changes: [JSON], to replica: TestService? = nil, from origin: String? = nil) async throws {
+        let answer = try await deliver(.array(changes), to: replica, from: origin)
         #expect(answer.status == 202, "\(answer.json)")
         #expect(answer.json["accepted"].int == changes.count, "\(answer.json)")
     }
 
     func tell(_ changes: JSON...) async throws { try await tell(changes) }
 
-    func deliver(_ body: JSON, to replica: TestService? = nil) async throws -> ServiceAnswer {
-        try await BellhopClient(baseURL: (replica ?? service).baseURL)
-            .post("/v1/changes", body, headers: ["X-Webhook-Secret": Self.secret])
+    func deliver(_ body: JSON, to replica: TestService? = nil, from origin: String? = nil) async throws -> ServiceAnswer
+    {
+        var headers = ["X-Webhook-Secret": Self.secret]
+        headers["X-Client-Id"] = origin ?? "the database"
+        return try await BellhopClient(baseURL: (replica ?? service).baseURL)
+            .post("/v1/changes", body, headers: headers)
     }
 }
 
@@ -105,6 +164,34 @@ extension ServerSentEvent {
 }
 
 extension StreamListener {
+    /// Waits until these query keys have been told stale, and expects each once and no others; gives their causes.
+    ///
+    /// Keys of one window may come in two events, if the clock moves on between the first and the last row.
+    @discardableResult
+    func hears(
+        _ keys: Set<String>, within limit: Duration = .seconds(5), sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> [JSON] {
+        let start = ContinuousClock.now
+        var (heard, causes): ([String], [JSON]) = ([], [])
+        while !keys.isSubset(of: heard) {
+            let event = try await next("query:invalidate")
+            heard += event.staleKeys
+            for cause in event.json["causes"].array ?? [] where !causes.contains(cause) { causes.append(cause) }
+            guard keys.isSuperset(of: heard) else { break }
+        }
+        #expect(heard.count == keys.count && Set(heard) == keys, "\(heard.sorted())", sourceLocation: sourceLocation)
+        #expect(start.duration(to: .now) < limit, sourceLocation: sourceLocation)
+        return causes
+    }
+
+    /// The scope that a stream is given, as soon as it lacks a key.
+    func nextScope(without key: String) async throws -> [String] {
+        while true {
+            let scope = try await next("stream:scope").json["scope"].array?.compactMap(\.string) ?? []
+            if !scope.contains(key) { return scope }
+        }
+    }
+
     /// Asks for rows of tables, and waits until it is so.
     func subscribe(
         _ tables: [JSON], through service: TestService, as identity: TestService.Identity, since cursor: String? = nil

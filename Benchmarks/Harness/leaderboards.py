@@ -1,0 +1,257 @@
+"""A leaderboard of a million beside a sorted set of Redis: each turn is one score with its rank, and those around it.
+
+One client speaks to both over its own socket, one question after the other, so that both bear the same client. Ours is a POST
+(committed, on disk, with the rank in its answer) and a GET of those around; Redis' is ZADD with ZREVRANK, and ZREVRANGE."""
+
+import json
+import pathlib
+import random
+import shutil
+import socket
+import sqlite3
+import statistics
+import time
+import uuid
+
+from .machine import WORK, Unavailable, say
+from .processes import Server, free_port, request
+from .report import Row
+from .servers import Bellhop, token
+
+SIDE = 5  # neighbours on each side
+
+
+def user(number):
+    return f"user-{number:07d}"
+
+
+class HTTPClient:
+    """Keep-alive over one socket; answers are read by their Content-Length."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+
+    def ask(self, head, body=b""):
+        self.socket.sendall(head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body if body else head + b"\r\n\r\n")
+        while b"\r\n\r\n" not in self.buffer:
+            self._receive()
+        answer, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        while len(self.buffer) < length:
+            self._receive()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise Unavailable(f"{answer.splitlines()[0].decode()}: {body[:200].decode(errors='replace')}")
+        return body
+
+    def _receive(self):
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise OSError("the server has closed the connection")
+        self.buffer += data
+
+
+class RedisClient:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *commands):
+        """Commands that travel together; their answers."""
+        out = b""
+        for words in commands:
+            words = [str(word).encode() for word in words]
+            out += b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+        self.socket.sendall(out)
+        return [self._read() for _ in commands]
+
+    def _read(self):
+        line = self.file.readline()
+        kind, rest = line[:1], line[1:-2]
+        if kind in b":+":
+            return rest
+        if kind == b"$":
+            length = int(rest)
+            return None if length < 0 else self.file.read(length + 2)[:-2]
+        if kind == b"*":
+            return [self._read() for _ in range(int(rest))]
+        raise Unavailable(f"redis: {line.decode(errors='replace').strip()}")
+
+
+class Redis:
+    """Without a log, as sorted sets are mostly used; or with one that is flushed for each write, as ours is."""
+
+    def __init__(self, folder, is_durable):
+        if not shutil.which("redis-server"):
+            raise Unavailable("redis-server is not installed")
+        self.folder, self.is_durable = folder, is_durable
+
+    def start(self, cores):
+        port = free_port()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        command = ["redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
+                   "--appendonly", "yes" if self.is_durable else "no", "--appendfsync", "always", "--protected-mode", "no",
+                   "--auto-aof-rewrite-percentage", "0"]
+        return RedisServer(f"redis-{'durable' if self.is_durable else 'memory'}", command, cores, port)
+
+    @staticmethod
+    def fill(client, entries, scores):
+        for start in range(0, entries, 5_000):
+            words = ["ZADD", "board"]
+            for number in range(start, min(start + 5_000, entries)):
+                words += [scores[number], user(number)]
+            client.send(words)
+
+
+class RedisServer(Server):
+    """Speaks no HTTP: it is there when it answers PING."""
+
+    def _wait_ready(self, begin, path, statuses):
+        while time.perf_counter() - begin < 60:
+            if self.process.poll() is not None:
+                raise Unavailable(f"{self.name} ended at its start: {self.last_words()}")
+            try:
+                if RedisClient(self.port).send(["PING"]) == [b"PONG"]:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.005)
+        raise Unavailable(f"{self.name} did not answer within 60 s")
+
+
+class LeaderboardRows:
+    """The rows of the group `leaderboards`."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.entries = 50_000 if bench.quick else 1_000_000
+        self.turns = 1_500 if bench.quick else 10_000
+
+    def measure(self):
+        memory = pathlib.Path("/dev/shm") / f"bench-{uuid.uuid4().hex[:8]}"
+        try:
+            for where, folder, is_durable in (("flushed to the disk", WORK / "boards", True),
+                                              ("without waiting for a disk", memory, False)):
+                folder.mkdir(parents=True, exist_ok=True)
+                self.compare(where, folder, is_durable)
+        finally:
+            shutil.rmtree(memory, ignore_errors=True)
+            shutil.rmtree(WORK / "boards", ignore_errors=True)
+
+    def compare(self, where, folder, is_durable):
+        rng = random.Random(7)
+        scores = [rng.randrange(1_000_000) for _ in range(self.entries)]
+        server = Bellhop(self.bench.executable("bellhop"), database=folder / "boards.sqlite")
+        self.fill(server, scores)
+        server.fresh = False
+        try:
+            redis = Redis(folder / "redis", is_durable)
+        except Unavailable as error:
+            redis = error
+        with server.start(self.bench.cores.server) as process:
+            ours = self.ours(server, process)
+            # The resident set would hold what the kernel maps of the file, too.
+            grown = self.gauge(process, "bellhop_leaderboard_bytes")
+        theirs = None
+        if not isinstance(redis, Unavailable):
+            with redis.start(self.bench.cores.server) as process:
+                client = RedisClient(process.port)
+                resident = process.resident_bytes()
+                redis.fill(client, self.entries, scores)
+                peer_grown = process.resident_bytes() - resident
+                theirs = self.peers(client)
+        what = f"Leaderboard of {self.entries:,}: score, rank and {2 * SIDE + 1} around, {where}"
+        peer = str(redis) if theirs is None else f"Redis p50 {theirs['p50']:.2f}, p99 {theirs['p99']:.2f} ms"
+        row = Row.at_most(f"{what}, p99 (p50 {ours['p50']:.2f} ms)", 1, ours["p99"], unit="ms", peers=peer)
+        if theirs:
+            row.ratio = f"{ours['p99'] / theirs['p99']:.2f}"
+        self.bench.report.add(row)
+        if not is_durable:
+            self.bench.report.add(Row(
+                "Memory of a leaderboard, an entry with an id of 12 bytes", ours=f"{grown / self.entries:.0f} bytes",
+                peers="" if theirs is None else f"Redis {peer_grown / self.entries:.0f} bytes",
+                ratio="" if theirs is None else f"{grown / peer_grown:.2f}"))
+
+    @staticmethod
+    def gauge(process, name):
+        _, body = request(process.port, "GET", "/metrics")
+        for line in body.decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        raise Unavailable(f"/metrics has no {name}")
+
+    # -- ours --------------------------------------------------------------------------------------------------
+
+    def fill(self, server, scores):
+        """The service makes the tables; the rows are written beside it, which is what a restart would find."""
+        with server.start(self.bench.cores.server) as process:
+            server.call(process, "PUT", "/v1/challenges/board", {
+                "name": "Board", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "best",
+                "order": "descending"})
+        with sqlite3.connect(server.database) as database:
+            tenant, board = database.execute("SELECT tenant, board_id FROM challenge_boards").fetchone()
+            database.executemany(
+                "INSERT INTO challenge_scores (tenant, board_id, user_id, score, standing, reached, revision, updated_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+                ((tenant, board, user(number), score, ~score, number + 1, number + 1)
+                 for number, score in enumerate(scores)))
+            database.execute("UPDATE challenge_boards SET revision = ?, told_revision = ?, entries = ?",
+                             (len(scores), len(scores), len(scores)))
+        database.close()
+
+    def ours(self, server, process):
+        client, rng = HTTPClient(process.port), random.Random(11)
+        readers = [token(user(rng.randrange(self.entries))) for _ in range(200)]
+        get = [f"GET /v1/challenges/board/leaderboard?around=me&limit={SIDE} HTTP/1.1\r\nHost: bench\r\n"
+               f"Authorization: Bearer {reader}".encode() for reader in readers]
+        post = (f"POST /v1/challenges/board/scores HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {server.service}\r\n"
+                "Content-Type: application/json\r\nIdempotency-Key: ")
+        # Asked once, the board is read into memory; until it is there the database answers.
+        begin = time.monotonic()
+        while time.monotonic() - begin < 120:
+            asked = time.perf_counter()
+            client.ask(get[0])
+            if time.perf_counter() - asked < 0.002:
+                break
+            time.sleep(0.05)
+        say(f"bench:   the board was in memory after {time.monotonic() - begin:.1f} s")
+
+        # Scores rise, as mode `best` has it: each is a change.
+        top = 1_000_000
+
+        def turn(index):
+            body = json.dumps({"userId": user(rng.randrange(self.entries)), "score": top + rng.randrange(top)}).encode()
+            client.ask(f"{post}{uuid.uuid4().hex}".encode(), body)
+            client.ask(get[index % len(get)])
+
+        return self.timed(turn)
+
+    # -- Redis -------------------------------------------------------------------------------------------------
+
+    def peers(self, client):
+        rng = random.Random(11)
+        top = 1_000_000
+
+        def turn(_):
+            member = user(rng.randrange(self.entries))
+            _, rank = client.send(["ZADD", "board", "GT", top + rng.randrange(top), member], ["ZREVRANK", "board", member])
+            rank = int(rank)
+            client.send(["ZREVRANGE", "board", max(0, rank - SIDE), rank + SIDE, "WITHSCORES"])
+
+        return self.timed(turn)
+
+    def timed(self, turn):
+        for index in range(200):
+            turn(index)
+        times, deadline = [], time.monotonic() + 60
+        for index in range(self.turns):
+            begin = time.perf_counter()
+            turn(index)
+            times.append((time.perf_counter() - begin) * 1000)
+            if time.monotonic() > deadline:
+                break
+        return {"p50": statistics.median(times), "p99": statistics.quantiles(times, n=100)[98]}

@@ -1,0 +1,178 @@
+/// What a shop plays and what is to come, as an app shows it: kept by the events of the topic `dj:{shopId}`, with the
+/// user's own votes shown before the service has answered (`CUT D-1`).
+///
+/// ```swift
+/// var queue = DJQueueState(shopId: "s1")
+/// for try await event in client.events(topics: ["dj:s1"]) where queue.merge(event) { draw(queue) }
+///
+/// queue.show(.up, on: "t1")
+/// let answer = try await client.put("/v1/shops/s1/dj/tracks/t1/vote", ["vote": "up"])
+/// if !queue.merge(track: answer.json) { queue.withdraw("t1") }
+/// ```
+///
+/// What many are told has nobody's own vote: those of the user's other devices come with the next whole session.
+public struct DJQueueState: Sendable, Hashable {
+    /// Which side the user takes.
+    public enum Vote: String, Sendable, Hashable, CaseIterable {
+        case up, down, none
+    }
+
+    public struct Track: Sendable, Hashable {
+        public let trackId: String
+        public let trackName: String
+        public let artistName: String
+        public let albumArt: String?
+        public let addedBy: String
+        /// RFC 3339 in UTC with milliseconds, so that its order is that of the moments.
+        public let addedAt: String
+        /// As the service told them last, and when.
+        fileprivate var counted: Counts
+        /// The user's own vote as the service told it last.
+        fileprivate var confirmed: Vote
+        /// The one that is shown until the service has answered.
+        fileprivate var pending: Vote?
+
+        public var vote: Vote { pending ?? confirmed }
+        public var upvotes: Int { counted.upvotes + share(of: .up) }
+        public var downvotes: Int { counted.downvotes + share(of: .down) }
+        public var score: Int { upvotes - downvotes }
+
+        /// What the vote that is shown adds to a side, or takes from it.
+        private func share(of side: Vote) -> Int { (vote == side ? 1 : 0) - (confirmed == side ? 1 : 0) }
+
+        /// The service's order: score falling, then added first, then the id's bytes.
+        fileprivate func precedes(_ other: Track) -> Bool {
+            if score != other.score { return score > other.score }
+            if addedAt != other.addedAt { return addedAt < other.addedAt }
+            return trackId.utf8.lexicographicallyPrecedes(other.trackId.utf8)
+        }
+    }
+
+    /// Votes on a track, and the version of the session that they are of.
+    fileprivate struct Counts: Sendable, Hashable {
+        let upvotes: Int
+        let downvotes: Int
+        let version: Int
+    }
+
+    public let shopId: String
+    public private(set) var isActive = false
+    /// The track that plays; it is the first of ``tracks``.
+    public private(set) var currentTrackId: String?
+    /// In order.
+    public private(set) var tracks: [Track] = []
+    /// Of the last whole session: events that tell of what was before it are over.
+    private var version = 0
+
+    public init(shopId: String) {
+        self.shopId = shopId
+    }
+
+    // MARK: What the service says
+
+    /// Takes over an event of the shop's topic; true if it changed anything.
+    public mutating func merge(_ event: ServerSentEvent) -> Bool {
+        let json = event.json
+        guard json["shopId"].string == shopId, let version = json["version"].int, version >= self.version else {
+            return false
+        }
+        let before = self
+        switch event.name {
+        case "dj:session": return merge(session: json)
+        case "track:added": add(json, version: version)
+        case "track:removed": tracks.removeAll { $0.trackId == json["trackId"].string }
+        case "track:playing": currentTrackId = json["trackId"].string
+        case "dj:queue_update": count(json, version: version)
+        default: return false
+        }
+        order()
+        return self != before
+    }
+
+    /// Takes over a whole session: the topic's first event, or the answer to `GET /v1/shops/{id}/dj`. False for an
+    /// older one, and for what is none.
+    public mutating func merge(session json: JSON) -> Bool {
+        guard json["shopId"].string == shopId, let isActive = json["isActive"].bool, let queue = json["queue"].array,
+            let version = json["version"].int, version >= self.version
+        else { return false }
+        self.isActive = isActive
+        self.version = version
+        currentTrackId = json["currentTrack"]["trackId"].string
+        let known = tracks
+        tracks = queue.compactMap { item in
+            Self.track(item, known: known.first { $0.trackId == item["trackId"].string }, version: version)
+        }
+        order()
+        return true
+    }
+
+    /// Takes over the answer to a vote or to an added track: what was shown before is confirmed, or was wrong. False for
+    /// what is no such answer, such as a refusal.
+    public mutating func merge(track json: JSON) -> Bool {
+        guard let trackId = json["trackId"].string, json["userVote"].string != nil, let version = json["version"].int
+        else { return false }
+        withdraw(trackId)
+        add(json, version: version)
+        order()
+        return true
+    }
+
+    // MARK: What the user does
+
+    /// Shows a vote before it is answered; nothing for a track that is not there.
+    public mutating func show(_ vote: Vote, on trackId: String) {
+        guard let index = tracks.firstIndex(where: { $0.trackId == trackId }) else { return }
+        tracks[index].pending = vote
+        order()
+    }
+
+    /// Shows what the service has told instead of a vote that it did not take.
+    public mutating func withdraw(_ trackId: String) {
+        guard let index = tracks.firstIndex(where: { $0.trackId == trackId }) else { return }
+        tracks[index].pending = nil
+        order()
+    }
+
+    // MARK: Parts
+
+    /// Nil where the document is no track of a queue.
+    private static func track(_ json: JSON, known: Track?, version: Int) -> Track? {
+        guard let trackId = json["trackId"].string, let trackName = json["trackName"].string,
+            let artistName = json["artistName"].string, let addedBy = json["addedBy"].string,
+            let addedAt = json["addedAt"].string, let told = counts(json, version: version)
+        else { return nil }
+        let vote = json["userVote"].string.flatMap(Vote.init(rawValue:))
+        // An answer may be overtaken by an event of a later vote.
+        let counted = known.map { $0.counted.version > version ? $0.counted : told } ?? told
+        return Track(
+            trackId: trackId, trackName: trackName, artistName: artistName, albumArt: json["albumArt"].string,
+            addedBy: addedBy, addedAt: addedAt, counted: counted, confirmed: vote ?? known?.confirmed ?? .none,
+            pending: known?.pending)
+    }
+
+    private static func counts(_ json: JSON, version: Int) -> Counts? {
+        guard let upvotes = json["upvotes"].int, let downvotes = json["downvotes"].int else { return nil }
+        return Counts(upvotes: upvotes, downvotes: downvotes, version: version)
+    }
+
+    private mutating func add(_ json: JSON, version: Int) {
+        let index = tracks.firstIndex { $0.trackId == json["trackId"].string }
+        guard let track = Self.track(json, known: index.map { tracks[$0] }, version: version) else { return }
+        if let index { tracks[index] = track } else { tracks.append(track) }
+    }
+
+    private mutating func count(_ json: JSON, version: Int) {
+        guard let index = tracks.firstIndex(where: { $0.trackId == json["trackId"].string }),
+            let counts = Self.counts(json, version: version), version >= tracks[index].counted.version
+        else { return }
+        tracks[index].counted = counts
+    }
+
+    private mutating func order() {
+        let current = currentTrackId
+        tracks.sort { left, right in
+            if (left.trackId == current) != (right.trackId == current) { return left.trackId == current }
+            return left.precedes(right)
+        }
+    }
+}

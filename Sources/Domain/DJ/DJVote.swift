@@ -1,0 +1,88 @@
+/// Which side a guest takes on a track: one at most (CUT D-3).
+public enum DJVote: String, CaseIterable, Sendable, Hashable {
+    case up
+    case down
+    /// Takes a vote back (decision 9).
+    case none
+
+    /// What is stored of it; nothing for none.
+    public var side: Int? {
+        switch self {
+        case .up: 1
+        case .down: -1
+        case .none: nil
+        }
+    }
+
+    /// The vote of a stored side; nil for what can be no side.
+    public init?(side: Int?) {
+        switch side {
+        case nil: self = .none
+        case 1: self = .up
+        case -1: self = .down
+        default: return nil
+        }
+    }
+}
+
+/// A track's votes, counted.
+public struct DJTally: Sendable, Hashable {
+    public var upvotes: Int
+    public var downvotes: Int
+
+    public init(upvotes: Int = 0, downvotes: Int = 0) {
+        self.upvotes = upvotes
+        self.downvotes = downvotes
+    }
+
+    public var score: Int { upvotes - downvotes }
+
+    /// The counts when one guest's vote becomes another. Equal to counting all votes anew.
+    public func replacing(_ old: DJVote, by new: DJVote) -> DJTally {
+        var tally = self
+        tally.add(old, times: -1)
+        tally.add(new, times: 1)
+        return tally
+    }
+
+    private mutating func add(_ vote: DJVote, times: Int) {
+        switch vote {
+        case .up: upvotes += times
+        case .down: downvotes += times
+        case .none: return
+        }
+    }
+
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("upvotes", upvotes)
+        writer.member("downvotes", downvotes)
+        writer.member("score", score)
+    }
+}
+
+/// How many updates of votes a shop's watchers were told in the present second.
+public struct DJUpdateBudget: Sendable, Hashable {
+    /// Seconds since 1970.
+    public private(set) var second: Int64
+    public private(set) var told: Int
+
+    /// Clocks of replicas differ by less. One that was far ahead, and is right again, must not silence a shop for long.
+    private static let clockSkewSecondsMax: Int64 = 60
+
+    public init(second: Int64, told: Int) {
+        self.second = second
+        self.told = told
+    }
+
+    /// Whether one more may be told now; counts it if so.
+    ///
+    /// A clock that is a little behind, another replica's, counts in the second that has begun: two clocks in turn would
+    /// begin a new one with every vote.
+    public mutating func take(at now: Timestamp) -> Bool {
+        let isBehind = now.seconds <= second && now.seconds > second - Self.clockSkewSecondsMax
+        if !isBehind { (second, told) = (now.seconds, 0) }
+        guard told < DJLimits.updatesPerSecondMax else { return false }
+        told += 1
+        return true
+    }
+}

@@ -1,0 +1,145 @@
+/// Something people compete in, with a leaderboard.
+public struct Challenge: Sendable, Hashable {
+    /// What becomes of a score that comes behind another of the same user.
+    public enum Mode: String, Sendable, CaseIterable {
+        /// It is added (CUT L-1).
+        case add
+        /// The better of the two stays.
+        case best
+    }
+
+    /// Which scores are the better ones.
+    public enum Order: String, Sendable, CaseIterable {
+        /// The highest is the first.
+        case descending
+        /// The lowest is the first: times, strokes.
+        case ascending
+    }
+
+    public let id: ID<Challenge>
+    public let name: String
+    /// The shop whose staff keeps it; nil: only admins and backends do.
+    public let shopId: ID<Shop>?
+    /// Scores count from here …
+    public let startsAt: Timestamp
+    /// … to before here.
+    public let endsAt: Timestamp
+    public let mode: Mode
+    public let order: Order
+    public let createdAt: Timestamp
+    public let updatedAt: Timestamp
+
+    public init(
+        id: ID<Challenge>, name: String, shopId: ID<Shop>?, startsAt: Timestamp, endsAt: Timestamp, mode: Mode,
+        order: Order, createdAt: Timestamp, updatedAt: Timestamp
+    ) {
+        self.id = id
+        self.name = name
+        self.shopId = shopId
+        self.startsAt = startsAt
+        self.endsAt = endsAt
+        self.mode = mode
+        self.order = order
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt
+    }
+
+    /// - Throws: 409 `challenge.not_started`, `challenge.ended`.
+    public func requireRunning(at now: Timestamp) throws(Failure) {
+        if now < startsAt {
+            throw Failure(.conflict, "challenge.not_started", "The challenge begins at \(startsAt).")
+        }
+        if now >= endsAt { throw Failure(.conflict, "challenge.ended", "The challenge has ended at \(endsAt).") }
+    }
+
+    /// A user's score behind a new one.
+    ///
+    /// - Throws: 409 `score.overflow` for a sum beyond 64 bits.
+    public func score(_ score: Int64, after present: Int64?) throws(Failure) -> Int64 {
+        guard let present else { return score }
+        switch mode {
+        case .best: return order.key(of: score) < order.key(of: present) ? score : present
+        case .add:
+            let (sum, isOverflowing) = present.addingReportingOverflow(score)
+            guard !isOverflowing else {
+                throw Failure(
+                    .conflict, "score.overflow", "The sum of the scores would not fit into 64 bits.",
+                    fields: [Failure.Field("/score", "is too much beside the present score of \(present)")])
+            }
+            return sum
+        }
+    }
+}
+
+extension Challenge.Order {
+    /// The smaller, the better. A complement, and not a negation, which the least number does not have.
+    public func key(of score: Int64) -> Int64 { self == .ascending ? score : ~score }
+    public func score(of key: Int64) -> Int64 { self == .ascending ? key : ~key }
+}
+
+extension Challenge: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("name", name)
+            writer.member("shopId", shopId)
+            writer.member("startsAt", startsAt)
+            writer.member("endsAt", endsAt)
+            writer.member("mode", mode.rawValue)
+            writer.member("order", order.rawValue)
+            writer.member("createdAt", createdAt)
+            writer.member("updatedAt", updatedAt)
+        }
+    }
+}
+
+/// `PUT /v1/challenges/{id}`: how somebody wants a challenge to be.
+public struct ChallengeWish: Sendable, Hashable {
+    public let name: String
+    public let shopId: ID<Shop>?
+    public let startsAt: Timestamp
+    public let endsAt: Timestamp
+    public let mode: Challenge.Mode
+    public let order: Challenge.Order
+
+    public init(reading fields: inout Fields) {
+        name = fields.string("name", bytesMax: LeaderboardLimits.nameBytesMax)
+        shopId = fields.optionalID("shopId")
+        startsAt = fields.timestamp("startsAt")
+        endsAt = fields.timestamp("endsAt")
+        mode = fields.word("mode")
+        order = fields.optionalWord("order") ?? .descending
+        if endsAt.microseconds != 0, endsAt <= startsAt { fields.reject("endsAt", "must lie behind startsAt") }
+    }
+
+    /// - Parameters:
+    ///   - known: the challenge as it is.
+    ///   - hasScores: what scores mean cannot change under them.
+    /// - Throws: 409 `challenge.has_scores`.
+    public func challenge(
+        _ id: ID<Challenge>, replacing known: Challenge?, hasScores: Bool, at now: Timestamp
+    ) throws(Failure) -> Challenge {
+        if let known, hasScores, known.mode != mode || known.order != order {
+            throw Failure(
+                .conflict, "challenge.has_scores", "There are scores already: mode and order stay as they are.")
+        }
+        return Challenge(
+            id: id, name: name, shopId: shopId, startsAt: startsAt, endsAt: endsAt, mode: mode, order: order,
+            createdAt: known?.createdAt ?? now, updatedAt: now)
+    }
+}
+
+/// `POST /v1/challenges/{id}/scores`: points of somebody.
+public struct ScoreWish: Sendable, Hashable {
+    /// Nil: the caller's own.
+    public let userId: ID<User>?
+    public let score: Int64
+    /// Nil: stays as it is.
+    public let displayName: String?
+
+    public init(reading fields: inout Fields) {
+        userId = fields.optionalID("userId")
+        score = Int64(fields.int("score", in: .min ... .max))
+        displayName = fields.optionalString("displayName", bytesMax: LeaderboardLimits.displayNameBytesMax)
+    }
+}

@@ -1,0 +1,68 @@
+/// That a user is at a shop, for now (CUT D-2, decision 13).
+public struct Presence: Sendable, Hashable {
+    /// How it is known.
+    public enum Source: String, CaseIterable, Sendable, Hashable {
+        /// By the code that the shop shows.
+        case code
+        /// By the user's word, where the shop asks for no code.
+        case claim
+        /// By a booking that is in progress.
+        case booking
+    }
+
+    public let shopId: ID<Shop>
+    public let source: Source
+    public let since: Timestamp
+    public let expiresAt: Timestamp
+
+    public init(shopId: ID<Shop>, source: Source, since: Timestamp, expiresAt: Timestamp) {
+        self.shopId = shopId
+        self.source = source
+        self.since = since
+        self.expiresAt = expiresAt
+    }
+
+    /// Shown now.
+    public init(shopId: ID<Shop>, source: Source, at now: Timestamp) {
+        self.init(
+            shopId: shopId, source: source, since: now,
+            expiresAt: now.adding(seconds: PresenceLimits.lifetimeSeconds))
+    }
+
+    /// What a booking shows of its customer; nil where it shows nothing.
+    public init?(of booking: Booking) {
+        guard booking.status == .inProgress, booking.userId != nil, let startedAt = booking.startedAt else {
+            return nil
+        }
+        self.init(
+            shopId: booking.shopId, source: .booking, since: startedAt,
+            expiresAt: startedAt.adding(seconds: PresenceLimits.bookingSeconds))
+    }
+}
+
+/// The wrong codes that a user has tried lately.
+public struct PresenceAttempts: Sendable, Hashable {
+    public private(set) var failures: Int
+    /// The first of them.
+    public private(set) var since: Timestamp
+
+    public init(failures: Int = 0, since: Timestamp = Timestamp(microseconds: 0)) {
+        self.failures = failures
+        self.since = since
+    }
+
+    private var endsAt: Timestamp { since.adding(seconds: PresenceLimits.wrongCodesSeconds) }
+
+    /// Whole seconds until the next code is looked at; nil if that is now. The right code waits too: a guesser would
+    /// learn from an exception.
+    public func waitSeconds(at now: Timestamp) -> Int? {
+        guard failures >= PresenceLimits.wrongCodesMax, now < endsAt else { return nil }
+        return Int((endsAt.microseconds - now.microseconds + 999_999) / 1_000_000)
+    }
+
+    /// A right code in between forgives nothing: who is at one shop could guess at another's for ever.
+    public func addingFailure(at now: Timestamp) -> PresenceAttempts {
+        now < endsAt
+            ? PresenceAttempts(failures: failures + 1, since: since) : PresenceAttempts(failures: 1, since: now)
+    }
+}

@@ -1,0 +1,69 @@
+/// The code that a shop shows to those who are there.
+///
+/// Six characters of Crockford's base 32, in which no two look alike. It follows from a secret, the shop and the minute,
+/// so that nothing is stored and all replicas show the same.
+public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
+    private let letters: [UInt8]
+
+    /// Upper case, as it is shown.
+    public var description: String { String(decoding: letters, as: UTF8.self) }
+
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+
+    /// - Parameter digest: of the secret, the shop and the window; each byte gives five bits.
+    public init(digest: some Sequence<UInt8>) {
+        letters = digest.prefix(PresenceLimits.codeLength).map { Self.alphabet[Int($0 & 31)] }
+        precondition(letters.count == PresenceLimits.codeLength, "a digest has more bytes than a code")
+    }
+
+    /// What somebody has typed: in any case, with hyphens and spaces, O for 0 and I or L for 1. Nil if it can be no code.
+    public init?(typed text: String) {
+        var letters: [UInt8] = []
+        for byte in text.uppercased().utf8 {
+            switch byte {
+            case UInt8(ascii: "-"), UInt8(ascii: " "): continue
+            case UInt8(ascii: "O"): letters.append(UInt8(ascii: "0"))
+            case UInt8(ascii: "I"), UInt8(ascii: "L"): letters.append(UInt8(ascii: "1"))
+            default:
+                guard Self.alphabet.contains(byte) else { return nil }
+                letters.append(byte)
+            }
+        }
+        guard letters.count == PresenceLimits.codeLength else { return nil }
+        self.letters = letters
+    }
+
+    /// Whether they are the same, in a time that does not tell where they differ.
+    public func matches(_ other: PresenceCode) -> Bool {
+        zip(letters, other.letters).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    /// The number of the time for which one code is shown.
+    public struct Window: Sendable, Hashable {
+        public let number: Int64
+
+        /// The one at a moment.
+        public init(at now: Timestamp) {
+            number = now.seconds / PresenceLimits.codeSeconds
+        }
+
+        private init(number: Int64) {
+            self.number = number
+        }
+
+        /// Those whose codes open at a moment, the present one first.
+        public static func valid(at now: Timestamp) -> [Window] {
+            let present = Window(at: now).number
+            return (0..<PresenceLimits.codesValid).map { Window(number: present - $0) }
+        }
+
+        /// When the next code is shown.
+        public var rotatesAt: Timestamp { Self.beginning(number + 1) }
+        /// When this code opens nothing any more.
+        public var expiresAt: Timestamp { Self.beginning(number + PresenceLimits.codesValid) }
+
+        private static func beginning(_ number: Int64) -> Timestamp {
+            Timestamp(microseconds: 0).adding(seconds: number * PresenceLimits.codeSeconds)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/// What users are told of requests. The source documents have no texts for it: these are ours (decision 8). All are of
+/// category `request`, and light that badge until they are seen (decision 16).
+public enum RequestNotification {
+    /// For whoever was asked, and once it is answered, for whoever has asked.
+    public static func draft(_ request: UserRequest) -> NotificationDraft {
+        let what = name(request.kind)
+        let (title, message, priority): (String, String, Priority) =
+            switch request.status {
+            case .open: ("\(what) Request", asking(request), .normal)
+            case .accepted: ("\(what) Request Accepted", "Your \(what.lowercased()) request was accepted", .normal)
+            case .declined: ("\(what) Request Declined", "Your \(what.lowercased()) request was declined", .low)
+            }
+        return NotificationDraft(
+            userId: request.status == .open ? request.toUserId : request.fromUserId, eventId: eventId(request),
+            category: .request, priority: priority, title: title, message: message,
+            data: data(request))
+    }
+
+    /// The event by which the notification of a request's present status is found again.
+    public static func eventId(_ request: UserRequest) -> String {
+        "request:\(request.id.text):\(request.status.rawValue)"
+    }
+
+    private static func data(_ request: UserRequest) -> [String: JSONValue] {
+        var data: [String: JSONValue] = [
+            "requestId": .string(request.id.text), "kind": .string(request.kind.rawValue),
+            "status": .string(request.status.rawValue), "fromUserId": .string(request.fromUserId.text),
+            "toUserId": .string(request.toUserId.text),
+        ]
+        data["aboutId"] = request.aboutId.map { .string($0) }
+        return data
+    }
+
+    private static func name(_ kind: UserRequest.Kind) -> String {
+        switch kind {
+        case .follow: "Follow"
+        case .friend: "Friend"
+        case .booking: "Booking"
+        case .group: "Group"
+        }
+    }
+
+    private static func asking(_ request: UserRequest) -> String {
+        let who = request.fromName ?? "Somebody"
+        return switch request.kind {
+        case .follow: "\(who) wants to follow you"
+        case .friend: "\(who) wants to be your friend"
+        case .booking: "\(who) asks you for a booking"
+        case .group: "\(who) sent you a group request"
+        }
+    }
+}

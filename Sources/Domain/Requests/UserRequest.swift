@@ -1,0 +1,136 @@
+/// One user asks another for something, and waits for the answer.
+public struct UserRequest: Sendable, Hashable {
+    public enum Kind: String, CaseIterable, Sendable {
+        case follow, friend, booking, group
+    }
+
+    public enum Status: String, CaseIterable, Sendable {
+        case open, accepted, declined
+    }
+
+    public let id: ID<UserRequest>
+    public let kind: Kind
+    public let fromUserId: ID<User>
+    public let toUserId: ID<User>
+    /// How the one who asks is called; the service knows no names.
+    public let fromName: String?
+    /// What it is about, such as a group's or a booking's id: of each, one request of a kind can be open.
+    public let aboutId: String?
+    public private(set) var status: Status
+    public let createdAt: Timestamp
+    public private(set) var answeredAt: Timestamp?
+
+    public init(
+        id: ID<UserRequest>, kind: Kind, fromUserId: ID<User>, toUserId: ID<User>, fromName: String? = nil,
+        aboutId: String? = nil, status: Status = .open, createdAt: Timestamp, answeredAt: Timestamp? = nil
+    ) {
+        self.id = id
+        self.kind = kind
+        self.fromUserId = fromUserId
+        self.toUserId = toUserId
+        self.fromName = fromName
+        self.aboutId = aboutId
+        self.status = status
+        self.createdAt = createdAt
+        self.answeredAt = answeredAt
+    }
+
+    /// Who acts upon a request.
+    public enum Actor: Sendable {
+        case requester, recipient, backend
+    }
+
+    /// - Throws: 403 for one's own request; 409 for one that was answered otherwise. The same answer again is no mistake.
+    public mutating func answer(_ answer: RequestAnswer, by actor: Actor, at now: Timestamp) throws(Failure) {
+        guard actor != .requester else {
+            throw .forbidden("Whoever was asked answers.", code: "request.not_yours")
+        }
+        guard status != answer.status else { return }
+        guard status == .open else { throw Self.answered(status) }
+        status = answer.status
+        answeredAt = now
+    }
+
+    /// - Throws: 403 for the request of another; 409 for one that was answered.
+    public func checkWithdrawal(by actor: Actor) throws(Failure) {
+        guard actor != .recipient else {
+            throw .forbidden("Whoever has asked withdraws.", code: "request.not_yours")
+        }
+        guard status == .open else { throw Self.answered(status) }
+    }
+
+    private static func answered(_ status: Status) -> Failure {
+        Failure(.conflict, "request.answered", "The request was \(status.rawValue) already.", allowed: [])
+    }
+}
+
+extension UserRequest: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("kind", kind.rawValue)
+            writer.member("fromUserId", fromUserId)
+            writer.member("toUserId", toUserId)
+            writer.member("fromName", fromName)
+            writer.member("aboutId", aboutId)
+            writer.member("status", status.rawValue)
+            writer.member("createdAt", createdAt)
+            writer.member("answeredAt", answeredAt)
+        }
+    }
+}
+
+/// `POST /v1/requests`: `{kind, toUserId, fromUserId?, fromName?, aboutId?}`.
+public struct RequestWish: Sendable, Hashable {
+    public let kind: UserRequest.Kind
+    public let toUserId: ID<User>
+    /// Backends say for whom they ask; users ask for themselves.
+    public let fromUserId: ID<User>?
+    public let fromName: String?
+    public let aboutId: String?
+
+    public init(reading fields: inout Fields) {
+        kind = fields.word("kind")
+        toUserId = fields.id("toUserId")
+        fromUserId = fields.optionalID("fromUserId")
+        aboutId = fields.optionalID("aboutId", UserRequest.self)?.text
+        let name = fields.optionalString("fromName", bytesMax: RequestLimits.nameBytesMax)
+        if let name, name.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+            fields.reject("fromName", "must be one line without control characters")
+        }
+        fromName = name
+    }
+
+    /// - Throws: 422 where it is not clear who asks, and for one who asks themselves.
+    public func requester(caller: ID<User>, isService: Bool) throws(Failure) -> ID<User> {
+        guard let requester = fromUserId ?? (isService ? nil : caller) else {
+            throw Failure.invalid("/fromUserId", "is missing: say for whom")
+        }
+        guard isService || requester == caller else {
+            throw Failure.invalid("/fromUserId", "must be yourself: only backends ask for others")
+        }
+        guard requester != toUserId else { throw Failure.invalid("/toUserId", "must be somebody else") }
+        return requester
+    }
+}
+
+/// `PATCH /v1/requests/{id}`: `{"status": "accepted"}` or `{"status": "declined"}`.
+public enum RequestAnswer: String, CaseIterable, Sendable {
+    case accepted, declined
+
+    public init(reading fields: inout Fields) { self = fields.word("status") }
+
+    public var status: UserRequest.Status { self == .accepted ? .accepted : .declined }
+}
+
+/// The bounds of requests, each with what breaks without it.
+public enum RequestLimits {
+    /// Open requests of one who asks. Without it, one user could ask everybody, and light everybody's badge.
+    public static let openMax = 500
+    /// Bytes of a name: it stands in a notification's one line.
+    public static let nameBytesMax = 80
+    /// Answered requests are kept this long, for lists.
+    public static let answeredKeptSeconds: Int64 = 90 * 86_400
+    /// Items of one page.
+    public static let pageMax = 100
+}

@@ -1,0 +1,143 @@
+import Database
+import Domain
+import MicroHTTP
+
+extension RequestsFeature {
+    static let endpoints = [
+        Endpoint(.get, "/v1/requests", access: .bearer, list),
+        Endpoint(.post, "/v1/requests", access: .bearer, create),
+        Endpoint(.get, "/v1/requests/{id}", access: .bearer, show),
+        Endpoint(.patch, "/v1/requests/{id}", access: .bearer, answer),
+        Endpoint(.delete, "/v1/requests/{id}", access: .bearer, withdraw),
+    ]
+
+    enum Direction: String, CaseIterable {
+        case incoming, outgoing
+    }
+
+    private static func list(_ call: Call) throws -> Answer {
+        let query = try call.query(["direction", "status", "kind", "limit", "cursor"])
+        let page = try query.page(limitMax: RequestLimits.pageMax)
+        let filter = Filter(
+            isOutgoing: try query.word("direction", Direction.self) == .outgoing,
+            status: try query.word("status", UserRequest.Status.self),
+            kind: try query.word("kind", UserRequest.Kind.self))
+        let listing = listing(
+            of: call.caller.userId, filter, after: page.after, limit: page.limit + 1, visibleTo: call.caller.scope)
+        return .query(listing) { rows in
+            let found = try rows.rows(request)
+            let items = Array(found.prefix(page.limit))
+            return Response.page(items, next: found.count > page.limit ? items.last?.id.text : nil, call)
+        }
+    }
+
+    private static func show(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        let id = try call.pathID(0, UserRequest.self)
+        return .read { tx in Response.json(200, JSONWriter.bytes(try require(id, tx))) }
+    }
+
+    /// `POST /v1/requests`: 201; 200 with the one that is open, if the same was asked already.
+    private static func create(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        var fields = try call.fields()
+        let wish = RequestWish(reading: &fields)
+        try fields.finish()
+        let requester = try wish.requester(caller: call.caller.userId, isService: call.caller.isService)
+        return .write { tx in
+            try tx.hold([.user(requester), .user(wish.toUserId)])
+            let request = UserRequest(
+                id: tx.makeID(UserRequest.self), kind: wish.kind, fromUserId: requester, toUserId: wish.toUserId,
+                fromName: wish.fromName, aboutId: wish.aboutId, createdAt: tx.now)
+            if let known = try findOpen(like: request, tx) { return try response(200, known, tx) }
+            guard try countOpen(of: requester, tx) < RequestLimits.openMax else {
+                throw Failure(
+                    .conflict, "request.too_many",
+                    "Nobody can have more than \(RequestLimits.openMax) requests that wait for an answer.")
+            }
+            try insert(request, tx)
+            tx.record(NotificationRequested(draft: RequestNotification.draft(request)))
+            tell("request:created", request, tx)
+            return try response(201, request, tx, headers: [("Location", "/v1/requests/\(request.id.text)")])
+        }
+    }
+
+    /// `PATCH /v1/requests/{id}`: whoever was asked, or a backend, answers. The question is dealt with then, and whoever
+    /// has asked is told.
+    private static func answer(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        let id = try call.pathID(0, UserRequest.self)
+        var fields = try call.fields()
+        let answer = RequestAnswer(reading: &fields)
+        try fields.finish()
+        return .write { tx in
+            var request = try held(id, tx)
+            let before = request
+            try request.answer(answer, by: actor(in: request, tx), at: tx.now)
+            guard request != before else { return try response(200, request, tx) }
+            try storeAnswer(to: request, tx)
+            tx.record(
+                NotificationSettled(
+                    userId: request.toUserId, eventId: RequestNotification.eventId(before), outcome: .handled))
+            tx.record(NotificationRequested(draft: RequestNotification.draft(request)))
+            tell("request:updated", request, tx)
+            return try response(200, request, tx)
+        }
+    }
+
+    /// `DELETE /v1/requests/{id}`: as if it had not been asked.
+    private static func withdraw(_ call: Call) throws -> Answer {
+        _ = try call.query([])
+        let id = try call.pathID(0, UserRequest.self)
+        return .write { tx in
+            let request = try held(id, tx)
+            try request.checkWithdrawal(by: actor(in: request, tx))
+            try delete(request, tx)
+            tx.record(
+                NotificationSettled(
+                    userId: request.toUserId, eventId: RequestNotification.eventId(request), outcome: .withdrawn))
+            tell("request:removed", request, tx)
+            let badges = try tx.badges(of: tx.caller.userId)
+            return Response.json(200, JSONWriter.object { $0.member("badges", badges) })
+        }
+    }
+
+    // MARK: Parts
+
+    /// The request, with both of its users held. Who they are is known only once it is read, and never changes.
+    private static func held(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
+        let request = try require(id, tx)
+        try tx.hold([.user(request.fromUserId), .user(request.toUserId)])
+        return try require(id, tx)
+    }
+
+    /// A backend counts as one also where it asks for itself.
+    private static func actor(in request: UserRequest, _ tx: Transaction) -> UserRequest.Actor {
+        if tx.caller.isService { return .backend }
+        return tx.caller.userId == request.fromUserId ? .requester : .recipient
+    }
+
+    /// Told to both, and to backends: what an answer means is theirs to do.
+    private static func tell(_ name: StaticString, _ request: UserRequest, _ tx: Transaction) {
+        let audience = requests.read.audience { column in
+            switch column {
+            case "from_user_id": request.fromUserId.text
+            case "to_user_id": request.toUserId.text
+            default: nil
+            }
+        }
+        tx.emit(name, audience: audience, data: JSONWriter.bytes(request))
+    }
+
+    private static func response(
+        _ status: Int, _ request: UserRequest, _ tx: Transaction, headers: [(name: String, value: String)] = []
+    ) throws -> Response {
+        let badges = try tx.badges(of: tx.caller.userId)
+        return Response.json(
+            status,
+            JSONWriter.object { writer in
+                writer.member("request", request)
+                writer.member("badges", badges)
+            }, headers: headers)
+    }
+}

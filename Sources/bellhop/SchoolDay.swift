@@ -1,0 +1,296 @@
+import BellhopClient
+import Foundation
+
+/// A small school whose day passes: rows come as its database's webhook would send them, and four people show what
+/// reaches them.
+actor SchoolDay {
+    struct Person: Sendable {
+        let id: String
+        let role: String
+        let color: Terminal.Color
+        /// What stands in the token beside the role: the student's own id.
+        var claims: [String: JSON] = [:]
+
+        var token: DevelopmentToken {
+            DevelopmentToken(
+                subject: id, role: role, claims: ["app_metadata": .object(claims)], lifetimeSeconds: 86_400)
+        }
+    }
+
+    /// A pupil as the database has it.
+    private struct Pupil {
+        let id: String
+        var room: String
+        var points = 0
+    }
+
+    static let people = [
+        Person(id: "ruth", role: "teacher", color: .green), Person(id: "omar", role: "teacher", color: .blue),
+        Person(id: "mia", role: "student", color: .yellow, claims: ["student_id": "mia"]),
+        Person(id: "noah", role: "student", color: .yellow, claims: ["student_id": "noah"]),
+        Person(id: "mias-mum", role: "parent", color: .magenta), Person(id: "dora", role: "admin", color: .red),
+    ]
+    private static let rooms = [("3a", "ruth"), ("3b", "omar")]
+    private static let parents = [("mias-mum", "mia"), ("kofis-dad", "kofi")]
+    private static let stickers = ["star", "rocket", "good friend", "careful reader"]
+    private static let homework = ["Fractions, page 12", "Read chapter 3", "Draw a map", "Learn the poem"]
+    /// Until the last event of a scene has come: the window of one second, and what lies around it.
+    private static let windowSeconds = 1.4
+
+    private let speaker: Speaker
+    private let school: String
+    private let webhookSecret: String?
+    private var random: DemoRandom
+    private var pupils =
+        ["mia", "noah", "lea", "ben", "aya", "tom"].map { Pupil(id: $0, room: "3a") }
+        + ["kofi", "ida", "sam", "eva", "max", "zoe"].map { Pupil(id: $0, room: "3b") }
+    private var minute = 8 * 60
+    private var rowNumber = 0
+    private var scene = 0
+    private let run = String(UInt32.random(in: .min ... .max), radix: 36)
+
+    init(baseURL: String, secret: String, webhookSecret: String?, school: String, seed: UInt64) {
+        speaker = Speaker(baseURL: baseURL, secret: secret, tenant: school)
+        self.school = school
+        self.webhookSecret = webhookSecret
+        random = DemoRandom(state: seed)
+    }
+
+    // MARK: The morning
+
+    /// Who belongs where, as the first rows tell; then everybody opens the app.
+    func prepare() async throws -> [Task<Void, Never>] {
+        var rows = Self.rooms.map { room, teacher in
+            insert("classes", ["id": .string(room), "teacher_id": .string(teacher), "name": .string("Class \(room)")])
+        }
+        rows += pupils.map { insert("students", columns(of: $0)) }
+        rows += Self.parents.map { parent, child in
+            insert("parent_students", ["parent_id": .string(parent), "student_id": .string(child)])
+        }
+        try await tell(rows)
+        say("\(rows.count) rows tell who belongs where: two classes, \(pupils.count) pupils, two parents.")
+        var listening: [Task<Void, Never>] = []
+        for person in Self.people { listening.append(try await open(person)) }
+        say("\(Self.people.map { "\($0.id) (\($0.role))" }.joined(separator: ", ")) open the app.")
+        return listening
+    }
+
+    private func open(_ person: Person) async throws -> Task<Void, Never> {
+        let client = speaker.speaking(person.token)
+        let (ready, isReady) = AsyncStream<String>.makeStream()
+        let task = Task {
+            do {
+                for try await event in client.events() {
+                    if event.name == "stream:ready" { isReady.yield(event.json["streamId"].string ?? "") }
+                    Self.show(event, to: person)
+                }
+            } catch {
+                Self.print(person, Terminal.paint("\(error)", .faint))
+            }
+            isReady.finish()
+        }
+        var streams = ready.makeAsyncIterator()
+        guard let stream = await streams.next() else {
+            throw Speaker.Refusal(description: "could not open a stream for \(person.id)")
+        }
+        if person.role == "student" {
+            let wish: JSON = ["tables": [["id": "mine", "table": "homework", "select": ["title", "student_id"]]]]
+            try Speaker.expect(
+                try await client.put("/v1/streams/\(stream)/subscriptions", wish), "subscribe to homework")
+        }
+        return task
+    }
+
+    // MARK: The day
+
+    /// The next thing that happens; a day has seven, and then comes the next day.
+    func act() async throws {
+        defer { scene = (scene + 1) % 7 }
+        switch scene {
+        case 0: try await rush()
+        case 1: try await sticker()
+        case 2: try await session()
+        case 3: try await assignment()
+        case 4: try await move()
+        case 5: try await exchange()
+        default: try await stranger()
+        }
+    }
+
+    /// Waits until what was told has been heard.
+    func settle() async throws { try await Task.sleep(for: .seconds(Self.windowSeconds)) }
+
+    private func rush() async throws {
+        minute = 8 * 60 + 2
+        say("Morning rush: dora marks \(pupils.count) children, each a row of attendance.")
+        try await tell(
+            pupils.map { pupil in
+                insert(
+                    "attendance",
+                    [
+                        "id": .string(rowID()), "student_id": .string(pupil.id), "marked_by": "dora",
+                        "status": .string(pick(["present", "present", "present", "late"])),
+                    ])
+            })
+    }
+
+    private func sticker() async throws {
+        let (index, sticker) = (0, pick(Self.stickers))
+        say("ruth gives mia a sticker, \(sticker): a row of student_stickers, and mia's points.", after: 70)
+        let points = Int.random(in: 1...5, using: &random)
+        let before = pupils[index]
+        pupils[index].points += points
+        try await tell([
+            insert(
+                "student_stickers",
+                [
+                    "id": .string(rowID()), "student_id": .string(before.id), "awarded_by": "ruth",
+                    "sticker": .string(sticker), "points": .integer(Int64(points)),
+                ]),
+            update("students", from: columns(of: before), to: columns(of: pupils[index])),
+        ])
+    }
+
+    private func session() async throws {
+        let pupil = pick(pupils.filter { $0.room == "3b" })
+        say("omar logs a reading session with \(pupil.id).", after: 45)
+        try await tell([
+            insert(
+                "sessions",
+                ["id": .string(rowID()), "student_id": .string(pupil.id), "teacher_id": "omar", "score": 4])
+        ])
+    }
+
+    private func assignment() async throws {
+        let title = pick(Self.homework)
+        let room = pupils.filter { $0.room == "3a" }
+        say("ruth sets homework for 3a: \(title).", after: 80)
+        try await tell(
+            room.map { pupil in
+                insert(
+                    "homework",
+                    [
+                        "id": .string(rowID()), "student_id": .string(pupil.id), "teacher_id": "ruth",
+                        "title": .string(title),
+                    ])
+            })
+    }
+
+    private func move() async throws {
+        let index = 1
+        let before = pupils[index]
+        pupils[index].room = before.room == "3a" ? "3b" : "3a"
+        say(
+            "noah moves from \(before.room) to \(pupils[index].room): both teachers' lists, and noah's own keys.",
+            after: 60)
+        try await tell([update("students", from: columns(of: before), to: columns(of: pupils[index]))])
+    }
+
+    /// For a lesson, and back.
+    private func exchange() async throws {
+        func row(_ teacher: String) -> [String: JSON] {
+            ["id": "3a", "teacher_id": .string(teacher), "name": "Class 3a"]
+        }
+        say("omar takes 3a over for a lesson: ruth stops hearing it, without reconnecting.", after: 30)
+        try await tell([update("classes", from: row("ruth"), to: row("omar"))])
+        try await settle()
+        say("… and ruth has it back.", after: 45)
+        try await tell([update("classes", from: row("omar"), to: row("ruth"))])
+    }
+
+    private func stranger() async throws {
+        let answer = try await deliver([
+            [
+                "type": "INSERT", "schema": "public", "table": "student_stickers", "old_record": nil,
+                "record": ["id": .string(rowID()), "school_id": "another-school", "student_id": "mia"],
+            ]
+        ])
+        try Speaker.expect(answer, "tell a row of another school")
+        let reason = answer.json["rejected"][0]["reason"].string
+        say("A sticker of another school for its own mia: \(reason ?? "taken, and heard by nobody here").", after: 10)
+    }
+
+    // MARK: Rows
+
+    private func columns(of pupil: Pupil) -> [String: JSON] {
+        [
+            "id": .string(pupil.id), "class_id": .string(pupil.room), "points": .integer(Int64(pupil.points)),
+            "level": .integer(Int64(1 + pupil.points / 10)),
+        ]
+    }
+
+    private func rowID() -> String {
+        rowNumber += 1
+        return "\(run)-\(rowNumber)"
+    }
+
+    private func insert(_ table: String, _ row: [String: JSON]) -> JSON {
+        webhook("INSERT", table, record: row, oldRecord: nil)
+    }
+
+    private func update(_ table: String, from old: [String: JSON], to row: [String: JSON]) -> JSON {
+        webhook("UPDATE", table, record: row, oldRecord: old)
+    }
+
+    /// As Supabase's Database Webhooks send it.
+    private func webhook(_ type: String, _ table: String, record: [String: JSON], oldRecord: [String: JSON]?) -> JSON {
+        func row(_ columns: [String: JSON]) -> JSON {
+            .object(columns.merging(["school_id": .string(school)]) { $1 })
+        }
+        return [
+            "type": .string(type), "schema": "public", "table": .string(table), "record": row(record),
+            "old_record": oldRecord.map(row) ?? .null,
+        ]
+    }
+
+    private func tell(_ rows: [JSON]) async throws {
+        let answer = try Speaker.expect(await deliver(rows), "tell \(rows.count) rows")
+        guard let refused = answer.json["rejected"][0]["reason"].string else { return }
+        throw Speaker.Refusal(
+            description: "a row was not taken: \(refused); does the service run with --tables school?")
+    }
+
+    /// With the feed's secret where it is known, else as a backend of the school.
+    private func deliver(_ rows: [JSON]) async throws -> ServiceAnswer {
+        let backend = DevelopmentToken(subject: "school-database", role: "service_role")
+        let headers = webhookSecret.map { ["X-Webhook-Secret": $0] } ?? [:]
+        return try await speaker.speaking(backend).post("/v1/changes", .array(rows), headers: headers)
+    }
+
+    private func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: elements.indices, using: &random)]
+    }
+
+    // MARK: What is seen
+
+    private func say(_ text: String, after minutes: Int = 0) {
+        minute += minutes
+        let time = String(format: "%02d:%02d", minute / 60 % 24, minute % 60)
+        Terminal.line("\(Terminal.paint(time, .faint)) \(Terminal.paint("·", .cyan)) \(text)")
+    }
+
+    private static func show(_ event: ServerSentEvent, to person: Person) {
+        switch event.name {
+        case "query:invalidate":
+            let causes = event.json["causes"].array ?? []
+            // A client that has drawn its own write already need not fetch it again.
+            let isEcho =
+                event.json["causesComplete"].bool == true && causes.allSatisfy { $0["actorId"].string == person.id }
+            let text = TableEvents.summary(event) ?? event.data
+            print(person, Terminal.safe(text) + (isEcho ? Terminal.paint("  own echo", .faint) : ""))
+        case "table:change":
+            print(person, Terminal.paint("row  ", .bold) + Terminal.safe(TableEvents.summary(event) ?? event.data))
+        case "stream:scope":
+            let keys = (event.json["scope"].array ?? []).compactMap(\.string).filter { $0 != "everyone" }
+            print(person, Terminal.paint("now sees  ", .bold) + Terminal.safe(keys.joined(separator: "  ")))
+        case "stream:resync": print(person, "is told to fetch everything again")
+        default: break
+        }
+    }
+
+    private static func print(_ person: Person, _ text: String) {
+        let name = person.id.padding(toLength: 9, withPad: " ", startingAt: 0)
+        let role = person.role.padding(toLength: 8, withPad: " ", startingAt: 0)
+        Terminal.line("        \(Terminal.paint(role + name, person.color)) \(text)")
+    }
+}

@@ -1,0 +1,202 @@
+import Testing
+
+@testable import Domain
+
+/// The order of a shop's tracks and their counts (CUT D-1 to D-5, decisions 9 and 10).
+@Suite struct DJQueueTests {
+    private static func item(
+        _ name: String, up: Int = 0, down: Int = 0, at seconds: Int64 = 0
+    ) -> DJQueueItem {
+        DJQueueItem(
+            id: ID("item-\(name)"),
+            track: DJTrack(trackId: ID(name), trackName: name, artistName: "x", albumArt: nil), addedBy: ID("u1"),
+            addedAt: Timestamp(microseconds: seconds * 1_000_000), tally: DJTally(upvotes: up, downvotes: down))
+    }
+
+    private static func names(_ queue: DJQueue) -> [String] { queue.items.map(\.track.trackId.text) }
+
+    /// Decision 10: score falling, then added first, then the track's id by its bytes.
+    @Test func order_isScore_thenAddition_thenId() {
+        let items = [
+            Self.item("late", up: 2, at: 9), Self.item("low", up: 1, down: 3, at: 1), Self.item("b", up: 2, at: 5),
+            Self.item("Z", up: 2, at: 5), Self.item("top", up: 9, down: 1, at: 10), Self.item("é", up: 2, at: 5),
+            Self.item("e\u{301}", up: 2, at: 5),
+        ]
+        let queue = DJQueue(DJSession(shopId: ID("s1")), items: items.shuffled())
+        // Canonically equal ids are two ids, in the order of their bytes, as in the databases.
+        #expect(
+            Self.names(queue).map { Array($0.utf8) }
+                == ["top", "Z", "b", "e\u{301}", "é", "late", "low"].map { Array($0.utf8) })
+        #expect(queue.current == nil && queue.next?.track.trackId.text == "top")
+        #expect(queue.position(of: ID("item-low")) == 7 && queue.position(of: ID("other")) == nil)
+    }
+
+    @Test func currentTrack_isPinned_whateverItsScore() {
+        var session = DJSession(shopId: ID("s1"), isActive: true)
+        session.currentItem = ID("item-worst")
+        let items = [Self.item("a", up: 5), Self.item("worst", down: 5), Self.item("b", up: 1)]
+        let queue = DJQueue(session, items: items)
+        #expect(Self.names(queue) == ["worst", "a", "b"])
+        #expect(queue.current?.track.trackId.text == "worst" && queue.next?.track.trackId.text == "a")
+        session.currentItem = ID("item-gone")
+        #expect(DJQueue(session, items: items).current == nil)
+    }
+
+    /// Whatever the votes: a total order, the same from any arrangement, that moves only what was voted on.
+    @Test func order_isTotalAndStable() {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("order_isTotalAndStable: seed \(seed)")
+        var random = SplitMix(state: seed)
+        for _ in 0..<200 {
+            var items = (0..<Int.random(in: 1...30, using: &random)).map { index in
+                Self.item(
+                    "t\(index)", up: Int.random(in: 0...3, using: &random), down: Int.random(in: 0...3, using: &random),
+                    at: Int64.random(in: 0...3, using: &random))
+            }
+            let session = DJSession(shopId: ID("s1"), currentItem: items.randomElement(using: &random)?.id)
+            let before = DJQueue(session, items: items)
+            #expect(DJQueue(session, items: items.shuffled(using: &random)) == before, "seed \(seed)")
+            for (left, right) in zip(before.items.dropFirst(), before.items.dropFirst(2)) {
+                #expect(left.place < right.place && !(right.place < left.place), "seed \(seed)")
+            }
+            let voted = Int.random(in: items.indices, using: &random)
+            items[voted].tally = items[voted].tally.replacing(.none, by: Bool.random(using: &random) ? .up : .down)
+            let id = items[voted].id
+            let after = DJQueue(session, items: items)
+            #expect(
+                after.items.map(\.id).filter { $0 != id } == before.items.map(\.id).filter { $0 != id }, "seed \(seed)")
+        }
+    }
+
+    /// D-3: one side per user; whoever changes it, the counts are those of a recount.
+    @Test func tally_isTheRecount_afterAnyVotes() {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("tally_isTheRecount_afterAnyVotes: seed \(seed)")
+        var random = SplitMix(state: seed)
+        var votes: [Int: DJVote] = [:]
+        var tally = DJTally()
+        for step in 0..<20_000 {
+            let user = Int.random(in: 0..<50, using: &random)
+            let vote = DJVote.allCases[Int.random(in: 0..<3, using: &random)]
+            tally = tally.replacing(votes[user] ?? .none, by: vote)
+            votes[user] = vote
+            let up = votes.values.count { $0 == .up }
+            let down = votes.values.count { $0 == .down }
+            #expect(tally == DJTally(upvotes: up, downvotes: down), "seed \(seed), step \(step)")
+            #expect(tally.score == up - down)
+        }
+    }
+
+    /// D-5; and what is told of the moment is what the order goes by.
+    @Test func addedTrack_hasOneVote_andTheMomentThatIsTold() throws {
+        let track = DJTrack(trackId: ID("t"), trackName: "t", artistName: "x", albumArt: nil)
+        let item = DJQueueItem.added(track, as: ID("i"), by: ID("u1"), at: Timestamp(microseconds: 1_234_567))
+        #expect(item.tally == DJTally(upvotes: 1) && item.tally.score == 1)
+        #expect(item.addedAt == Timestamp(rfc3339: item.addedAt.rfc3339))
+    }
+
+    @Test func sides_areStored_andReadBack() {
+        for vote in DJVote.allCases { #expect(DJVote(side: vote.side) == vote) }
+        for side in [0, 2, -2] { #expect(DJVote(side: side) == nil) }
+    }
+
+    @Test func updates_haveABudgetForEachSecond() {
+        var budget = DJUpdateBudget(second: 0, told: 0)
+        let now = Timestamp(microseconds: 7_900_000)
+        var told = 0
+        for _ in 0..<100 where budget.take(at: now) { told += 1 }
+        #expect(told == DJLimits.updatesPerSecondMax)
+        #expect(budget.second == 7)
+        let isRenewed = budget.take(at: Timestamp(microseconds: 8_000_000))
+        #expect(isRenewed && budget.told == 1)
+        // Replicas whose clocks differ share the second that has begun.
+        for seconds: Int64 in [7, 8, 7, 8] { _ = budget.take(at: Timestamp(microseconds: seconds * 1_000_000)) }
+        #expect(budget == DJUpdateBudget(second: 8, told: 5))
+        // A clock that was an hour ahead does not silence the shop for an hour.
+        var early = DJUpdateBudget(second: 3600, told: DJLimits.updatesPerSecondMax)
+        let isHeard = early.take(at: now)
+        #expect(isHeard && early.second == 7)
+    }
+
+    /// D-4: counts and no voters; the reader's own vote only where one reads.
+    @Test func json_hasTheDocumentsMembers() throws {
+        var session = DJSession(shopId: ID("s1"), isActive: true, startedAt: Timestamp(microseconds: 0), version: 3)
+        session.currentItem = ID("item-a")
+        session.currentSince = Timestamp(microseconds: 0)
+        let queue = DJQueue(session, items: [Self.item("a", up: 2, down: 1)])
+        let track = #""trackId":"a","trackName":"a","artistName":"x","albumArt":null"#
+        let moment = #""1970-01-01T00:00:00.000Z""#
+        let counts =
+            #""addedBy":"u1","upvotes":2,"downvotes":1,"score":1,"addedAt":"1970-01-01T00:00:00.000Z","position":1"#
+        func json(_ vote: String) -> String {
+            #"{"shopId":"s1","isActive":true,"currentTrack":{\#(track),"startedAt":\#(moment)},"#
+                + #""queue":[{\#(track),\#(counts)\#(vote)}],"startedAt":\#(moment),"version":3}"#
+        }
+        #expect(String(decoding: queue.json(votes: nil), as: UTF8.self) == json(""))
+        #expect(String(decoding: queue.json(votes: [:]), as: UTF8.self) == json(#","userVote":"none""#))
+        #expect(
+            String(decoding: queue.json(votes: [ID("item-a"): .down]), as: UTF8.self) == json(#","userVote":"down""#))
+    }
+
+    /// The whole queue at its longest, with every byte that JSON escapes: what a stream's buffers hold (64 KiB here, 16
+    /// in the kernel).
+    @Test func longestQueue_fitsOneStream() {
+        func long(_ count: Int) -> String { String(repeating: "\"", count: count) }
+        let items = (0..<DJLimits.tracksMax).map { index in
+            DJQueueItem(
+                id: ID("i\(index)"),
+                track: DJTrack(
+                    trackId: ID(long(Fields.idBytesMax)), trackName: long(DJLimits.nameBytesMax),
+                    artistName: long(DJLimits.nameBytesMax),
+                    albumArt: String(repeating: "a", count: DJLimits.albumArtBytesMax)),
+                addedBy: ID(long(Fields.idBytesMax)), addedAt: Timestamp(microseconds: 0),
+                tally: DJTally(upvotes: 1_000_000, downvotes: 1_000_000))
+        }
+        let queue = DJQueue(DJSession(shopId: ID("s1"), isActive: true), items: items)
+        #expect(queue.json(votes: [:]).count < 80 * 1024, "\(queue.json(votes: [:]).count)")
+    }
+
+    @Test(arguments: [
+        (#"{}"#, ["/trackId", "/trackName", "/artistName"]),
+        (#"{"trackId":"t","trackName":"n","artistName":"a","albumArt":"http://x/y"}"#, ["/albumArt"]),
+        (#"{"trackId":"t","trackName":"n","artistName":"a","albumArt":"https://"}"#, ["/albumArt"]),
+        (#"{"trackId":"t","trackName":"n","artistName":"a","albumArt":"https://x/<script>"}"#, ["/albumArt"]),
+        (#"{"trackId":"t","trackName":"n\u0007","artistName":"a"}"#, ["/trackName"]),
+        (#"{"trackId":"","trackName":7,"artistName":"a","album":"x"}"#, ["/trackId", "/trackName", "/album"]),
+    ])
+    func badTrack_isNamedByItsPointers(_ body: String, _ pointers: [String]) {
+        let failure = #expect(throws: Failure.self) {
+            var fields = try Fields(Array(body.utf8))
+            _ = DJTrack(reading: &fields)
+            try fields.finish()
+        }
+        #expect(Set(failure?.fields.map(\.pointer) ?? []) == Set(pointers), "\(body)")
+    }
+
+    @Test func longTexts_areRefused_atTheirLimits() throws {
+        func read(name: Int, art: Int) throws {
+            var fields = Fields([
+                "trackId": .string("t"), "trackName": .string(String(repeating: "n", count: name)),
+                "artistName": .string("a"), "albumArt": .string("https://" + String(repeating: "a", count: art - 8)),
+            ])
+            _ = DJTrack(reading: &fields)
+            try fields.finish()
+        }
+        try read(name: DJLimits.nameBytesMax, art: DJLimits.albumArtBytesMax)
+        #expect(throws: Failure.self) { try read(name: DJLimits.nameBytesMax + 1, art: 20) }
+        #expect(throws: Failure.self) { try read(name: 1, art: DJLimits.albumArtBytesMax + 1) }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

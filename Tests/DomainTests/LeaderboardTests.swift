@@ -1,0 +1,183 @@
+import Testing
+
+@testable import Domain
+
+/// The order of a board against a sorted array, which needs no thought to be right (CUT L-1, L-2; decision 11).
+@Suite struct LeaderboardTests {
+    /// The same board, counted and sorted anew at each question.
+    private struct PlainBoard {
+        var standings: [String: Standing] = [:]
+
+        var sorted: [(user: String, standing: Standing)] {
+            standings.map { ($0.key, $0.value) }.sorted { $0.1 < $1.1 }
+        }
+
+        func place(of standing: Standing) -> Place {
+            Place(
+                rank: standings.values.count { $0.key < standing.key } + 1,
+                position: standings.values.count { $0 < standing } + 1)
+        }
+
+        func entries(in range: Range<Int>) -> [Leaderboard.Entry] {
+            let sorted = sorted
+            return sorted[range.clamped(to: 0..<sorted.count)].map {
+                Leaderboard.Entry(userId: ID($0.user), standing: $0.standing, place: place(of: $0.standing))
+            }
+        }
+    }
+
+    /// Scores from few to many, so that ties, long runs and single ones are all met; boards grow to several levels of
+    /// the tree, shrink to nothing, and grow again.
+    @Test(arguments: [3, 40, 1_000_000]) func board_isWhatASortedArraySays(scores: Int64) throws {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("board_isWhatASortedArraySays(\(scores)): seed \(seed)")
+        var random = SeededRandom(seed: seed)
+        var (board, plain, changes) = (Leaderboard(), PlainBoard(), Int64(0))
+        for step in 0..<30_000 {
+            // Up to 3,000 users; in the middle of the run most leave.
+            let user = "user-\(Int.random(in: 0..<3000, using: &random))"
+            let isLeaving = (14_000..<22_000).contains(step) && Int.random(in: 0..<10, using: &random) < 9
+            changes += 1
+            let standing =
+                isLeaving ? nil : Standing(key: .random(in: 0..<scores, using: &random), reached: changes)
+            let before = board.set(standing, of: ID(user))
+            #expect(before == plain.standings[user], "seed \(seed), step \(step)")
+            plain.standings[user] = standing
+            guard step % 500 == 0 else { continue }
+            try #require(board.damage == nil, "seed \(seed), step \(step): \(board.damage ?? "")")
+            #expect(board.count == plain.standings.count)
+            let first = Int.random(in: -5...board.count + 5, using: &random)
+            let range = first..<(first + 40)
+            #expect(board.entries(in: range) == plain.entries(in: range), "seed \(seed), step \(step)")
+            for _ in 0..<20 {
+                let asked = ID<User>("user-\(Int.random(in: 0..<3000, using: &random))")
+                let standing = plain.standings[asked.text]
+                #expect(board.entry(of: asked)?.place == standing.map { plain.place(of: $0) }, "seed \(seed)")
+                let index = standing.map { plain.place(of: $0).position - 1 }
+                let around = index.map { plain.entries(in: max(0, $0 - 3)..<($0 + 4)) } ?? []
+                #expect(board.entries(around: asked, 3) == around, "seed \(seed), step \(step)")
+            }
+        }
+    }
+
+    /// A board read at once is the same as one made step by step, and goes on like it.
+    @Test func boardOfSortedEntries_isTheSame() throws {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("boardOfSortedEntries_isTheSame: seed \(seed)")
+        var random = SeededRandom(seed: seed)
+        for count in [0, 1, 96, 97, 4_608, 4_609, 20_000] {
+            var plain = PlainBoard()
+            for index in 0..<count {
+                plain.standings["u\(index)"] = Standing(
+                    key: .random(in: 0..<500, using: &random), reached: Int64(index + 1))
+            }
+            var board = Leaderboard(sorted: plain.sorted.map { (ID($0.user), $0.standing) }, countMax: count)
+            #expect(board.damage == nil && board.count == count)
+            for index in 0..<min(count, 2_000) {
+                let standing = Standing(key: .random(in: 0..<500, using: &random), reached: Int64(count + index + 1))
+                board.set(standing, of: ID("u\(index)"))
+                plain.standings["u\(index)"] = standing
+            }
+            #expect(board.damage == nil, "seed \(seed), \(count)")
+            #expect(board.entries(in: 0..<count) == ranked(plain.sorted), "seed \(seed), \(count)")
+        }
+    }
+
+    private func ranked(_ sorted: [(user: String, standing: Standing)]) -> [Leaderboard.Entry] {
+        var entries: [Leaderboard.Entry] = []
+        for (index, line) in sorted.enumerated() {
+            let isTied = index > 0 && sorted[index - 1].standing.key == line.standing.key
+            entries.append(
+                .init(
+                    userId: ID(line.user), standing: line.standing,
+                    place: Place(rank: isTied ? entries[index - 1].place.rank : index + 1, position: index + 1)))
+        }
+        return entries
+    }
+
+    /// Decision 11: 1, 2, 2, 4; among equals who was first.
+    @Test func ranks_shareTies_andPositionsDoNot() {
+        var board = Leaderboard()
+        for (index, (user, score)) in [("a", 30), ("b", 20), ("c", 40), ("d", 30)].enumerated() {
+            let key = Challenge.Order.descending.key(of: Int64(score))
+            board.set(Standing(key: key, reached: Int64(index + 1)), of: ID(user))
+        }
+        let entries = board.entries(in: 0..<10)
+        #expect(entries.map(\.userId.text) == ["c", "a", "d", "b"])
+        #expect(entries.map(\.place.rank) == [1, 2, 2, 4])
+        #expect(entries.map(\.place.position) == [1, 2, 3, 4])
+        #expect(board.entry(of: ID("nobody")) == nil && board.entries(around: ID("nobody"), 5).isEmpty)
+    }
+
+    /// Ids are told apart by their bytes: two spellings of é are two users.
+    @Test func ids_areBytes() {
+        var (board, pending) = (Leaderboard(), PendingChanges())
+        let ids = [ID<User>("caf\u{e9}"), ID<User>("cafe\u{301}")]
+        for (index, id) in ids.enumerated() {
+            pending.set(Standing(key: 0, reached: Int64(index + 1)), of: id, on: board)
+        }
+        #expect(pending.place(of: Standing(key: 1, reached: 9), on: board) == Place(rank: 3, position: 3))
+        for (index, id) in ids.enumerated() { board.set(Standing(key: 0, reached: Int64(index + 1)), of: id) }
+        #expect(board.count == 2 && ids.map { board.standing(of: $0)?.reached } == [1, 2])
+    }
+
+    /// Whoever's rank or position has changed is told, and nobody else.
+    @Test func movement_isOfThoseWhosePlaceChanged() {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("movement_isOfThoseWhosePlaceChanged: seed \(seed)")
+        var random = SeededRandom(seed: seed)
+        var (board, changes) = (Leaderboard(), Int64(0))
+        let users = (0..<200).map { ID<User>("u\($0)") }
+        for _ in 0..<300 {
+            let before = users.map { board.entry(of: $0) }
+            _ = board.takeMovement()
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                changes += 1
+                let isLeaving = Int.random(in: 0..<8, using: &random) == 0
+                let standing = Standing(key: .random(in: 0..<20, using: &random), reached: changes)
+                board.set(isLeaving ? nil : standing, of: users.randomElement(using: &random) ?? users[0])
+            }
+            let movement = SettledMovement(board.takeMovement())
+            for (user, old) in zip(users, before) {
+                let (new, told) = (board.entry(of: user), board.entry(of: user, movedBy: movement))
+                if new?.place != old?.place, new != nil { #expect(told == new, "seed \(seed): \(user)") }
+                if new == old { #expect(told == nil, "seed \(seed): \(user) is told of nothing") }
+            }
+        }
+    }
+
+    /// The place behind changes that are not committed is the place once they are.
+    @Test func pendingChanges_countAsIfCommitted() {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("pendingChanges_countAsIfCommitted: seed \(seed)")
+        var random = SeededRandom(seed: seed)
+        var (board, changes) = (Leaderboard(), Int64(0))
+        for _ in 0..<400 {
+            var (pending, after) = (PendingChanges(), board)
+            for _ in 0..<Int.random(in: 1...12, using: &random) {
+                changes += 1
+                let user = ID<User>("u\(Int.random(in: 0..<60, using: &random))")
+                let standing = Standing(key: .random(in: 0..<12, using: &random), reached: changes)
+                let isLeaving = Int.random(in: 0..<6, using: &random) == 0
+                pending.set(isLeaving ? nil : standing, of: user, on: board)
+                after.set(isLeaving ? nil : standing, of: user)
+                #expect(pending.place(of: standing, on: board) == after.place(of: standing), "seed \(seed)")
+            }
+            // A group may be undone.
+            if Bool.random(using: &random) { board = after }
+        }
+    }
+
+    /// The memory that limits count on, of a board that grew from nothing.
+    @Test func entries_areCompact() {
+        var board = Leaderboard()
+        var random = SeededRandom(seed: 7)
+        for index in 0..<100_000 {
+            let standing = Standing(key: .random(in: 0..<1_000_000, using: &random), reached: Int64(index + 1))
+            board.set(standing, of: ID("01hzy7k3m9qv5w2x8r4t6\(10_000_000 + index)"))
+        }
+        #expect(board.count == 100_000 && board.damage == nil)
+        // 29 of them are the id's; arrays that have just grown are up to half empty.
+        #expect(board.bytes / board.count <= 110, "\(board.bytes / board.count) bytes an entry")
+    }
+}

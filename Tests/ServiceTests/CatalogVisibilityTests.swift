@@ -1,0 +1,174 @@
+@testable import Database
+import Domain
+import PostgresServer
+import Testing
+import Visibility
+
+@testable import Service
+
+/// Every policy of the catalog, also those that ask for memberships: what the rule in Swift says of a row, SQLite's
+/// predicate says, and PostgreSQL's policy.
+///
+/// The tables here have the catalog's names and policies, and of their columns those that policies look at: so that any
+/// row can be written, and a table that is added to the catalog is taken in by itself.
+@Suite struct CatalogVisibilityTests {
+    @Test func everyTable_isVisibleAsDeclared_inSwiftAndInSQLite() throws {
+        let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: Stage.tables)
+        defer { store.close() }
+        try store.migrate([Stage.migration])
+        try Stage.play(on: store)
+    }
+
+    @Test func everyTable_isVisibleAsDeclared_inPostgreSQL() throws {
+        let server = try PostgresServer.shared()
+        let name = try server.makeDatabase()
+        defer { server.drop(name) }
+        var owning = StoreOptions()
+        owning.access = .owner
+        let owner = try Store.open(
+            DatabaseURL(server.url("bellhop_owner", name)), options: owning, tables: Stage.tables)
+        try owner.migrate([Stage.migration], tables: Stage.tables)
+        owner.close()
+        try server.makeLogin()
+        let store = try Store.open(DatabaseURL(server.url("bellhop", name)), tables: Stage.tables)
+        defer { store.close() }
+        try Stage.play(on: store)
+    }
+}
+
+private enum Stage {
+    static let tables = Catalog.tables.filter { !$0.read.templates.isEmpty || !$0.write.templates.isEmpty }
+    static let memberships = tables.flatMap { $0.read.entries + $0.write.entries }.compactMap(\.membership)
+
+    static let migration = Migration(
+        "0001_stage",
+        sql: tables.map { table in
+            let columns = ["row_number INTEGER", "tenant TEXT NOT NULL"] + columns(of: table).map { "\($0) TEXT" }
+            return .both("CREATE TABLE \(table.name) (\(columns.joined(separator: ", "))) STRICT")
+        })
+
+    /// What policies look at in a table, its own and those that find memberships in it.
+    static func columns(of table: Table) -> [String] {
+        let own = (table.read.entries + table.write.entries).flatMap(\.columns)
+        let asked = memberships.filter { $0.table == table }.flatMap { [$0.memberColumn, $0.ofColumn] }
+        return Set(own + asked).sorted()
+    }
+
+    struct Row {
+        let table: Table
+        let tenant: String
+        let values: [String: String]
+
+        init(_ table: Table, _ random: inout SeededRandom) {
+            self.table = table
+            tenant = ["t1", "t1", "t1", "t2"].randomElement(using: &random) ?? "t1"
+            // Few values, so that rows, memberships and scopes meet.
+            var values: [String: String] = [:]
+            let conditions = (table.read.entries + table.write.entries).compactMap(\.condition)
+            for column in Stage.columns(of: table) {
+                let words = conditions.filter { $0.column == column }.map { Optional($0.value) }
+                values[column] = (["a", "b", "c", "d", "a:b", nil] + words + words).randomElement(using: &random) ?? nil
+            }
+            self.values = values
+        }
+    }
+
+    static func scope(_ random: inout SeededRandom) -> Scope {
+        var keys: Set<String> = []
+        func value() -> String { ["a", "b", "c", "a:b"].randomElement(using: &random) ?? "a" }
+        for _ in 0..<Int.random(in: 0...3, using: &random) {
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0, 1, 2: keys.insert(AudienceKey.make("user", value()))
+            case 3: keys.insert(AudienceKey.make("shop", value(), "staff"))
+            case 4: keys.insert("everyone")
+            default: keys.insert(["tenant:admin", "tenant:service"].randomElement(using: &random) ?? "everyone")
+            }
+        }
+        return Scope(tenant: Bool.random(using: &random) ? "t1" : "t2", keys: keys)
+    }
+
+    /// The scope with all that its owner holds by rows: the rule in Swift.
+    static func enlarged(_ scope: Scope, _ rows: [Row]) -> Scope {
+        var held: Set<String> = []
+        for membership in memberships {
+            for row in rows where row.table == membership.table {
+                let isOwn = scope.sees(
+                    tenant: row.tenant,
+                    audience: [membership.holder].compactMap { $0.key(of: { row.values[$0] }) })
+                guard isOwn, let key = membership.given.key(of: { row.values[$0] }) else { continue }
+                held.insert(key)
+            }
+        }
+        return scope.adding(held)
+    }
+
+    static func play(on store: Store) throws {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("everyTable_isVisibleAsDeclared: seed \(seed)")
+        var random = SeededRandom(seed: seed)
+        let rows = tables.flatMap { table in (0..<24).map { _ in Row(table, &random) } }
+        try insert(rows, into: store)
+        var cases = 0
+        var visible: [String: Int] = [:]
+        for _ in 0..<60 {
+            let scope = scope(&random)
+            let enlarged = enlarged(scope, rows)
+            for table in tables {
+                let (readable, writable) = (
+                    try read(table, as: scope, in: store), try write(table, as: scope, in: store)
+                )
+                for (number, row) in rows.enumerated() where row.table == table {
+                    let reads = enlarged.sees(tenant: row.tenant, audience: table.read.audience { row.values[$0] })
+                    let writes = enlarged.sees(tenant: row.tenant, audience: table.write.audience { row.values[$0] })
+                    cases += 2
+                    if reads { visible[table.name, default: 0] += 1 }
+                    if readable.contains(number) == reads, writable.contains(number) == writes { continue }
+                    Issue.record("seed \(seed): \(scope.keys) \(row): Swift says \(reads), \(writes)")
+                }
+            }
+        }
+        #expect(cases > 10_000)
+        // A table that nobody ever sees would prove nothing.
+        let unseen = tables.filter { !$0.read.templates.isEmpty && visible[$0.name] == nil }
+        #expect(unseen.isEmpty, "\(unseen.map(\.name))")
+    }
+
+    private static func insert(_ rows: [Row], into store: Store) throws {
+        try store.writeAndWait { db in
+            for (number, row) in rows.enumerated() {
+                let columns = Stage.columns(of: row.table)
+                let names = SQL(unchecked: (["row_number", "tenant"] + columns).joined(separator: ", "))
+                let values: [SQL] = ["\(number)", "\(row.tenant)"] + columns.map { "\(row.values[$0])" }
+                try db.run(
+                    """
+                    INSERT INTO \(row.table, unscoped: .audit("a test writes")) (\(names))
+                    VALUES (\(SQL.joined(values, separator: ", ")))
+                    """)
+            }
+        }
+    }
+
+    private static func read(_ table: Table, as scope: Scope, in store: Store) throws -> Set<Int> {
+        try store.read { db in
+            try db.enter(scope)
+            let woven = Set(
+                try db.rows("SELECT row_number FROM \(table, visibleTo: scope)") { try $0.integer(0) })
+            guard db.engine == .postgreSQL else { return woven }
+            // The policy alone, under a statement that asks for nothing.
+            let bare = Set(
+                try db.rows(SQL(unchecked: "SELECT row_number FROM \(table.name)")) { try $0.integer(0) })
+            #expect(bare == woven, "\(table.name) \(scope.keys)")
+            return bare
+        }
+    }
+
+    private static func write(_ table: Table, as scope: Scope, in store: Store) throws -> Set<Int> {
+        try store.writeAndWait { db in
+            try db.enter(scope)
+            return Set(
+                try db.rows("UPDATE \(table, writableBy: scope) SET row_number = row_number RETURNING row_number") {
+                    try $0.integer(0)
+                })
+        }
+    }
+}

@@ -1,0 +1,501 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Challenges and leaderboards over real HTTP and SSE (CUT L-1, L-2; decision 11).
+@Suite struct ChallengesTests {
+    static let wish: JSON = [
+        "name": "Most cuts", "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2026-02-01T00:00:00Z", "mode": "add",
+    ]
+
+    /// A service in the middle of a challenge.
+    static func start(
+        _ change: [String: JSON] = [:], settings: [String: String] = [:]
+    ) async throws -> TestService {
+        let service = try TestService.start(settings, at: "2026-01-10T08:00:00Z")
+        let wish = JSON.object((Self.wish.object ?? [:]).merging(change) { $1 })
+        let made = try await service.client(as: .service()).put("/v1/challenges/c1", wish)
+        #expect(made.status == 201, "\(made.problem)")
+        return service
+    }
+
+    @discardableResult
+    static func score(
+        _ service: TestService, _ user: String, _ score: Int, name: String? = nil, challenge: String = "c1"
+    ) async throws -> ServiceAnswer {
+        var body: [String: JSON] = ["userId": .string(user), "score": .integer(Int64(score))]
+        body["displayName"] = name.map(JSON.string)
+        return try await service.client(as: .service()).post(
+            "/v1/challenges/\(challenge)/scores", .object(body), headers: ["Idempotency-Key": UUID().uuidString])
+    }
+
+    static func board(
+        _ service: TestService, as user: String = "nobody", _ query: String = "", challenge: String = "c1"
+    ) async throws -> JSON {
+        let answer = try await service.client(as: .user(user)).get("/v1/challenges/\(challenge)/leaderboard\(query)")
+        #expect(answer.status == 200, "\(answer.problem)")
+        return answer.json
+    }
+
+    static func lines(_ board: JSON) -> [String] {
+        (board["items"].array ?? []).map { item in
+            """
+            \(item["position"].int ?? 0) \(item["rank"].int ?? 0) \(item["userId"].string ?? "") \
+            \(item["score"].int ?? 0)
+            """
+        }
+    }
+
+    // MARK: Challenges
+
+    @Test func challenge_isMade_changed_listed_andDeleted() async throws {
+        let service = try await Self.start()
+        let backend = service.client(as: .service())
+        let shown = try await service.client(as: .user("u1")).get("/v1/challenges/c1").json
+        #expect(shown["mode"].string == "add" && shown["order"].string == "descending" && shown["shopId"].isNull)
+        var change = Self.wish.object ?? [:]
+        change["name"] = "More cuts"
+        #expect(try await backend.put("/v1/challenges/c1", .object(change)).status == 200)
+        _ = try await Self.board(service)
+        (change["mode"], change["order"]) = ("best", "ascending")
+        #expect(try await backend.put("/v1/challenges/c1", .object(change)).status == 200)
+        try await Self.score(service, "u1", 5)
+        change["mode"] = "add"
+        let refused = try await backend.put("/v1/challenges/c1", .object(change))
+        #expect(refused.status == 409 && refused.json["code"].string == "challenge.has_scores")
+        for id in ["c2", "c3"] { #expect(try await backend.put("/v1/challenges/\(id)", Self.wish).status == 201) }
+        let page = try await service.client(as: .user("u1")).get("/v1/challenges?limit=2").json
+        #expect(page["items"].array?.compactMap { $0["id"].string } == ["c1", "c2"])
+        let next = try #require(page["next"].string)
+        let rest = try await service.client(as: .user("u1")).get("/v1/challenges?limit=2&cursor=\(next)").json
+        #expect(rest["items"].array?.compactMap { $0["id"].string } == ["c3"])
+        #expect(try await backend.delete("/v1/challenges/c1").status == 204)
+        for path in ["/v1/challenges/c1", "/v1/challenges/c1/leaderboard"] {
+            #expect(try await backend.get(path).status == 404)
+        }
+        // One of the same id begins with nobody on it.
+        #expect(try await backend.put("/v1/challenges/c1", Self.wish).status == 201)
+        #expect(try await Self.board(service, as: "u1")["entries"].int == 0)
+        // What is left of the old one goes by and by.
+        func leftovers() throws -> Int {
+            try service.app.store.read { db in
+                let why = ChallengesFeature.keeping
+                return try db.integer("SELECT count(*) FROM \(ChallengesFeature.scores, unscoped: why)") ?? -1
+            }
+        }
+        while try leftovers() > 0 {
+            service.clock.advance(seconds: 5)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        try service.expectExactCounts()
+    }
+
+    /// A shop's staff keeps its challenges, and nobody else's.
+    @Test func challengeOfAShop_isItsStaffs() async throws {
+        let service = try await Self.start()
+        let (own, others) = (service.client(as: .staff(of: "s1")), service.client(as: .staff(of: "s2")))
+        var wish = Self.wish.object ?? [:]
+        #expect(try await own.put("/v1/challenges/c2", .object(wish)).status == 403)
+        wish["shopId"] = "s1"
+        #expect(try await others.put("/v1/challenges/c2", .object(wish)).status == 403)
+        #expect(try await own.put("/v1/challenges/c2", .object(wish)).status == 201)
+        #expect(try await others.put("/v1/challenges/c2", .object(wish)).status == 403)
+        wish["shopId"] = "s2"
+        #expect(try await own.put("/v1/challenges/c2", .object(wish)).status == 403)
+        #expect(try await others.delete("/v1/challenges/c2").status == 403)
+        #expect(try await own.delete("/v1/challenges/c2").status == 204)
+        #expect(try await service.client(as: .user("u1")).put("/v1/challenges/c3", Self.wish).status == 403)
+        #expect(try await service.client(as: .admin).put("/v1/challenges/c3", Self.wish).status == 201)
+        // Another tenant has none of them.
+        let elsewhere = try await service.client(as: .user("u1", tenant: "t2")).get("/v1/challenges/c1")
+        #expect(elsewhere.status == 404)
+    }
+
+    // MARK: Scores
+
+    /// CUT L-1: the present rank comes with the answer; equal scores share it, and who was first stands first.
+    @Test func scores_areAdded_andRanked() async throws {
+        let service = try await Self.start()
+        try await Self.score(service, "ada", 30, name: "Ada")
+        try await Self.score(service, "bob", 40)
+        try await Self.score(service, "cem", 30)
+        let answer = try await Self.score(service, "dan", 10).json
+        #expect(answer["rank"].int == 4 && answer["position"].int == 4 && answer["changed"].bool == true)
+        #expect(answer["entries"].int == 4 && answer["version"].int == 4 && answer["displayName"].isNull)
+        let risen = try await Self.score(service, "dan", 20).json
+        #expect(risen["score"].int == 30 && risen["rank"].int == 2 && risen["position"].int == 4)
+        let board = try await Self.board(service, as: "cem")
+        #expect(Self.lines(board) == ["1 1 bob 40", "2 2 ada 30", "3 2 cem 30", "4 2 dan 30"])
+        #expect(board["me"]["position"].int == 3 && board["items"][1]["displayName"].string == "Ada")
+        // L-2: who is not on the board is null, and not -1.
+        #expect(try await Self.board(service)["me"].isNull)
+        try service.expectExactCounts()
+    }
+
+    @Test func bestScoreStays_andTheLowestCanBeTheBest() async throws {
+        let service = try await Self.start(["mode": "best", "order": "ascending"])
+        #expect(try await Self.score(service, "ada", 61).json["changed"].bool == true)
+        try await Self.score(service, "bob", 59)
+        let worse = try await Self.score(service, "bob", 70).json
+        #expect(worse["changed"].bool == false && worse["score"].int == 59 && worse["rank"].int == 1)
+        #expect(try await Self.score(service, "ada", -5).json["rank"].int == 1)
+        #expect(Self.lines(try await Self.board(service)) == ["1 1 ada -5", "2 2 bob 59"])
+    }
+
+    @Test func scoresBeforeAndBehind_orTooLarge_areRefused() async throws {
+        let service = try await Self.start([
+            "startsAt": "2026-01-10T08:00:10Z", "endsAt": "2026-01-10T08:00:20Z",
+        ])
+        func code() async throws -> String? { try await Self.score(service, "u1", 1).json["code"].string }
+        #expect(try await code() == "challenge.not_started")
+        service.clock.advance(seconds: 10)
+        #expect(try await code() == nil)
+        let overflow = try await Self.score(service, "u1", .max)
+        #expect(overflow.status == 409 && overflow.json["code"].string == "score.overflow")
+        #expect(overflow.json["errors"][0]["pointer"].string == "/score")
+        service.clock.advance(seconds: 10)
+        #expect(try await code() == "challenge.ended")
+        #expect(Self.lines(try await Self.board(service)) == ["1 1 u1 1"])
+    }
+
+    @Test func scoreWithoutAKey_isRefused_andARepeatedOneCountsOnce() async throws {
+        let service = try await Self.start()
+        let client = service.client(as: .user("u1"))
+        let refused = try await client.post("/v1/challenges/c1/scores", ["score": 5])
+        #expect(refused.status == 400 && refused.json["code"].string == "idempotency.missing_key")
+        for _ in 0..<3 {
+            let answer = try await client.post(
+                "/v1/challenges/c1/scores", ["score": 5], headers: ["Idempotency-Key": "k1"])
+            #expect(answer.json["score"].int == 5 && answer.json["version"].int == 1)
+        }
+        #expect(try await Self.board(service, as: "u1")["me"]["score"].int == 5)
+    }
+
+    @Test func ownScores_areOnesOwn() async throws {
+        let service = try await Self.start()
+        func post(_ identity: TestService.Identity, _ body: JSON) async throws -> ServiceAnswer {
+            try await service.client(as: identity).post(
+                "/v1/challenges/c1/scores", body, headers: ["Idempotency-Key": UUID().uuidString])
+        }
+        #expect(try await post(.user("u1"), ["score": 5]).status == 200)
+        #expect(try await post(.user("u1"), ["score": 5, "userId": "u1"]).status == 200)
+        #expect(try await post(.user("u1"), ["score": 5, "userId": "u2"]).status == 403)
+        #expect(try await post(.admin, ["score": 5, "userId": "u2"]).status == 200)
+        #expect(try await post(.user("u1"), ["score": 5, "userId": "u2"]).status == 403)
+        let missing = try await post(.service(), ["score": 5])
+        #expect(missing.status == 422 && missing.json["errors"][0]["pointer"].string == "/userId")
+        let wrong = try await post(.user("u1"), ["score": 1.5, "displayName": "", "points": 1])
+        let places = wrong.json["errors"].array?.compactMap { $0["pointer"].string }
+        #expect(places == ["/score", "/displayName", "/points"])
+        let path = "/v1/challenges/c1/scores/"
+        #expect(try await service.client(as: .user("u1")).delete(path + "u2").status == 403)
+        #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 204)
+        #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 404)
+        #expect(Self.lines(try await Self.board(service, as: "u1")) == ["1 1 u2 5"])
+        // Who comes back begins anew.
+        #expect(try await post(.user("u1"), ["score": 7]).json["rank"].int == 1)
+        #expect(try await service.client(as: .service()).delete(path + "u2").status == 204)
+        #expect(try await Self.board(service, as: "u1")["entries"].int == 1)
+        try service.expectExactCounts()
+    }
+
+    // MARK: Leaderboards
+
+    @Test func leaderboard_showsTheTop_orThoseAround_andSaysWhenNothingChanged() async throws {
+        let service = try await Self.start()
+        for index in 1...12 { try await Self.score(service, "u\(index)", 100 - index) }
+        let around = try await Self.board(service, as: "u6", "?around=me&limit=2")
+        #expect(Self.lines(around).map { $0.split(separator: " ")[2] } == ["u4", "u5", "u6", "u7", "u8"])
+        let edge = try await Self.board(service, as: "u12", "?around=me&limit=1")
+        #expect(Self.lines(edge) == ["11 11 u11 89", "12 12 u12 88"])
+        #expect(try await Self.board(service, "?around=me")["items"].array?.isEmpty == true)
+        #expect(Self.lines(try await Self.board(service, "?limit=1")) == ["1 1 u1 99"])
+        let client = service.client(as: .user("u1"))
+        for query in ["?limit=0", "?limit=501", "?around=u2", "?around=me&limit=101", "?offset=1"] {
+            #expect(try await client.get("/v1/challenges/c1/leaderboard\(query)").status == 422)
+        }
+        let known = try await client.get("/v1/challenges/c1/leaderboard")
+        let tag = try #require(known.headers["etag"])
+        func poll(_ user: String) async throws -> Int {
+            try await service.client(as: .user(user)).get(
+                "/v1/challenges/c1/leaderboard", headers: ["If-None-Match": tag]
+            ).status
+        }
+        #expect(try await poll("u1") == 304)
+        // Whose it is belongs to the version: another user's is another answer.
+        #expect(try await poll("u2") == 200)
+        try await Self.score(service, "u1", 0, name: "First")
+        #expect(try await poll("u1") == 200)
+        #expect(try await client.get("/v1/challenges/c1/leaderboard").json["items"][0]["displayName"].string == "First")
+    }
+
+    /// Requests that commit together, one after the other, from many at once: each rank is that behind its own commit.
+    @Test func ranksOfOneGroup_areThoseOfTheirOrder() async throws {
+        let service = try await Self.start()
+        // In memory, so that places behind uncommitted changes are asked.
+        _ = try await Self.board(service)
+        let answers = try await withThrowingTaskGroup(of: JSON.self) { group in
+            for index in 0..<120 {
+                group.addTask { try await Self.score(service, "u\(index % 40)", Int.random(in: 1...50)).json }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        var plain: [String: (score: Int, reached: Int)] = [:]
+        for answer in answers.sorted(by: { ($0["version"].int ?? 0) < ($1["version"].int ?? 0) }) {
+            let (user, version) = (answer["userId"].string ?? "", answer["version"].int ?? 0)
+            let own = (score: answer["score"].int ?? 0, reached: version)
+            plain[user] = own
+            let better = plain.values.count { $0.score > own.score }
+            let before = plain.values.count { ($0.score, -$0.reached) > (own.score, -own.reached) }
+            #expect(answer["rank"].int == better + 1 && answer["position"].int == before + 1, "version \(version)")
+        }
+        #expect(Set(answers.compactMap { $0["version"].int }) == Set(1...120))
+        try service.expectExactCounts()
+        try service.expectExactBoards()
+    }
+
+    /// A change that was undone leaves no trace: neither in the place of the next one, nor when another gets its number.
+    @Test func changesThatWereUndone_areForgotten() {
+        let board = Board(.init(tenant: "t", id: "b"), challengeId: ID("c1"), order: .ascending)
+        func row(_ revision: Int64, mark: Int64) -> BoardRow {
+            BoardRow(
+                id: "b", challengeId: ID("c1"), revision: revision, mark: mark, entries: 0, hasNames: false,
+                toldRevision: 0, toldAt: Timestamp(microseconds: 0))
+        }
+        func position(_ key: Int64, _ user: String, _ before: BoardRow, _ after: BoardRow) -> Int? {
+            let standing = Standing(key: key, reached: after.revision)
+            let answer = board.place(of: standing, ID(user), behind: before, with: after, use: 1)
+            if case .place(let place) = answer { return place.position }
+            return nil
+        }
+        board.install(Leaderboard(), revision: 0)
+        let start = row(0, mark: 0)
+        #expect(position(1, "u1", start, row(1, mark: 10)) == 1)
+        // u1's was undone: u2 is alone.
+        #expect(position(5, "u2", start, row(1, mark: 20)) == 1)
+        #expect(position(7, "u3", row(1, mark: 20), row(2, mark: 21)) == 2)
+        // Another replica has committed something else under the numbers 1 and 2: what is known here does not count.
+        #expect(position(9, "u4", row(2, mark: 99), row(3, mark: 100)) == nil)
+        board.setPending(
+            [.init(userId: ID("u8"), standing: Standing(key: 3, reached: 1))], behind: 0, through: row(2, mark: 99))
+        #expect(position(9, "u4", row(2, mark: 99), row(3, mark: 100)) == 2)
+        // Committed in order; what comes too early is to be read.
+        #expect(!board.commit(Standing(key: 9, reached: 3), of: ID("u4"), revision: 3))
+        #expect(board.commit(Standing(key: 3, reached: 1), of: ID("u8"), revision: 1))
+        board.follow([.init(userId: ID("u4"), standing: Standing(key: 9, reached: 3))], through: 3)
+        #expect(board.commit(Standing(key: 9, reached: 3), of: ID("u4"), revision: 3))
+        #expect(board.read(atLeast: 3, use: 2) { $0.count } == 2 && board.read(atLeast: 4, use: 2) { $0.count } == nil)
+    }
+
+    /// Thousands of operations at once, and a recount: the counters, the order that SQL says, and every board in memory.
+    @Test func randomScores_leaveWhatARecountFinds() async throws {
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("randomScores_leaveWhatARecountFinds: seed \(seed)")
+        let service = try await Self.start()
+        let best: JSON = .object((Self.wish.object ?? [:]).merging(["mode": "best", "order": "ascending"]) { $1 })
+        #expect(try await service.client(as: .service()).put("/v1/challenges/c2", best).status == 201)
+        try await Self.play(on: [service], seed: seed, steps: 1500)
+        try service.expectExactCounts()
+        try service.expectExactBoards()
+    }
+
+    /// Adds, withdraws and reads at random, eight at a time, on each of the services in turn.
+    static func play(on services: [TestService], seed: UInt64, steps: Int) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<8 {
+                group.addTask {
+                    var random = SeededRandom(seed: seed &+ UInt64(worker))
+                    for step in 0..<(steps / 8) {
+                        let service = services[(worker + step) % services.count]
+                        let challenge = Bool.random(using: &random) ? "c1" : "c2"
+                        let user = "u\(Int.random(in: 0..<60, using: &random))"
+                        switch Int.random(in: 0..<20, using: &random) {
+                        case 0:
+                            let path = "/v1/challenges/\(challenge)/scores/\(user)"
+                            let status = try await service.client(as: .service()).delete(path).status
+                            #expect(status == 204 || status == 404)
+                        case 1...4:
+                            let board = try await board(service, as: user, "?around=me", challenge: challenge)
+                            let own = board["me"]
+                            let isThere = board["items"].array?.contains { $0["userId"].string == user } == true
+                            #expect(isThere != own.isNull)
+                        default:
+                            let points = Int.random(in: -3...9, using: &random)
+                            let answer = try await score(service, user, points, challenge: challenge)
+                            #expect(answer.status == 200, "\(answer.problem)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// A board that is not in memory is asked for in SQL; one that is, is read again after a restart.
+    @Test func boardThatIsNotInMemory_saysTheSame() async throws {
+        func views(_ service: TestService) async throws -> [String] {
+            var views: [String] = []
+            for query in ["", "?limit=4", "?around=me&limit=3", "?around=me&limit=100"] {
+                for user in ["u0", "u17", "u29", "nobody"] {
+                    views.append("\(try await Self.board(service, as: user, query))")
+                }
+            }
+            return views
+        }
+        func fill(_ service: TestService) async throws -> [Int?] {
+            var ranks: [Int?] = []
+            for index in 0..<60 {
+                let answer = try await Self.score(service, "u\(index % 30)", index % 7).json
+                ranks += [answer["rank"].int, answer["position"].int]
+                if index % 10 == 0 { _ = try await Self.board(service) }
+            }
+            return ranks
+        }
+        let (kept, plain) = (try await Self.start(), try await Self.start(settings: ["leaderboardMegabytes": "0"]))
+        #expect(try await fill(kept) == fill(plain))
+        let inMemory = try await views(kept)
+        #expect(try await views(plain) == inMemory)
+        try kept.expectExactBoards()
+        try await kept.restart()
+        #expect(try await views(kept) == inMemory)
+        try kept.expectExactBoards()
+        #expect(kept.app.boards.count == 1 && plain.app.boards.count == 0)
+    }
+
+    /// Above what a request reads by itself, SQL answers until the board is in memory, and both say the same.
+    @Test func largeBoard_isReadBesideTheRequests() async throws {
+        let service = try await Self.start()
+        let entries = LeaderboardLimits.builtAtOnceMax + 500
+        try await service.app.store.write { db in
+            let why = ChallengesFeature.keeping
+            let board = try db.row("SELECT tenant, board_id FROM \(ChallengesFeature.boardRows, unscoped: why)") {
+                (tenant: try $0.text(0), id: try $0.text(1))
+            }
+            guard let board else { return }
+            for number in 1...entries {
+                let (user, score) = ("u\(number)", number * 7919 % 1000)
+                try db.run(
+                    """
+                    INSERT INTO \(ChallengesFeature.scores, unscoped: why)
+                        (tenant, board_id, user_id, score, standing, reached, revision, updated_at)
+                    VALUES (\(board.tenant), \(board.id), \(user), \(score), \(~score), \(number), \(number), 0)
+                    """)
+            }
+            try db.run(
+                """
+                UPDATE \(ChallengesFeature.boardRows, unscoped: why)
+                SET revision = \(entries), told_revision = \(entries), entries = \(entries)
+                """)
+        }
+        // Asked while it is not there: a score too, whose place is counted.
+        let (first, score) = (
+            try await Self.board(service, as: "u77", "?around=me"), try await Self.score(service, "new", 500).json
+        )
+        #expect(first["entries"].int == entries && score["entries"].int == entries + 1)
+        while service.app.boards.count == 0 { _ = try await Self.board(service) }
+        try service.expectExactBoards()
+        let again = try await Self.score(service, "new", 0).json
+        #expect(again["rank"].int == score["rank"].int && again["position"].int == score["position"].int)
+        let later = try await Self.board(service, as: "u77", "?around=me")
+        #expect(later["me"]["score"].int == first["me"]["score"].int)
+        try service.expectExactCounts()
+        #expect(try await Self.board(service, as: "new")["me"]["rank"].int == score["rank"].int)
+    }
+
+    // MARK: Events
+
+    /// Whoever's rank has moved is told, at once and then once a second; those who watch get the top.
+    @Test func updates_reachThoseWhoMoved_andThoseWhoWatch() async throws {
+        let service = try await Self.start()
+        for (user, score) in [("ada", 30), ("bob", 20), ("cem", 10)] { try await Self.score(service, user, score) }
+        try await service.untilTold()
+        let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
+        let state = try await watcher.next("leaderboard:update").json
+        #expect(state["top"].array?.compactMap { $0["userId"].string } == ["ada", "bob", "cem"])
+        #expect(state["changed"].int == 0 && state["entries"].int == 3 && state["version"].int == 3)
+        let (ada, bob, cem) = (
+            try await service.listen(as: .user("ada")), try await service.listen(as: .user("bob")),
+            try await service.listen(as: .user("cem"))
+        )
+        // A stream begins with the own rank.
+        for (stream, rank) in [(ada, 1), (bob, 2), (cem, 3)] {
+            #expect(try await stream.next("leaderboard:update").json["rank"].int == rank)
+        }
+        service.clock.advance(seconds: 2)
+        try await Self.score(service, "cem", 15)
+        let moved = try await bob.next("leaderboard:update").json
+        #expect(moved["rank"].int == 3 && moved["position"].int == 3 && moved["score"].int == 20)
+        #expect(moved["challengeId"].string == "c1" && moved["changed"].int == 1 && moved["version"].int == 4)
+        #expect(try await cem.next("leaderboard:update").json["rank"].int == 2)
+        var told = try await watcher.next("leaderboard:update").json
+        while told["version"].int != 4 { told = try await watcher.next("leaderboard:update").json }
+        #expect(told["top"][1]["userId"].string == "cem")
+        // Within the second nothing comes; after it, all at once.
+        try await Self.score(service, "bob", 1)
+        try await Self.score(service, "bob", 100)
+        service.clock.advance(seconds: 1)
+        let later = try await watcher.next("leaderboard:update").json
+        #expect(later["changed"].int == 2 && later["top"][0]["score"].int == 121)
+        let best = try await bob.next("leaderboard:update").json
+        #expect(best["rank"].int == 1 && best["changed"].int == 2)
+        #expect(try await cem.next("leaderboard:update").json["rank"].int == 3)
+        // Her rank moved now, and had not moved before: this is the first that she is told.
+        #expect(try await ada.next("leaderboard:update").json["rank"].int == 2)
+        #expect(ada.received.count { $0.name == "leaderboard:update" } == 2)
+    }
+
+    /// Own ranks are no rows of the log: a stream that resumes, also after a restart, begins with the present ones.
+    @Test func resumingStream_beginsWithItsRanks() async throws {
+        let service = try await Self.start()
+        try await Self.score(service, "ada", 30)
+        let first = try await service.listen(as: .user("ada"))
+        #expect(try await first.next("leaderboard:update").json["rank"].int == 1)
+        first.close()
+        service.clock.advance(seconds: 2)
+        try await Self.score(service, "bob", 40)
+        let resumed = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
+        #expect(try await resumed.next("leaderboard:update").json["rank"].int == 2)
+        resumed.close()
+        try await service.restart()
+        let after = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
+        let state = try await after.next("leaderboard:update").json
+        #expect(state["rank"].int == 2 && state["version"].int == 2)
+        // A challenge that is gone has no ranks.
+        #expect(try await service.client(as: .service()).delete("/v1/challenges/c1").status == 204)
+        let last = try await service.listen(as: .user("ada"))
+        let event: JSON = ["id": "e1", "type": "visit.created", "userId": "ada"]
+        #expect(try await service.client(as: .service()).post("/v1/events", event).status == 201)
+        try await last.next("badges:update")
+        #expect(!last.received.contains { $0.name == "leaderboard:update" })
+    }
+
+    /// The topic of another tenant's challenge, or of none, has no state; it comes when the challenge does.
+    @Test func watchers_hearOfChallengesThatComeToBe() async throws {
+        let service = try await Self.start()
+        let stream = try await service.listen(as: .user("u1"), topics: ["leaderboard:c9", "leaderboard:c1"])
+        #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c1")
+        #expect(try await service.client(as: .service()).put("/v1/challenges/c9", Self.wish).status == 201)
+        try await Self.score(service, "u2", 1, challenge: "c9")
+        #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c9")
+    }
+}
+
+extension TestService {
+    /// The boards in memory are what the table says.
+    func expectExactBoards() throws {
+        let differences = try app.store.read { db in try app.boards.differences(in: db) }
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
+    /// Until everything that has changed was told.
+    func untilTold() async throws {
+        while app.boards.hasSomethingToTell {
+            clock.advance(seconds: 1)
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+}

@@ -1,0 +1,369 @@
+import BellhopClient
+import Database
+import Foundation
+import RawConnections
+import Testing
+
+@testable import Service
+
+/// SCH's edge cases, and what must hold of a stream from its beginning to its end.
+@Suite struct ChangesEdgeCasesTests {
+    /// What a parent hears of a child's attendance.
+    private static let marked: Set = ["attendance-calendar/s1", "parent-dashboard"]
+
+    /// SCH EC1, FR-019, A-007: whatever screen is shown, keys come to a stream that asked for nothing; no notification and
+    /// no count comes with them.
+    @Test func userOnAnotherScreen_hearsKeys_andNothingThatLightsUp() async throws {
+        let school = try await School()
+        let parent = try await school.service.listen(as: School.parent("p1"))
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await parent.hears(Self.marked)
+        #expect(parent.received.map(\.name) == ["stream:ready", "query:invalidate"])
+        let badges = try await school.service.client(as: School.parent("p1")).get("/v1/badges")
+        #expect(badges.json["total"].int == 0)
+    }
+
+    /// SCH EC2, FR-003, SC-004: what became stale meanwhile is told at once and together, across a restart too.
+    @Test func streamThatWasAway_hearsWhatBecameStale_atOnce() async throws {
+        let school = try await School()
+        let first = try await school.service.listen(as: School.parent("p1"))
+        let cursor = first.ready.id
+        first.close()
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await school.tell(School.attendance("a1", of: "s2", "late"))
+        try await school.tell(School.own("homework", "w1", of: "s1"))
+        try await school.service.restart()
+        let again = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
+        let causes = try await again.hears(Self.marked.union(["homework/s1", "student-dashboard/s1"]))
+        #expect(Set(causes.map { $0["recordId"].string }) == ["a1", "w1"])
+        #expect(again.received.filter { $0.name == "query:invalidate" }.count == 1)
+        #expect(again.received.contains { $0.name == "stream:resync" } == false)
+    }
+
+    /// SCH EC6, FR-003: who was away for longer than the log is kept is told to fetch everything.
+    @Test func streamThatWasAwayForTooLong_isToldToFetchEverything() async throws {
+        let school = try await School()
+        let first = try await school.service.listen(as: School.parent("p1"))
+        let cursor = first.ready.id
+        first.close()
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        school.service.clock.advance(seconds: 25 * 3600)
+        try await school.tell(School.own("homework", "w1", of: "s2"))
+        let number = Int64(cursor.split(separator: "-").last ?? "") ?? 0
+        while try school.service.app.store.read({ try EventLog.oldestSequence(in: $0) }) <= number + 1 {
+            await Task.yield()
+        }
+        let late = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
+        #expect(try await late.next("stream:resync").json["reason"].string == "gap")
+    }
+
+    /// SCH EC6: more changes than a replay tells of are a gap too, said aloud.
+    @Test func streamThatMissedTooMuch_isToldToFetchEverything() async throws {
+        let school = try await School()
+        let first = try await school.service.listen(as: School.parent("p1"))
+        let cursor = first.ready.id
+        first.close()
+        for delivery in 0...1 {
+            let rows = (0...StreamLimits.replayEventsMax / 2).map {
+                School.attendance("\(delivery)-\($0)", of: "s1", "late")
+            }
+            try await school.tell(rows)
+        }
+        let late = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
+        #expect(try await late.next("stream:resync").json["reason"].string == "gap")
+    }
+
+    /// SCH EC2: a connection that breaks within a window loses no key: it is told again after the resumption, although
+    /// the cursor is behind the change.
+    @Test func streamThatBreaksWithinAWindow_hearsTheKeyAfterwards() async throws {
+        let school = try await School()
+        let first = try await school.service.listen(as: School.parent("p1"))
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        // The cursor moves on while the key waits.
+        let body: JSON = ["id": "e1", "type": "auth.password_changed", "userId": "p1"]
+        let backend = school.service.client(as: .service(tenant: "A"))
+        #expect(try await backend.post("/v1/events", body).status == 201)
+        try await first.next("notification:created")
+        #expect(!first.received.contains { $0.name == "query:invalidate" })
+        let cursor = first.lastEventID
+        first.close()
+        let again = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
+        try await again.hears(Self.marked)
+        #expect(!again.received.contains { $0.name == "notification:created" && $0.json["eventId"].string == "e1" })
+    }
+
+    /// SCH EC3, FR-004: rows one by one within a second are one invalidation per key.
+    @Test func rowsOfAMorning_areOneInvalidation() async throws {
+        let school = try await School()
+        let (admin, parent) = (
+            try await school.service.listen(as: School.admin()),
+            try await school.service.listen(as: School.parent("p1"))
+        )
+        for number in 0..<20 {
+            try await school.tell(School.attendance("a\(number)", of: number % 2 == 0 ? "s1" : "s2", "present"))
+        }
+        let events = try await Self.untilBarrier(school, admin, parent)
+        for (listener, keys) in zip(events, [4, 2]) {
+            let told = listener.flatMap { $0.json["keys"].array ?? [] }
+            // One, if the 20 deliveries took less than a second; they may take longer on a slow machine.
+            #expect(Set(told.map(\.text)).count == keys && told.count <= 2 * keys, "\(told)")
+        }
+    }
+
+    /// SCH EC3, FR-004: a steady flow is heard once a window, and not only when it ends.
+    @Test func steadyFlow_isHeardOncePerWindow() async throws {
+        let school = try await School()
+        let parent = try await school.service.listen(as: School.parent("p1"))
+        let start = ContinuousClock.now
+        let flow = Task {
+            var number = 0
+            while start.duration(to: .now) < .milliseconds(3200) {
+                number += 1
+                try await school.tell(School.attendance("a\(number)", of: "s1", "late"))
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            return number
+        }
+        var times: [Duration] = []
+        for _ in 0..<3 {
+            let event = try await parent.next("query:invalidate")
+            #expect(event.staleKeys == Self.marked)
+            times.append(start.duration(to: .now))
+        }
+        let told = try await flow.value
+        #expect(told > 5)
+        #expect(times[0] >= .seconds(1))
+        for (earlier, later) in zip(times, times.dropFirst()) {
+            #expect(later - earlier > .milliseconds(900), "\(times)")
+        }
+    }
+
+    /// SCH EC4, FR-002: a stream is closed with its user's session, and the next user of the device hears nothing of it.
+    @Test func nextUserOfADevice_hearsNothingOfThePreviousOne() async throws {
+        let school = try await School()
+        var identity = School.parent("p1")
+        identity.claims["session_id"] = "session-1"
+        let stream = try await school.service.listen(as: identity)
+        let cursor = stream.ready.id
+        let backend = school.service.client(as: .service(tenant: "A"))
+        #expect(try await backend.post("/v1/revocations", ["sessionId": "session-1"]).status == 201)
+        #expect(try await stream.next("stream:closing").json["reason"].string == "revoked")
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        let next = try await school.service.listen(as: School.parent("p3"), lastEventID: cursor)
+        #expect(next.ready.json["replayed"].int == 0)
+        try await school.tell(School.attendance("a3", of: "s3", "late"))
+        try await next.hears(["attendance-calendar/s3", "parent-dashboard"])
+    }
+
+    /// SCH EC4: another user's stream is none, whatever is asked of it.
+    @Test func anothersStream_cannotBeAskedNorChanged() async throws {
+        let school = try await School()
+        let stream = try await school.service.listen(as: School.parent("p1"))
+        let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
+        for other in [School.parent("p3"), School.parent("p1", of: "B"), School.admin()] {
+            let client = school.service.client(as: other)
+            #expect(try await client.get(path).status == 404)
+            #expect(try await client.put(path, ["tables": []]).status == 404)
+        }
+    }
+
+    /// SCH FR-002, NFR-004: with its token a stream ends, in the middle of a window too.
+    @Test func expiredStream_hearsNothingMore() async throws {
+        let school = try await School()
+        let token = school.service.token(for: School.parent("p1"), lifetimeSeconds: 60)
+        var options = BellhopStream.Options()
+        options.reconnection.triesMax = 0
+        let stream = StreamListener(BellhopClient(baseURL: school.service.baseURL).with(token: token).events(options))
+        try await stream.next("stream:ready")
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        school.service.clock.advance(seconds: 61)
+        #expect(try await stream.next("stream:closing").json["reason"].string == "expired")
+        await #expect(throws: (any Error).self) { try await stream.next("query:invalidate", within: 5) }
+    }
+
+    /// SCH EC5, FR-001, FR-013: no filter, no header and no claim that users can edit brings another school's rows.
+    @Test func school_isNotForTheClientToName() async throws {
+        let school = try await School()
+        var liar = School.admin()
+        liar.claims["user_metadata"] = ["school_id": "B", "tenant": "B"]
+        let stream = try await school.service.listen(as: liar)
+        try await stream.subscribe(
+            [["id": "theirs", "table": "attendance", "filter": "school_id=eq.B"]], through: school.service, as: liar)
+        try await school.tell(School.attendance("b1", of: "s1", "late", school: "B"))
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await stream.hears(["admin-dashboard", "attendance-calendar/s1", "class-attendance/c1"])
+        #expect(!stream.received.contains { $0.data.contains("b1") || $0.name == "table:change" })
+        #expect(try await school.service.client(as: liar).get("/v1/stream?school_id=B").status == 422)
+    }
+
+    /// SCH FR-013: rows are told by backends and feeds; a user's token tells none, and a backend's own school's alone.
+    @Test func changes_areToldByFeeds_ofTheirOwnTenant() async throws {
+        let school = try await School()
+        let row = School.attendance("a1", of: "s1", "late")
+        for identity in [School.admin(), School.teacher("t1")] {
+            #expect(try await school.service.client(as: identity).post("/v1/changes", row).status == 403)
+        }
+        let anyone = BellhopClient(baseURL: school.service.baseURL)
+        #expect(try await anyone.post("/v1/changes", row).status == 401)
+        #expect(try await anyone.post("/v1/changes", row, headers: ["X-Webhook-Secret": "guessed"]).status == 401)
+        let parent = try await school.service.listen(as: School.parent("p1"))
+        let others = try await school.service.client(as: .service(tenant: "B")).post("/v1/changes", row)
+        #expect(others.status == 202 && others.json["rejected"].array?.count == 1, "\(others.json)")
+        #expect(try await school.service.client(as: .service(tenant: "A")).post("/v1/changes", row).status == 202)
+        try await parent.hears(Self.marked)
+    }
+
+    /// SCH EC7, FR-005: who wrote it is told to all who may see it: the writer's own client knows its echo by the origin.
+    @Test func ownWrite_isKnownByActorAndOrigin() async throws {
+        let school = try await School()
+        let (writer, other) = (
+            try await school.service.listen(as: School.teacher("t1")),
+            try await school.service.listen(as: School.admin())
+        )
+        try await school.tell([School.sticker("k1", to: "s1", by: "t1")], from: "tablet-7")
+        let keys: Set = ["student-dashboard/s1", "stickers/s1", "trophy-room/s1", "leaderboard/c1"]
+        for stream in [writer, other] {
+            let causes = try await stream.hears(keys)
+            #expect(
+                causes == [
+                    [
+                        "schema": "public", "table": "student_stickers", "type": "INSERT", "recordId": "k1",
+                        "actorId": "t1", "originId": "tablet-7",
+                    ]
+                ])
+            #expect(stream.received.last?.json["causesComplete"].bool == true)
+        }
+        // Somebody else's change of the same key within the window: then it is no echo alone.
+        try await school.tell([School.sticker("k2", to: "s1", by: "t1")], from: "tablet-7")
+        try await school.tell([School.sticker("k3", to: "s1", by: "a1")], from: "desktop-1")
+        let causes = try await writer.hears(keys)
+        #expect(causes.map { $0["originId"].string } == ["tablet-7", "desktop-1"])
+    }
+
+    /// SCH EC8: a rush in other classes costs a stream nothing: not one event is sent to it.
+    @Test func rushOfOtherClasses_sendsNothing() async throws {
+        let school = try await School()
+        let teacher = try await school.service.listen(as: School.teacher("t2"))
+        var streams: [StreamListener] = []
+        for _ in 0..<5 { streams.append(try await school.service.listen(as: School.student("s3"))) }
+        let before = try await Self.sentEvents(school)
+        try await school.tell((0..<500).map { School.attendance("a\($0)", of: "s1", "present") })
+        try await school.tell(School.attendance("b1", of: "s3", "present"))
+        try await teacher.hears(["attendance-calendar/s3", "class-attendance/c2"])
+        for stream in streams { try await stream.hears(["attendance-calendar/s3"]) }
+        #expect(try await Self.sentEvents(school) - before == 6)
+    }
+
+    /// SCH EC9, FR-010: a student changes class: both teachers hear of it; from then on the new one alone.
+    @Test func studentWhoMoves_isHeardOfByTheNewTeacherAlone() async throws {
+        let school = try await School()
+        let (old, new) = (
+            try await school.service.listen(as: School.teacher("t1")),
+            try await school.service.listen(as: School.teacher("t2"))
+        )
+        let student = try await school.service.listen(as: School.student("s1"))
+        try await school.tell(School.student("s1", from: [:], to: ["class_id": "c2"]))
+        let scope = try await student.nextScope(without: "class:c1:member")
+        #expect(scope.contains("class:c2:member"))
+        let moved: Set = ["students", "teacher-dashboard", "student/s1", "student-dashboard/s1"]
+        try await old.hears(moved.union(["class/c1"]))
+        try await new.hears(moved.union(["class/c2"]))
+        try await student.hears(["student/s1", "student-dashboard/s1"])
+        try await school.tell(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
+        try await new.hears(["attendance-calendar/s1", "class-attendance/c2"])
+        try await old.hears(["attendance-calendar/s2", "class-attendance/c1"])
+        // The leaderboard is the new class's.
+        try await school.tell(School.student("s2", from: ["points": 1], to: ["points": 2]))
+        try await school.tell(School.student("s3", of: "c2", from: ["points": 1], to: ["points": 2]))
+        try await student.hears(["attendance-calendar/s1", "leaderboard/c2"])
+    }
+
+    /// SCH EC9: a teacher is given another class: within a second the scope follows, rows and keys with it.
+    @Test func teacherWhoMoves_hearsTheNewClass_andNotTheOldOne() async throws {
+        let school = try await School()
+        let identity = School.teacher("t1")
+        let teacher = try await school.service.listen(as: identity)
+        try await teacher.subscribe([["id": "rows", "table": "attendance"]], through: school.service, as: identity)
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        #expect(try await teacher.next("table:change").json["record"]["id"].string == "a1")
+        let start = ContinuousClock.now
+        try await school.tell(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
+        _ = try await teacher.nextScope(without: "class:c1:staff")
+        #expect(start.duration(to: .now) < .seconds(1))
+        try await school.tell(School.attendance("a2", of: "s2", "late"), School.attendance("a3", of: "s3", "late"))
+        #expect(try await teacher.next("table:change").json["record"]["id"].string == "a3")
+        let me = try await school.service.client(as: identity).get("/v1/me")
+        #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
+    }
+
+    /// SCH EC9: a claim of an old token gives way to what rows have told, also for a stream that is opened afterwards.
+    @Test func oldTokensClaim_opensNoClassThatIsAnothers() async throws {
+        let school = try await School()
+        var identity = School.teacher("t1")
+        identity.claims["app_metadata"] = ["user_role": "teacher", "school_id": "A", "class_ids": ["c1", "c2"]]
+        let teacher = try await school.service.listen(as: identity)
+        try await school.tell(School.attendance("a3", of: "s3", "late"), School.attendance("a1", of: "s1", "late"))
+        try await teacher.hears(["attendance-calendar/s1", "class-attendance/c1"])
+    }
+
+    /// SCH EC9, FR-016: a child is unlinked: the dashboard is stale, and nothing of the child comes after it.
+    @Test func unlinkedChild_isNotHeardOfAgain() async throws {
+        let school = try await School()
+        try await school.tell(
+            School.insert("parent_students", ["parent_id": "p1", "student_id": "s2", "school_id": "A"]))
+        let identity = School.parent("p1")
+        let parent = try await school.service.listen(as: identity)
+        try await parent.subscribe([["table": "attendance"]], through: school.service, as: identity)
+        try await school.tell(
+            School.delete("parent_students", ["parent_id": "p1", "student_id": "s1", "school_id": "A"]))
+        #expect(try await parent.nextScope(without: "student:s1:parent").contains("student:s2:parent"))
+        try await parent.hears(["parent-dashboard"])
+        try await school.tell(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
+        #expect(try await parent.next("table:change").json["record"]["id"].string == "a2")
+        try await parent.hears(["attendance-calendar/s2", "parent-dashboard"])
+        // Nor does a resumption bring what happened when the child was still linked, once it no longer is.
+        let again = try await school.service.listen(as: identity, lastEventID: parent.ready.id)
+        let told = try await again.next("query:invalidate")
+        #expect(told.staleKeys == ["attendance-calendar/s2", "parent-dashboard"])
+    }
+
+    /// SCH EC10: each of a user's streams hears everything, and asks for rows of its own.
+    @Test func streamsOfOneUser_areIndependent() async throws {
+        let school = try await School()
+        let identity = School.parent("p1")
+        var streams: [StreamListener] = []
+        for _ in 0..<3 { streams.append(try await school.service.listen(as: identity)) }
+        try await streams[0].subscribe([["table": "attendance"]], through: school.service, as: identity)
+        try await streams[1].subscribe([["table": "homework"]], through: school.service, as: identity)
+        streams[2].close()
+        try await school.tell(School.attendance("a1", of: "s1", "late"), School.own("homework", "w1", of: "s1"))
+        for stream in streams.prefix(2) {
+            try await stream.hears(Self.marked.union(["homework/s1", "student-dashboard/s1"]))
+        }
+        let rows = streams.map { stream in
+            stream.received.filter { $0.name == "table:change" }.compactMap { $0.json["table"].string }
+        }
+        #expect(rows == [["attendance"], ["homework"], []])
+    }
+
+    // MARK: Waiting
+
+    /// Tells something that all of these people hear, and gives what they heard before it.
+    private static func untilBarrier(
+        _ school: School, _ listeners: StreamListener...
+    ) async throws -> [[ServerSentEvent]] {
+        try await school.tell(School.own("homework", "barrier", of: "s1"))
+        var heard: [[ServerSentEvent]] = []
+        for listener in listeners {
+            while try await !listener.next("query:invalidate").staleKeys.contains("homework/s1") {}
+            heard.append(listener.received.filter { $0.name == "query:invalidate" })
+        }
+        return heard.map { events in events.filter { !$0.staleKeys.contains("homework/s1") } }
+    }
+
+    private static func sentEvents(_ school: School) async throws -> Int {
+        let text = try await BellhopClient(baseURL: school.service.baseURL).get("/metrics").text
+        let line = text.split(separator: "\n").first { $0.hasPrefix("bellhop_stream_events_total ") }
+        return line?.split(separator: " ").last.flatMap { Double($0) }.map { Int($0) } ?? -1
+    }
+}

@@ -1,0 +1,274 @@
+import BellhopClient
+import Foundation
+import Testing
+
+@testable import Service
+
+/// ENG: counts of the posts on the screen, filtered by the service.
+@Suite struct ChangesEngagementTests {
+    private static let reader = TestService.Identity.user("ann")
+
+    private static func posts() async throws -> School {
+        try await School(TestService.start(["changesSecret": School.secret, "tables": "posts"]), isKnown: false)
+    }
+
+    private static func post(
+        _ id: String, likes: Int = 0, reposts: Int = 0, _ visibility: String = "public", of author: String = "bob"
+    ) -> JSON {
+        [
+            "id": .string(id), "user_id": .string(author), "visibility": .string(visibility),
+            "like_count": .integer(Int64(likes)), "repost_count": .integer(Int64(reposts)), "text": "hello",
+        ]
+    }
+
+    private static func liked(_ id: String, _ likes: Int) -> JSON {
+        School.update("posts", from: post(id, likes: likes - 1), to: post(id, likes: likes))
+    }
+
+    /// The answer to asking for something else on an open stream.
+    private static func put(_ tables: [JSON], of stream: StreamListener, _ school: School) async throws -> ServiceAnswer
+    {
+        let id = stream.ready.json["streamId"].string ?? ""
+        return try await school.service.client(as: reader)
+            .put("/v1/streams/\(id)/subscriptions", ["tables": .array(tables)])
+    }
+
+    /// The updates told until a post's.
+    private static func updates(_ stream: StreamListener, until last: String) async throws -> [JSON] {
+        var updates: [JSON] = []
+        repeat {
+            updates.append(try await stream.next("engagement_update").json)
+        } while updates.last?["updates"][last] == .null
+        return updates
+    }
+
+    /// ENG E-1, E-3: only posts of the list, with or without spaces, quoted or not.
+    @Test(arguments: [
+        "id=in.(p1,p2,tail)", "id=in.( p1 , p2,  tail )", "id=in.(\"p1\",\"p2\",tail)", " id=in.(p1,p2,tail) ",
+    ])
+    func listedPosts_areHeardOf_andNoOthers(_ filter: String) async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        try await stream.subscribe(
+            [["table": "posts", "filter": .string(filter)]], through: school.service, as: Self.reader)
+        try await school.tell((1...50).map { Self.liked("p\($0)", 7) } + [Self.liked("tail", 1)])
+        let updates = try await Self.updates(stream, until: "tail")
+        #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["p1", "p2", "tail"])
+    }
+
+    /// ENG E-3: ids with the grammar's own characters stand in quotes.
+    @Test func idWithSpecialCharacters_isQuoted() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        try await stream.subscribe(
+            [["table": "posts", "filter": #"id=in.("a,b","c(d)","e\"f","tail")"#]], through: school.service,
+            as: Self.reader)
+        try await school.tell(["a", "a,b", "b", "c(d)", #"e"f"#, "tail"].map { Self.liked($0, 1) })
+        let updates = try await Self.updates(stream, until: "tail")
+        #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["a,b", "c(d)", #"e"f"#, "tail"])
+    }
+
+    /// ENG E-2: 1,000 values are heard of, the last as the first; one more is refused, with its place.
+    @Test func filter_takesAThousandValues_andNotOneMore() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        func filter(_ count: Int) -> JSON {
+            ["table": "posts", "filter": .string("id=in.(\((1...count).map { "post-\($0)" }.joined(separator: ",")))")]
+        }
+        #expect(try await Self.put([filter(1000)], of: stream, school).status == 200)
+        let refused = try await Self.put([["table": "posts"], filter(1001)], of: stream, school)
+        #expect(refused.status == 422)
+        let mistake = try #require(refused.json["errors"].array?.first)
+        #expect(mistake["pointer"].string == "/tables/1/filter")
+        #expect(mistake["detail"].string?.contains("1000") == true, "\(mistake)")
+        // What was refused has changed nothing.
+        try await school.tell(
+            Self.liked("post-1001", 1), Self.liked("post-1", 1), Self.liked("post-500", 1), Self.liked("post-1000", 1))
+        let updates = try await Self.updates(stream, until: "post-1000")
+        #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["post-1", "post-500", "post-1000"])
+    }
+
+    /// ENG E-4, SCH A-003.
+    @Test func stream_hasAHundredSubscriptions_andNotOneMore() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        func some(_ count: Int) -> [JSON] {
+            (1...count).map { ["table": "posts", "filter": .string("id=eq.p\($0)")] }
+        }
+        #expect(try await Self.put(some(100), of: stream, school).status == 200)
+        #expect(try await Self.put(some(101), of: stream, school).status == 422)
+        try await school.tell(Self.liked("p101", 1), Self.liked("p100", 1))
+        #expect(try await stream.next("engagement_update").json["postIds"] == ["p100"])
+    }
+
+    /// ENG E-5.
+    @Test func conditions_areAllOfThemMet() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        try await stream.subscribe(
+            [["table": "posts", "filter": "user_id=eq.bob,id=in.(p1,p2,p3),like_count=gte.10"]],
+            through: school.service, as: Self.reader)
+        func liked(_ id: String, _ likes: Int, by author: String) -> JSON {
+            School.update(
+                "posts", from: Self.post(id, likes: likes - 1, of: author), to: Self.post(id, likes: likes, of: author))
+        }
+        try await school.tell(
+            liked("p1", 9, by: "bob"), liked("p2", 12, by: "eve"), liked("p9", 12, by: "bob"),
+            liked("p3", 10, by: "bob"))
+        let entered = try await stream.next("table:change")
+        #expect(entered.json["change"].string == "enter" && entered.json["record"]["id"].string == "p3")
+        try await school.tell(liked("p1", 9, by: "bob"), liked("p3", 11, by: "bob"))
+        #expect(
+            try await stream.next("engagement_update").json["updates"] == ["p3": ["likeCount": 11, "repostCount": 0]])
+    }
+
+    /// ENG E-6: what may not be seen is not heard of, whoever asks for it by its id.
+    @Test func privatePost_isHeardOfByItsAuthorAlone() async throws {
+        let school = try await Self.posts()
+        var streams: [StreamListener] = []
+        for identity in [Self.reader, TestService.Identity.user("bob")] {
+            let stream = try await school.service.listen(as: identity)
+            try await stream.subscribe(
+                [["table": "posts", "filter": "id=in.(p1,tail)"]], through: school.service, as: identity)
+            streams.append(stream)
+        }
+        try await school.tell(
+            School.insert("posts", Self.post("p1", "private")),
+            School.update("posts", from: Self.post("p1", "private"), to: Self.post("p1", likes: 1, "private")),
+            School.delete("posts", Self.post("p1", likes: 1, "private")), School.insert("posts", Self.post("tail")))
+        #expect(try await streams[0].next("table:change").json["record"]["id"].string == "tail")
+        let own = try await streams[1].next("table:change").json
+        #expect(own["record"]["id"].string == "p1" && own["change"].string == "enter")
+        #expect(!streams[0].received.contains { $0.data.contains("p1") })
+    }
+
+    /// ENG E-8: one batch per stream and window, with the latest counts.
+    @Test func likesOfAWindow_areOneBatch() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        try await stream.subscribe(
+            [
+                ["table": "posts", "filter": "id=in.(p1,p2,p3)"],
+                ["id": "again", "table": "posts", "filter": "id=eq.p1"],
+            ],
+            through: school.service, as: Self.reader)
+        try await school.tell(
+            (1...20).map { Self.liked("p1", $0) } + (1...5).map { Self.liked("p2", $0) } + [
+                School.update("posts", from: Self.post("p3"), to: Self.post("p3", reposts: 1))
+            ])
+        let batch = try await stream.next("engagement_update").json
+        #expect(batch["postIds"] == ["p1", "p2", "p3"])
+        #expect(
+            batch["updates"] == [
+                "p1": ["likeCount": 20, "repostCount": 0], "p2": ["likeCount": 5, "repostCount": 0],
+                "p3": ["likeCount": 0, "repostCount": 1],
+            ])
+        try await school.tell(School.insert("posts", Self.post("p2")))
+        #expect(try await stream.next("table:change").json["record"]["id"].string == "p2")
+        #expect(stream.received.count { $0.name == "engagement_update" } == 1)
+    }
+
+    /// ENG E-7: subscriptions are replaced while changes flow: what both lists have is told each time, and once.
+    @Test func replacement_losesNothing_andTellsNothingTwice() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        func watch(_ round: Int) async throws {
+            let filter = "id=in.(shown,\((0..<50).map { "p\(round)-\($0)" }.joined(separator: ",")))"
+            try await stream.subscribe(
+                [["id": .string("round-\(round)"), "table": "posts", "filter": .string(filter)]],
+                through: school.service, as: Self.reader)
+        }
+        try await watch(0)
+        let count = 150
+        let flow = Task {
+            for number in 1...count { try await school.tell(School.insert("posts", Self.post("shown", likes: number))) }
+        }
+        for round in 1...25 { try await watch(round) }
+        var told: [Int] = []
+        while told.last != count {
+            told.append(try await stream.next("table:change").json["record"]["like_count"].int ?? -1)
+        }
+        try await flow.value
+        #expect(told == Array(1...count))
+    }
+
+    /// ENG E-7: a like that waits for its window is told although the user scrolls on before its end.
+    @Test func replacement_tellsCountsThatWait() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        try await stream.subscribe(
+            [["table": "posts", "filter": "id=in.(p1,p2)"]], through: school.service, as: Self.reader)
+        try await school.tell(Self.liked("p1", 5))
+        try await stream.subscribe(
+            [["table": "posts", "filter": "id=in.(p1,p3)"]], through: school.service, as: Self.reader)
+        try await school.tell(Self.liked("p3", 1))
+        let updates = try await Self.updates(stream, until: "p3")
+        let told = updates.filter { $0["updates"]["p1"] != .null }
+        #expect(told.map { $0["updates"]["p1"]["likeCount"].int } == [5], "\(updates)")
+    }
+
+    /// ENG E-7: paused in the background, resumed with what was missed, stopped.
+    @Test func subscriptions_pauseAndResume() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        let filter: JSON = ["id": "seen", "table": "posts", "filter": "id=in.(p1,p2)"]
+        try await stream.subscribe([filter], through: school.service, as: Self.reader)
+        try await school.tell(School.insert("posts", Self.post("p1", likes: 1)))
+        let cursor = try await stream.next("table:change").id
+        try await stream.subscribe([], through: school.service, as: Self.reader)
+        try await school.tell(School.insert("posts", Self.post("p1", likes: 2)), Self.liked("p2", 8))
+        try await stream.subscribe([filter], through: school.service, as: Self.reader, since: cursor)
+        #expect(try await stream.next("table:change").json["record"]["like_count"].int == 2)
+        #expect(try await stream.next("engagement_update").json["updates"]["p2"]["likeCount"].int == 8)
+        try await stream.subscribe([], through: school.service, as: Self.reader)
+        try await school.tell(School.insert("posts", Self.post("p1", likes: 3)))
+        try await stream.subscribe([filter], through: school.service, as: Self.reader)
+        try await school.tell(School.insert("posts", Self.post("p1", likes: 4)))
+        #expect(try await stream.next("table:change").json["record"]["like_count"].int == 4)
+    }
+
+    /// ENG E-9: a tenth of a day of the document (100,000 likes, 100 posts on the screen of one in a thousand).
+    @Test func engagementOfADay_isATinyPartOfWhatEverybodyLikes() async throws {
+        let school = try await Self.posts()
+        let (filtered, everything) = (
+            try await school.service.listen(as: Self.reader), try await school.service.listen(as: Self.reader)
+        )
+        func uuid(_ number: Int) -> String {
+            "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)"
+        }
+        let shown = (0..<100).map { uuid($0 * 1000) }
+        try await filtered.subscribe(
+            [["table": "posts", "filter": .string("id=in.(\(shown.joined(separator: ",")))")]],
+            through: school.service, as: Self.reader)
+        try await everything.subscribe([["table": "posts"]], through: school.service, as: Self.reader)
+        let (hits, perHit) = (10, 1000)
+        for hit in 0..<hits {
+            let likes = (0..<perHit).map { Self.liked(uuid(hit * perHit + $0), hit + 1) }
+            for start in stride(from: 0, to: perHit, by: 250) {
+                try await school.tell(Array(likes[start..<start + 250]))
+            }
+            // One event per like, as in a day, in which two of them hardly ever share a second.
+            let update = try await filtered.next("engagement_update").json
+            #expect(update["postIds"].array == [.string(uuid(hit * perHit))])
+        }
+        var heard = 0
+        while heard < hits * perHit {
+            heard += try await everything.next("engagement_update").json["postIds"].array?.count ?? 0
+        }
+        let (own, all) = (Self.bytes(filtered), Self.bytes(everything))
+        let (eventsOfADay, bytesOfADay) = (hits * 10, own * 10)
+        print(
+            "ENG E-9: \(eventsOfADay) events and \(bytesOfADay) bytes per user and day;",
+            "unfiltered 100,000 likes and \(all * 10) bytes; \(100 - 100 * Double(own) / Double(all)) % fewer bytes")
+        #expect(hits * 100 <= hits * perHit, "99 % fewer events")
+        #expect(own * 100 <= all, "99 % fewer bytes: \(own) of \(all)")
+        #expect((50...200).contains(eventsOfADay) && bytesOfADay <= 24_000, "\(bytesOfADay)")
+    }
+
+    /// Bytes of what was told of posts, as on the wire.
+    private static func bytes(_ stream: StreamListener) -> Int {
+        stream.received.filter { $0.name == "engagement_update" }.reduce(0) {
+            $0 + "id: \($1.id)\nevent: \($1.name)\ndata: \($1.data)\n\n".utf8.count
+        }
+    }
+}

@@ -1,0 +1,451 @@
+import BellhopClient
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Who hears what of the school's rows, over real HTTP and streams: 4 roles, 9 tables, 4 ways in which a row can change,
+/// 2 schools. What is expected was written down from the requirements (SCH FR-006…FR-017), not from the declarations.
+///
+/// All changes are told once, one after the other, while everybody listens; the tests look at what was heard.
+@Suite struct ChangesNoLeakTests {
+    enum Role: String, CaseIterable {
+        case student, teacher, parent, admin
+
+        /// The ones whom the rows are about first, then those who have nothing to do with them until a row moves.
+        var people: [String] {
+            switch self {
+            case .student: ["s1", "s2", "s3"]
+            case .teacher: ["t1", "t2"]
+            case .parent: ["p1", "p3"]
+            case .admin: ["a1"]
+            }
+        }
+    }
+
+    struct Case: CustomTestStringConvertible {
+        let role: Role
+        let table: String
+        let move: SchoolMoves.Move
+        let school: String
+
+        var testDescription: String { "\(role) \(table) \(move) school \(school)" }
+    }
+
+    static let cases: [Case] = Role.allCases.flatMap { role in
+        SchoolMoves.tables.flatMap { table in
+            SchoolMoves.Move.allCases.flatMap { move in
+                School.names.map { Case(role: role, table: table, move: move, school: $0) }
+            }
+        }
+    }
+
+    /// What everybody heard of every change; told once for all cases.
+    static let recording = Task { try await SchoolRecording.make() }
+
+    @Test func theTable_namesEveryCombination() {
+        #expect(Self.cases.count == 4 * 9 * 4 * 2)
+        #expect(Set(Self.cases.map(\.testDescription)).count == Self.cases.count)
+    }
+
+    /// SCH FR-013…FR-017, ENG E-6: rows, as those who may see them do: the row that comes, stays or goes. Old and new row
+    /// decide, deletes obey the same rule.
+    @Test(arguments: cases) func row_isHeardByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
+        let recording = try await Self.recording.value
+        for person in test.role.people {
+            let heard = recording.heard(test.table, test.move, of: test.school, by: person)
+            let expected = SchoolMoves.sight(of: test.table, test.move, by: person)
+            #expect(heard.map(\.transitions) == [expected].compactMap(\.self), "\(person)")
+        }
+    }
+
+    /// SCH FR-006…FR-017: the keys that become stale, for those who have such a query.
+    @Test(arguments: cases) func key_isHeardByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
+        let recording = try await Self.recording.value
+        for person in test.role.people {
+            let stale = recording.stale(test.table, test.move, of: test.school, by: person)
+            #expect(stale == SchoolMoves.keys(of: test.table, test.move, for: person), "\(person)")
+        }
+    }
+
+    /// SCH FR-005, decision 23: a cause is told to those who may see the row that it names, and to no one else.
+    @Test(arguments: cases) func cause_isHeardByWhoMaySeeItsRow(_ test: Case) async throws {
+        let recording = try await Self.recording.value
+        for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
+            let causes = recording.causes(test.table, test.move, of: test.school, by: person)
+            let may = SchoolMoves.seesCause(of: test.table, test.move, person)
+            #expect(causes.isEmpty == !may, "\(person): \(causes)")
+        }
+    }
+
+    /// EC5, A-002: people of the other school have the same ids, and hear nothing at all.
+    @Test(arguments: cases) func otherSchool_hearsNothing(_ test: Case) async throws {
+        let recording = try await Self.recording.value
+        let other = test.school == "A" ? "B" : "A"
+        for person in test.role.people {
+            let events = recording.events(test.table, test.move, of: test.school, reaching: person, of: other)
+            #expect(events.isEmpty, "\(person): \(events)")
+        }
+    }
+
+    /// NFR-002, ENG E-6: an invalidation carries no column but ids; an event carries what is selected and the row's key;
+    /// who may not see a row gets no byte of it.
+    @Test(arguments: cases) func event_carriesNothingThatItsReaderMayNotSee(_ test: Case) async throws {
+        let recording = try await Self.recording.value
+        for person in test.role.people {
+            let sight = SchoolMoves.sight(of: test.table, test.move, by: person)
+            let events = recording.events(test.table, test.move, of: test.school, reaching: person, of: test.school)
+            for event in events {
+                // Only the whole row carries its texts: the old one to who saw it and still does, the new one likewise.
+                let isWhole = event.name == "table:change" && event.data.contains("\"all/")
+                let mayHaveOld = isWhole && sight == "update"
+                let mayHaveNew = isWhole && (sight == "enter" || sight == "update")
+                #expect(!event.data.contains(SchoolMoves.oldSecret) || mayHaveOld, "\(person): \(event.data)")
+                #expect(!event.data.contains(SchoolMoves.newSecret) || mayHaveNew, "\(person): \(event.data)")
+                // Whom a row has gone to is not told to those who have lost it.
+                guard sight == "leave" || sight == nil, test.move == .leave, event.name != "stream:scope" else {
+                    continue
+                }
+                for other in ["s3", "p3", "t2"] where other != person {
+                    #expect(!event.data.contains(other), "\(person) hears of \(other): \(event.data)")
+                }
+            }
+            for row in recording.heard(test.table, test.move, of: test.school, by: person) {
+                for narrow in row.narrow {
+                    let key = SchoolMoves.primaryKey(of: test.table)
+                    #expect(narrow.isSubset(of: key.union(["school_id"])), "\(person): \(narrow)")
+                }
+            }
+        }
+    }
+}
+
+/// The rows of the table, each in all ways in which it can change, and who is to hear of it.
+enum SchoolMoves {
+    enum Move: String, CaseIterable {
+        case insert, update, delete
+        /// The row goes from `s1`, `c1`, `t1` or `p1` to `s3`, `c2`, `t2` or `p3`.
+        case leave
+    }
+
+    static let tables = [
+        "student_stickers", "attendance", "sessions", "students", "classes", "homework", "student_trophies",
+        "student_achievements", "parent_students",
+    ]
+
+    static let oldSecret = "the old row's text"
+    static let newSecret = "the new row's text"
+
+    static func primaryKey(of table: String) -> Set<String> {
+        table == "parent_students" ? ["parent_id", "student_id"] : ["id"]
+    }
+
+    // MARK: Rows
+
+    static func change(_ table: String, _ move: Move, of school: String) -> JSON {
+        switch move {
+        case .insert: School.insert(table, .object(row(table, school, newSecret)))
+        case .delete: School.delete(table, .object(row(table, school, oldSecret)))
+        case .update:
+            School.update(
+                table, from: .object(row(table, school, oldSecret)),
+                to: .object(row(table, school, newSecret).merging(["points": 2]) { $1 }))
+        case .leave:
+            School.update(
+                table, from: .object(row(table, school, oldSecret)),
+                to: .object(row(table, school, newSecret, moved: true)))
+        }
+    }
+
+    private static func row(_ table: String, _ school: String, _ secret: String, moved: Bool = false) -> [String: JSON]
+    {
+        var row: [String: JSON] = ["school_id": .string(school), "note": .string(secret)]
+        switch table {
+        case "students":
+            row.merge(["id": "s1", "class_id": moved ? "c2" : "c1", "points": 0]) { $1 }
+        case "classes": row.merge(["id": "c1", "teacher_id": moved ? "t2" : "t1"]) { $1 }
+        case "parent_students": row.merge(["parent_id": moved ? "p3" : "p1", "student_id": "s1"]) { $1 }
+        default: row.merge(["id": "r1", "student_id": moved ? "s3" : "s1"]) { $1 }
+        }
+        return row
+    }
+
+    // MARK: Who sees which row
+
+    /// FR-014: own rows. FR-015: students, sessions, attendance and stickers of own classes. FR-016: attendance,
+    /// sessions, stickers and homework of linked children. FR-017: the whole school. First of the row as it was at the
+    /// beginning, then of the row that has moved.
+    private static let readers: [String: (here: Set<String>, there: Set<String>)] = [
+        "student_stickers": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
+        "attendance": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
+        "sessions": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
+        "students": (["s1", "t1", "a1"], ["s1", "t2", "a1"]),
+        "classes": (["t1", "a1"], ["t2", "a1"]),
+        "homework": (["s1", "p1", "a1"], ["s3", "p3", "a1"]),
+        "student_trophies": (["s1", "a1"], ["s3", "a1"]),
+        "student_achievements": (["s1", "a1"], ["s3", "a1"]),
+        "parent_students": (["p1", "a1"], ["p3", "a1"]),
+    ]
+
+    /// `enter`, `update` or `leave`; nil: nothing.
+    static func sight(of table: String, _ move: Move, by person: String) -> String? {
+        guard let readers = readers[table] else { return nil }
+        let isHere = readers.here.contains(person)
+        switch move {
+        case .insert: return isHere ? "enter" : nil
+        case .update: return isHere ? "update" : nil
+        case .delete: return isHere ? "leave" : nil
+        case .leave:
+            let isThere = readers.there.contains(person)
+            return isHere ? (isThere ? "update" : "leave") : (isThere ? "enter" : nil)
+        }
+    }
+
+    /// Who hears keys of a row's queries without being able to see the row hears no cause: classmates of the leaderboard.
+    /// Nor does who has lost a row that is now known by another key, since a cause has the key as it is.
+    static func seesCause(of table: String, _ move: Move, _ person: String) -> Bool {
+        if table == "parent_students", move == .leave { return person != "p1" }
+        return sight(of: table, move, by: person) != nil
+    }
+
+    // MARK: Which queries become stale, and whose
+
+    static func keys(of table: String, _ move: Move, for person: String) -> Set<String> {
+        Set((stale["\(table) \(move)"]?[person] ?? "").split(separator: " ").map(String.init))
+    }
+
+    /// FR-006…FR-012 for those whom FR-014…FR-017 let hear of it; what is not named is nothing.
+    private static let stale: [String: [String: String]] = [
+        // FR-006: dashboard, stickers, leaderboard, trophy room; inserts alone.
+        "student_stickers insert": [
+            "s1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1", "s2": "leaderboard/c1",
+            "t1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1",
+            "p1": "student-dashboard/s1 stickers/s1 trophy-room/s1",
+            "a1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1",
+        ],
+        // FR-007: parents' dashboard, calendar, admins' dashboard; inserts and updates.
+        "attendance insert": attendance, "attendance update": attendance,
+        "attendance leave": [
+            "s1": "attendance-calendar/s1", "s3": "attendance-calendar/s3",
+            "p1": "attendance-calendar/s1 parent-dashboard", "p3": "attendance-calendar/s3 parent-dashboard",
+            "t1": "attendance-calendar/s1 class-attendance/c1", "t2": "attendance-calendar/s3 class-attendance/c2",
+            "a1":
+                "attendance-calendar/s1 attendance-calendar/s3 class-attendance/c1 class-attendance/c2 admin-dashboard",
+        ],
+        // FR-008: student's dashboard, history, teacher's dashboard, and the admin's (US5-1); inserts alone.
+        "sessions insert": [
+            "s1": "student-dashboard/s1 session-history/s1", "p1": "student-dashboard/s1 session-history/s1",
+            "t1": "student-dashboard/s1 session-history/s1 teacher-dashboard",
+            "a1": "student-dashboard/s1 session-history/s1 admin-dashboard",
+        ],
+        // FR-009: points: leaderboard, detail, dashboards. FR-010: class: lists, class detail, dashboards, of both
+        // classes. US5-3: a new student.
+        "students insert": [
+            "t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard",
+        ],
+        "students update": [
+            "s1": "student/s1 student-dashboard/s1 leaderboard/c1", "s2": "leaderboard/c1",
+            "t1": "student/s1 student-dashboard/s1 leaderboard/c1 teacher-dashboard",
+            "a1": "student/s1 student-dashboard/s1 leaderboard/c1 admin-dashboard",
+        ],
+        "students delete": [
+            "t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard",
+        ],
+        "students leave": [
+            "s1": "student/s1 student-dashboard/s1",
+            "t1": "student/s1 student-dashboard/s1 students class/c1 teacher-dashboard",
+            "t2": "student/s1 student-dashboard/s1 students class/c2 teacher-dashboard",
+            "a1": "student/s1 student-dashboard/s1 students class/c1 class/c2 admin-dashboard",
+        ],
+        // FR-010: lists, class detail and dashboards of the old and the new teacher. US6-3: any edit of a class.
+        "classes insert": [
+            "t1": "classes class/c1 students teacher-dashboard", "a1": "classes class/c1 admin-dashboard",
+        ],
+        "classes update": ["t1": "classes class/c1", "a1": "classes class/c1"],
+        "classes delete": [
+            "t1": "classes class/c1 students teacher-dashboard", "a1": "classes class/c1 admin-dashboard",
+        ],
+        "classes leave": [
+            "t1": "classes class/c1 students teacher-dashboard", "t2": "classes class/c1 students teacher-dashboard",
+            "a1": "classes class/c1 admin-dashboard",
+        ],
+        // FR-011: the dashboard's cards; inserts and updates.
+        "homework insert": homework, "homework update": homework,
+        "homework leave": [
+            "s1": "student-dashboard/s1 homework/s1", "s3": "student-dashboard/s3 homework/s3",
+            "p1": "student-dashboard/s1 homework/s1", "p3": "student-dashboard/s3 homework/s3",
+            "a1": "student-dashboard/s1 homework/s1 student-dashboard/s3 homework/s3",
+        ],
+        // FR-012: trophy room and dashboard; inserts alone.
+        "student_trophies insert": trophy, "student_achievements insert": trophy,
+        // EC9: whose children they are.
+        "parent_students insert": ["p1": "parent-dashboard"], "parent_students update": ["p1": "parent-dashboard"],
+        "parent_students delete": ["p1": "parent-dashboard"],
+        "parent_students leave": ["p1": "parent-dashboard", "p3": "parent-dashboard"],
+    ]
+
+    private static let attendance = [
+        "s1": "attendance-calendar/s1", "p1": "attendance-calendar/s1 parent-dashboard",
+        "t1": "attendance-calendar/s1 class-attendance/c1",
+        "a1": "attendance-calendar/s1 class-attendance/c1 admin-dashboard",
+    ]
+
+    private static let homework = [
+        "s1": "student-dashboard/s1 homework/s1", "p1": "student-dashboard/s1 homework/s1",
+        "a1": "student-dashboard/s1 homework/s1",
+    ]
+
+    private static let trophy = [
+        "s1": "trophy-room/s1 student-dashboard/s1", "a1": "trophy-room/s1 student-dashboard/s1",
+    ]
+}
+
+/// Everything that everybody heard of each change.
+struct SchoolRecording: Sendable {
+    /// One change, heard by one person.
+    struct Name: Hashable {
+        let change: String
+        let listener: String
+    }
+
+    /// One row's event: what happened to it for the listener, and which columns its narrow subscription was sent.
+    struct Heard {
+        let transitions: String
+        let narrow: [Set<String>]
+    }
+
+    private var events: [Name: [ServerSentEvent]] = [:]
+
+    private static func change(_ table: String, _ move: SchoolMoves.Move, _ school: String) -> String {
+        "\(table) \(move) \(school)"
+    }
+
+    /// Without what ends a step, and without the scopes that follow memberships.
+    func events(
+        _ table: String, _ move: SchoolMoves.Move, of school: String, reaching person: String, of own: String
+    ) -> [ServerSentEvent] {
+        let name = Name(change: Self.change(table, move, school), listener: "\(person) \(own)")
+        return (events[name] ?? []).filter { event in
+            guard event.name == "query:invalidate" else { return true }
+            return !event.staleKeys.allSatisfy { $0.hasPrefix("barrier") }
+        }
+    }
+
+    /// Each change of a row is told to the subscription to all columns and to the narrow one, with one transition.
+    func heard(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [Heard] {
+        let rows = events(table, move, of: school, reaching: person, of: school).filter { $0.name == "table:change" }
+        let narrow = rows.filter { $0.json["subscriptionIds"].array == [.string("narrow/\(table)")] }
+        let all = rows.filter { $0.json["subscriptionIds"].array == [.string("all/\(table)")] }
+        guard narrow.count == all.count, narrow.count + all.count == rows.count else {
+            return rows.map { Heard(transitions: "unexpected: \($0.data)", narrow: []) }
+        }
+        return zip(all, narrow).map { all, narrow in
+            let change = all.json["change"].string ?? ""
+            let isOne = change == narrow.json["change"].string
+            let columns = [narrow.json["record"], narrow.json["oldRecord"]].compactMap { row -> Set<String>? in
+                if case .object(let members) = row { Set(members.keys) } else { nil }
+            }
+            return Heard(transitions: isOne ? change : "two", narrow: columns)
+        }
+    }
+
+    func stale(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> Set<String> {
+        events(table, move, of: school, reaching: person, of: school)
+            .reduce(into: Set()) { if $1.name == "query:invalidate" { $0.formUnion($1.staleKeys) } }
+            .filter { !$0.hasPrefix("barrier") }
+    }
+
+    func causes(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [JSON] {
+        events(table, move, of: school, reaching: person, of: school).filter { $0.name == "query:invalidate" }
+            .flatMap { $0.json["causes"].array ?? [] }.filter { $0["table"].string == table }
+    }
+
+    // MARK: Making
+
+    private static let people = ["s1", "s2", "s3", "t1", "t2", "p1", "p3", "a1"]
+
+    static func identity(_ person: String, of school: String) -> TestService.Identity {
+        switch person.first {
+        case "s": School.student(person, of: school)
+        case "t": School.teacher(person, of: school)
+        case "p": School.parent(person, of: school)
+        default: School.admin(person, of: school)
+        }
+    }
+
+    /// The shipped declarations with the shortest window, and a table that everybody hears of, whose key ends a step.
+    private static func declarations() throws -> URL {
+        let shipped = String(decoding: PackageResources.school_yaml, as: UTF8.self)
+        let quick = shipped.replacingOccurrences(of: "    primaryKey:", with: "    windowMs: 50\n    primaryKey:")
+        let barrier = """
+              - table: barriers
+                windowMs: 50
+                primaryKey: [id]
+                tenant: {column: school_id}
+                audience:
+                  select: [everyone]
+                invalidates:
+                  - keys: [[barrier, "{id}"]]
+
+            """
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml")
+        try (quick + "\n" + barrier).write(to: file, atomically: true, encoding: .utf8)
+        return file
+    }
+
+    static func make() async throws -> SchoolRecording {
+        let file = try declarations()
+        defer { try? FileManager.default.removeItem(at: file) }
+        let service = try TestService.start(["changesSecret": School.secret, "tables": file.path])
+        let school = try await School(service)
+        var listeners: [(name: String, stream: StreamListener)] = []
+        let wishes: [JSON] = SchoolMoves.tables.flatMap { table -> [JSON] in
+            [
+                ["id": .string("all/\(table)"), "table": .string(table)],
+                ["id": .string("narrow/\(table)"), "table": .string(table), "select": ["school_id"]],
+            ]
+        }
+        for own in School.names {
+            for person in people {
+                let identity = identity(person, of: own)
+                let stream = try await service.listen(as: identity)
+                try await stream.subscribe(wishes, through: service, as: identity)
+                listeners.append(("\(person) \(own)", stream))
+            }
+        }
+        var recording = SchoolRecording()
+        for own in School.names {
+            for table in SchoolMoves.tables {
+                for move in SchoolMoves.Move.allCases {
+                    let change = change(table, move, own)
+                    let heard = try await tell(SchoolMoves.change(table, move, of: own), change, school, listeners)
+                    for (name, events) in heard { recording.events[Name(change: change, listener: name)] = events }
+                    // Everybody's place as it was.
+                    guard ["students", "classes", "parent_students"].contains(table) else { continue }
+                    let gone = School.delete(
+                        "parent_students", ["parent_id": "p3", "student_id": "s1", "school_id": .string(own)])
+                    try await school.tell(gone)
+                    try await school.tellMemberships(of: own)
+                    _ = try await tell(nil, "after \(change)", school, listeners)
+                }
+            }
+        }
+        return recording
+    }
+
+    /// Tells a change, and collects what everybody hears until the end of its window.
+    private static func tell(
+        _ change: JSON?, _ name: String, _ school: School, _ listeners: [(name: String, stream: StreamListener)]
+    ) async throws -> [(String, [ServerSentEvent])] {
+        let id = name.replacingOccurrences(of: " ", with: "-")
+        let barriers = School.names.map { School.insert("barriers", ["id": .string(id), "school_id": .string($0)]) }
+        try await school.tell([change].compactMap(\.self) + barriers)
+        var heard: [(String, [ServerSentEvent])] = []
+        for (listener, stream) in listeners {
+            let start = stream.received.count
+            while try await !stream.next("query:invalidate").staleKeys.contains("barrier/\(id)") {}
+            heard.append((listener, stream.received[start...].filter { $0.name != "stream:scope" }))
+        }
+        return heard
+    }
+}

@@ -1,0 +1,281 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import PostgresServer
+import Testing
+
+@testable import Service
+
+/// Changes of tables with two replicas on one PostgreSQL: what is told to one is heard on the other, once.
+@Suite struct ChangesReplicasTests {
+    private static func replicas(_ tables: String = "school") async throws -> (School, TestService, TestService) {
+        let (a, b) = try TestService.startReplicas(["changesSecret": School.secret, "tables": tables])
+        return (try await School(a, isKnown: tables == "school"), a, b)
+    }
+
+    private static func put(
+        _ body: JSON, of stream: StreamListener, through service: TestService, as identity: TestService.Identity
+    ) async throws -> ServiceAnswer {
+        let id = stream.ready.json["streamId"].string ?? ""
+        return try await service.client(as: identity).put("/v1/streams/\(id)/subscriptions", body)
+    }
+
+    private static func attendance(_ number: Int, of student: String = "s1") -> JSON {
+        School.attendance("n\(number)", of: student, "present")
+    }
+
+    /// The ids of rows of attendance, in the order in which they were told, until one has come.
+    private static func rows(_ stream: StreamListener, until last: String) async throws -> [String] {
+        var ids: [String] = []
+        while ids.last != last {
+            ids.append(try await stream.next("table:change").json["record"]["id"].string ?? "")
+        }
+        return ids
+    }
+
+    /// Rows, keys and counts reach the streams of both, whichever takes the delivery.
+    @Test func changeToldToOne_isHeardOnTheOther() async throws {
+        let (school, a, b) = try await Self.replicas()
+        let identity = School.parent("p1")
+        let streams = [try await a.listen(as: identity), try await b.listen(as: identity)]
+        for (stream, service) in zip(streams, [a, b]) {
+            try await stream.subscribe([["table": "attendance"]], through: service, as: identity)
+        }
+        for (number, service) in [a, b].enumerated() {
+            try await school.tell([Self.attendance(number)], to: service)
+            for stream in streams {
+                #expect(try await stream.next("table:change").json["record"]["id"].string == "n\(number)")
+                try await stream.hears(["attendance-calendar/s1", "parent-dashboard"])
+            }
+        }
+    }
+
+    /// SCH EC9: memberships told to one change the scopes of the other's streams within a second; what follows is told to
+    /// the new ones.
+    @Test func membershipToldToOne_changesScopes_onTheOther() async throws {
+        let (school, _, b) = try await Self.replicas()
+        let (old, new) = (try await b.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t2")))
+        let parent = try await b.listen(as: School.parent("p1"))
+        let start = ContinuousClock.now
+        try await school.tell(
+            School.teaches("c1", from: "t1", to: "t2"),
+            School.delete("parent_students", ["parent_id": "p1", "student_id": "s1", "school_id": "A"]))
+        _ = try await old.nextScope(without: "class:c1:staff")
+        #expect(try await new.nextScope(without: "class:c9:staff").contains("class:c1:staff"))
+        _ = try await parent.nextScope(without: "student:s1:parent")
+        #expect(start.duration(to: .now) < .seconds(1))
+        let moved: Set = ["students", "teacher-dashboard", "classes", "class/c1"]
+        try await old.hears(moved)
+        try await new.hears(moved)
+        try await parent.hears(["parent-dashboard"])
+        try await school.tell(Self.attendance(1))
+        try await new.hears(["attendance-calendar/s1", "class-attendance/c1"])
+        #expect(
+            try await b.client(as: School.teacher("t1")).get("/v1/me").json["scope"].array == ["everyone", "user:t1"])
+    }
+
+    /// Both take deliveries at once: facts are numbered without a clash, and both end up knowing the same.
+    @Test func membershipsToldToBothAtOnce_areAllKnown_toBoth() async throws {
+        let (school, a, b) = try await Self.replicas()
+        let streams = [try await a.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t1"))]
+        let count = 40
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<count {
+                let service = index % 2 == 0 ? a : b
+                group.addTask {
+                    let row: JSON = ["id": .string("new-\(index)"), "school_id": "A", "teacher_id": "t1"]
+                    try await school.tell([School.insert("classes", row)], to: service)
+                }
+            }
+            try await group.waitForAll()
+        }
+        let expected = Set((0..<count).map { "class:new-\($0):staff" })
+        for (stream, service) in zip(streams, [a, b]) {
+            var scope: Set<String> = []
+            while !expected.isSubset(of: scope) {
+                scope = Set(try await stream.next("stream:scope").json["scope"].array?.compactMap(\.string) ?? [])
+            }
+            let me = try await service.client(as: School.teacher("t1")).get("/v1/me")
+            #expect(expected.isSubset(of: me.json["scope"].array?.compactMap(\.string) ?? []))
+        }
+        let versions = try a.app.store.read { db in
+            try db.rows("SELECT version FROM \(TableRegister.facts, unscoped: .bookkeeping("a test counts"))") {
+                try $0.integer(0)
+            }
+        }
+        #expect(Set(versions).count == versions.count, "each delivery has its own number")
+    }
+
+    /// A second delivery of one webhook is one, also when both replicas get it at once and when they start anew.
+    @Test func deliveryToldToBoth_isTakenOnce_alsoAfterARestart() async throws {
+        let (school, a, b) = try await Self.replicas()
+        let identity = School.parent("p1")
+        let stream = try await b.listen(as: identity)
+        try await stream.subscribe([["table": "attendance"]], through: b, as: identity)
+        func deliver(_ id: String, _ change: JSON, to service: TestService) async throws -> ServiceAnswer {
+            try await BellhopClient(baseURL: service.baseURL).post(
+                "/v1/changes", change, headers: ["X-Webhook-Secret": School.secret, "webhook-id": id])
+        }
+        for round in 0..<5 {
+            let answers = try await withThrowingTaskGroup(of: ServiceAnswer.self) { group in
+                for service in [a, b, a, b] {
+                    group.addTask { try await deliver("d\(round)", Self.attendance(round), to: service) }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(answers.map { $0.json["accepted"].int ?? 0 }.reduce(0, +) == 1)
+            #expect(answers.map { $0.json["duplicates"].int ?? 0 }.reduce(0, +) == 3)
+        }
+        #expect(try await Self.rows(stream, until: "n4") == (0..<5).map { "n\($0)" })
+        try await a.restart()
+        let again = try await deliver("d0", Self.attendance(0), to: a)
+        #expect(again.status == 202 && again.json["duplicates"].int == 1, "\(again.json)")
+        // Who belongs where is known as before.
+        let teacher = try await a.listen(as: School.teacher("t1"))
+        try await school.tell([Self.attendance(9)], to: a)
+        try await teacher.hears(["attendance-calendar/s1", "class-attendance/c1"])
+    }
+
+    /// ENG E-7: a request about a stream may arrive anywhere, with what was missed.
+    @Test func subscriptionsPutToOne_holdOnTheOther_withWhatWasMissed() async throws {
+        let (school, a, b) = try await Self.replicas()
+        let identity = School.parent("p1")
+        let first = try await a.listen(as: identity)
+        let cursor = first.ready.id
+        first.close()
+        try await school.tell((0..<5).map { Self.attendance($0) } + [Self.attendance(99, of: "s2")])
+        let stream = try await b.listen(as: identity, lastEventID: cursor)
+        let body: JSON = [
+            "tables": [["id": "rows", "table": "attendance", "select": ["status"]]], "lastEventId": .string(cursor),
+        ]
+        let answer = try await Self.put(body, of: stream, through: a, as: identity)
+        #expect(answer.status == 200 && answer.json["tables"].array?.first?["id"].string == "rows", "\(answer.json)")
+        try await school.tell([Self.attendance(5)], to: a)
+        #expect(try await Self.rows(stream, until: "n5") == (0..<6).map { "n\($0)" })
+        let shown = stream.received.last { $0.name == "table:change" }?.json["record"]
+        #expect(shown == ["id": "n5", "status": "present"])
+        #expect(try await Self.put(["tables": []], of: stream, through: a, as: School.parent("p3")).status == 404)
+        let bad: JSON = ["tables": [["table": "attendance", "filter": "status=eq"]]]
+        #expect(try await Self.put(bad, of: stream, through: a, as: identity).status == 422)
+        let unknown = try await Self.put(
+            ["tables": [["table": "attendance"]], "lastEventId": "zzzzzz-1"], of: stream, through: a, as: identity)
+        #expect(unknown.status == 200)
+        #expect(try await stream.next("stream:resync").json["reason"].string == "epoch")
+    }
+
+    /// Rows come without a pause from both replicas while a stream resumes and asks for what it missed, through the other
+    /// replica: each row is told once.
+    @Test func rowsMissedWhileOthersCome_areToldOnce() async throws {
+        let (school, a, b) = try await Self.replicas()
+        let identity = School.parent("p1")
+        let first = try await a.listen(as: identity)
+        let cursor = first.ready.id
+        first.close()
+        let count = 120
+        let flow = Task {
+            for number in 0..<count { try await school.tell([Self.attendance(number)], to: number % 2 == 0 ? a : b) }
+        }
+        var streams: [StreamListener] = []
+        for service in [a, b, a, b] {
+            let stream = try await service.listen(as: identity, lastEventID: cursor)
+            let body: JSON = ["tables": [["table": "attendance"]], "lastEventId": .string(cursor)]
+            #expect(try await Self.put(body, of: stream, through: b, as: identity).status == 200)
+            streams.append(stream)
+        }
+        try await flow.value
+        for stream in streams {
+            #expect(try await Self.rows(stream, until: "n\(count - 1)") == (0..<count).map { "n\($0)" })
+        }
+    }
+}
+
+/// What the log and memberships keep, on either store.
+@Suite struct ChangesKeepingTests {
+    /// What is known of memberships, and which deliveries were taken, outlives a restart.
+    @Test func restart_keepsMembershipsAndDeliveries() async throws {
+        let school = try await School()
+        func deliver() async throws -> ServiceAnswer {
+            try await BellhopClient(baseURL: school.service.baseURL).post(
+                "/v1/changes", School.teaches("c1", from: "t1", to: "t2"),
+                headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
+        }
+        #expect(try await deliver().json["accepted"].int == 1)
+        try await school.service.restart()
+        #expect(try await deliver().json["duplicates"].int == 1)
+        let scope = try await school.service.client(as: School.teacher("t2")).get("/v1/me").json["scope"]
+        #expect(scope.array?.contains("class:c1:staff") == true && scope.array?.contains("class:c2:staff") == true)
+        let (old, new) = (
+            try await school.service.listen(as: School.teacher("t1")),
+            try await school.service.listen(as: School.teacher("t2"))
+        )
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await new.hears(["attendance-calendar/s1", "class-attendance/c1"])
+        #expect(old.received.map(\.name) == ["stream:ready"])
+    }
+
+    /// A transaction that is rolled back leaves no trace: neither in what is known, nor in the log, nor in the ids.
+    @Test func rolledBackDelivery_leavesNoTrace() async throws {
+        let school = try await School()
+        let teacher = try await school.service.listen(as: School.teacher("t2"))
+        // The last of the batch's events does not get into the log.
+        try await school.service.alterTable(
+            sqlite: """
+                CREATE TRIGGER refused BEFORE INSERT ON events WHEN NEW.data LIKE '%poison%'
+                BEGIN SELECT RAISE(ABORT, 'refused'); END
+                """,
+            postgres: "ALTER TABLE events ADD CONSTRAINT refused CHECK (data NOT LIKE '%poison%') NOT VALID")
+        let body: JSON = [School.teaches("c1", from: "t1", to: "t2"), School.attendance("poison", of: "s1", "late")]
+        func deliver(_ body: JSON) async throws -> ServiceAnswer {
+            try await BellhopClient(baseURL: school.service.baseURL).post(
+                "/v1/changes", body, headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
+        }
+        #expect(try await deliver(body).status >= 500)
+        let me = try await school.service.client(as: School.teacher("t2")).get("/v1/me")
+        #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
+        let retried = try await deliver([
+            School.attendance("a1", of: "s1", "late"), School.attendance("a3", of: "s3", "late"),
+        ])
+        #expect(retried.json["accepted"].int == 2, "\(retried.json)")
+        try await teacher.hears(["attendance-calendar/s3", "class-attendance/c2"])
+        #expect(teacher.received.map(\.name) == ["stream:ready", "query:invalidate"])
+    }
+
+    /// What was missed is told once, in the order of the log, while more rows come; the stream's own cursor goes on.
+    @Test func rowsMissed_areToldOnce_whileOthersCome() async throws {
+        let school = try await School()
+        let identity = School.parent("p1")
+        let first = try await school.service.listen(as: identity)
+        let cursor = first.ready.id
+        first.close()
+        let count = 150
+        let flow = Task {
+            for number in 0..<count { try await school.tell(School.attendance("n\(number)", of: "s1", "late")) }
+        }
+        for _ in 0..<6 {
+            let stream = try await school.service.listen(as: identity, lastEventID: cursor)
+            try await stream.subscribe([["table": "attendance"]], through: school.service, as: identity, since: cursor)
+            var told: [String] = []
+            while told.last != "n\(count - 1)" {
+                told.append(try await stream.next("table:change").json["record"]["id"].string ?? "")
+            }
+            #expect(told == (0..<count).map { "n\($0)" })
+            #expect(!stream.received.contains { $0.name == "stream:resync" })
+        }
+        try await flow.value
+    }
+
+    /// A cursor that is not kept any more is said aloud, and the subscriptions hold from here on.
+    @Test func cursorThatIsGone_isAGap_andRowsGoOn() async throws {
+        let school = try await School()
+        let identity = School.parent("p1")
+        let stream = try await school.service.listen(as: identity)
+        let epoch = stream.ready.id.split(separator: "-").first.map(String.init) ?? ""
+        for (cursor, reason) in [("\(epoch)-999999", "gap"), ("zzzzzz-1", "epoch"), ("nonsense", "gap")] {
+            try await stream.subscribe([["table": "attendance"]], through: school.service, as: identity, since: cursor)
+            #expect(try await stream.next("stream:resync").json["reason"].string == reason, "\(cursor)")
+        }
+        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        #expect(try await stream.next("table:change").json["record"]["id"].string == "a1")
+    }
+}

@@ -1,0 +1,316 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import PostgresServer
+import Testing
+
+@testable import Service
+
+/// What `POST /v1/changes` answers: what was taken, what was taken before, and what is wrong with the rest.
+@Suite struct DeliveryTests {
+    // MARK: What is not taken
+
+    /// One bad row costs itself, and its place is told in the delivery's own words.
+    @Test func badRows_keepNobodyBack_andAreTold_withIndexPlaceAndReason() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let items: [(place: String?, item: JSON)] = [
+            (nil, School.insert("notes", FeedProbe.note("n0"))),
+            ("1 /1/table", School.insert("parcels", FeedProbe.note("n1"))),
+            ("2 /2/record/id", School.insert("notes", ["body": "keyless"])),
+            ("3 /3/record/id", School.insert("notes", ["id": nil, "body": "keyless"])),
+            ("4 /4/record/id", School.insert("notes", ["id": ["a": 1]])),
+            ("5 /5/old_record/id", School.delete("notes", ["body": "keyless"])),
+            ("6 /6/record", School.insert("notes", "a text")),
+            ("7 /7/type", ["type": "UPSERT", "schema": "public", "table": "notes", "record": FeedProbe.note("n7")]),
+            ("8 /8", "a text"), ("9 /9", ["hello": "world"]), ("10 /10", []),
+            ("11 /11/after/id", FeedProbe.debezium(1).with("after", ["body": "keyless"])),
+            ("12 /12/data/record/id", FeedProbe.event(1).with("data", School.insert("notes", ["body": "keyless"]))),
+            (
+                "13 /13/payload/record/id",
+                FeedProbe.insertion(1, in: .broadcastChanges).with(
+                    "payload",
+                    ["operation": "INSERT", "schema": "public", "table": "notes", "record": ["body": "keyless"]])
+            ),
+            ("14 /14/record/tenant", School.insert("members", ["id": "m", "user_id": "ann"])),
+            (nil, nil), (nil, School.insert("notes", FeedProbe.note("n16"))),
+        ]
+        let answer = try await probe.send(.array(items.map(\.item)))
+        let expected = items.compactMap(\.place)
+        #expect(answer.counts == [202, items.count - expected.count, 0, expected.count], "\(answer.text)")
+        #expect(answer.places == expected, "\(answer.text)")
+        let reasons = (answer.json["rejected"].array ?? []).map { $0["reason"].string ?? "" }
+        #expect(reasons.first == "no table public.parcels is declared")
+        #expect(reasons.allSatisfy { !$0.isEmpty })
+        #expect(try await probe.heard(stream).map { $0["recordId"] } == ["n0", "n16"])
+        // Alone, a place begins at the body.
+        let alone = try await probe.send(School.insert("notes", ["body": "keyless"]))
+        #expect(alone.places == ["0 /record/id"], "\(alone.text)")
+    }
+
+    /// U+0000 is no text to PostgreSQL: a row that has one must not cost the others their delivery, on either store.
+    @Test func textsThatCannotBeKept_costTheirRowAlone() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        func member(_ id: String, _ tenant: String = "default", _ user: String = "ann", _ team: String = "t1") -> JSON {
+            School.insert(
+                "members",
+                [
+                    "id": .string(id), "tenant": .string(tenant), "user_id": .string(user), "team_id": .string(team),
+                ])
+        }
+        let answer = try await probe.send([
+            member("m0"), member("m\u{0}"), member("m2", "a\u{0}b"), member("m3", "default", "ann\u{0}"),
+            member("m4", "default", "ann", "t\u{0}"), FeedProbe.event(5, id: "e\u{0}"),
+            FeedProbe.event(6, source: "/notes\u{0}"),
+            FeedProbe.insertion(7, in: .broadcastChanges).with(
+                "payload",
+                [
+                    "id": "b\u{0}", "operation": "INSERT", "schema": "public", "table": "notes",
+                    "record": FeedProbe.note("n7"),
+                ]),
+            School.insert("notes", FeedProbe.note("n8", "a text with \u{0} in it")), member("m9"),
+        ])
+        #expect(answer.status == 202, "\(answer.text)")
+        let rejected = Set((answer.json["rejected"].array ?? []).compactMap { $0["index"].int })
+        // A row without a tenant is nobody's, an id that cannot be kept tells no duplicates; the rest is told.
+        #expect(rejected == [2, 5, 6, 7], "\(answer.text)")
+        let told = try await probe.heard(stream).compactMap { $0["recordId"].string }
+        #expect(told.contains("m0") && told.contains("m9") && told.contains("n8"), "\(told)")
+    }
+
+    @Test func unreadableBodies_areRefusedAsAWhole_withThePlace() async throws {
+        let probe = try FeedProbe()
+        let bodies: [(String, String)] = [
+            ("", "byte 0"), ("   ", "byte 3"), ("[", "byte 1"), (#"[{"a":1}"#, "byte 8"), (#"[{"a":1},]"#, "byte 9"),
+            (#"[{"a":1}{"b":2}]"#, "byte 8"), (#"{"a":1} {"b":2}"#, "byte 8"), (#"{"a":"unended}"#, "byte 5"),
+        ]
+        for (text, place) in bodies {
+            let answer = try await probe.send(Data(text.utf8))
+            #expect(answer.status == 400 && answer.json["code"].string == "request.malformed_json", "\(text)")
+            #expect(answer.json["detail"].string?.contains(place) == true, "\(text): \(answer.text)")
+        }
+        // What can be told apart costs itself alone.
+        let half = try await probe.send(Data(#"[{"type":tru}, {"a": 01}, null]"#.utf8))
+        #expect(half.counts == [202, 1, 0, 2] && half.places == ["0 /0", "1 /1"], "\(half.text)")
+        #expect(try await probe.send([]).counts == [202, 0, 0, 0])
+        #expect(try await probe.send([], format: "debezium").counts == [202, 0, 0, 0])
+    }
+
+    // MARK: Limits
+
+    @Test func thousandRows_areTaken_andOneMoreIsNot() async throws {
+        let probe = try FeedProbe()
+        let rows = (1...ChangeLimits.itemsMax + 1).map { School.insert("notes", FeedProbe.note("n\($0)")) }
+        let answer = try await probe.send(.array(Array(rows.dropLast())))
+        #expect(answer.counts == [202, 1000, 0, 0])
+        let refused = try await probe.send(.array(rows))
+        #expect(refused.status == 413 && refused.json["code"].string == "changes.too_many", "\(refused.text)")
+        #expect(refused.json["detail"].string?.contains("byte ") == true)
+    }
+
+    @Test func largeBodies_areRefused_andALargeRowCostsItself() async throws {
+        let probe = try FeedProbe()
+        func note(_ id: String, bytes: Int) -> JSON {
+            School.insert("notes", FeedProbe.note(id, String(repeating: "x", count: bytes)))
+        }
+        let answer = try await probe.send([note("small", bytes: 10), note("large", bytes: 1 << 20)])
+        #expect(answer.counts == [202, 1, 0, 1] && answer.places == ["1 /1"], "\(answer.text.prefix(300))")
+        let many = (0..<8).map { note("n\($0)", bytes: (1 << 20) - 400) }
+        #expect(try await probe.send(.array(many)).counts == [202, 8, 0, 0])
+        let refused = try await probe.send(.array(many + [note("n9", bytes: 1 << 12)]))
+        #expect(refused.status == 413, "\(refused.text)")
+        // Without a right to send, the size is not looked at further.
+        #expect(try await probe.send(.array(many), with: [:]).status == 401)
+    }
+
+    @Test func deepRows_costThemselves() async throws {
+        let probe = try FeedProbe()
+        let deep = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+        let body = """
+            [{"type":"INSERT","schema":"public","table":"notes","record":{"id":"n1","body":\(deep)},"old_record":null},
+             {"type":"INSERT","schema":"public","table":"notes","record":{"id":"n2"},"old_record":null}]
+            """
+        let answer = try await probe.send(Data(body.utf8))
+        #expect(answer.counts == [202, 1, 0, 1] && answer.places == ["0 /0"], "\(answer.text)")
+    }
+
+    @Test func headers_thatSayTwoThings_areRefused() async throws {
+        let probe = try FeedProbe()
+        let row = School.insert("notes", FeedProbe.note("n1"))
+        #expect(try await probe.send(row, ["webhook-id": ""]).status == 422)
+        #expect(try await probe.send(row, ["X-Client-Id": String(repeating: "x", count: 129)]).status == 422)
+        #expect(try await probe.send(row, ["ce-id": "%zz"]).status == 422)
+        let named = try await probe.send(row, ["X-Client-Id": "tab-1"])
+        #expect(named.counts == [202, 1, 0, 0])
+    }
+
+    // MARK: Duplicates
+
+    /// CloudEvents: source and id together.
+    @Test func repeatedEvent_isADuplicate_alsoWithinADelivery_andAfterARestart() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let (one, two) = (FeedProbe.event(1, id: "a"), FeedProbe.event(2, id: "a", source: "/others"))
+        #expect(try await probe.send(one).counts == [202, 1, 0, 0])
+        #expect(try await probe.send(one).counts == [202, 0, 1, 0])
+        #expect(try await probe.send([one, two, two, FeedProbe.event(3, id: "b")]).counts == [202, 2, 2, 0])
+        // The id counts, whatever the row says: a sender that uses one twice has sent it twice.
+        #expect(try await probe.send(FeedProbe.event(4, id: "a")).counts == [202, 0, 1, 0])
+        #expect(try await probe.heard(stream).map { $0["recordId"] } == ["n1", "n2", "n3"])
+        try await probe.service.restart()
+        #expect(try await probe.send([one, two, FeedProbe.event(5, id: "c")]).counts == [202, 1, 2, 0])
+    }
+
+    /// What was rejected was not taken: the sender mends it and sends it again.
+    @Test func rejectedEvent_isNoDuplicate_whenItComesMended() async throws {
+        let probe = try FeedProbe()
+        let broken = FeedProbe.event(1).with("data", School.insert("notes", ["body": "keyless"]))
+        #expect(try await probe.send([broken, broken]).counts == [202, 0, 0, 2])
+        #expect(try await probe.send(FeedProbe.event(1)).counts == [202, 1, 0, 0])
+    }
+
+    /// Debezium: the position in its log with what happened there; rows that one statement wrote share a position.
+    @Test func repeatedPosition_isADuplicate_andAnotherIsNot() async throws {
+        let probe = try FeedProbe()
+        let first = FeedProbe.debezium(1, lsn: 7)
+        #expect(try await probe.send(first).counts == [202, 1, 0, 0])
+        #expect(try await probe.send([first, FeedProbe.debezium(2, lsn: 7)]).counts == [202, 1, 1, 0])
+        #expect(try await probe.send([FeedProbe.debezium(1, lsn: 8)]).counts == [202, 1, 0, 0])
+        // Inside {schema, payload} it is the same event.
+        #expect(try await probe.send(["schema": nil, "payload": first]).counts == [202, 0, 1, 0])
+    }
+
+    /// Standard Webhooks: the id of the delivery, item by item; a delivery is tried again as it was.
+    @Test func repeatedDelivery_isADuplicate_byItsWebhookID() async throws {
+        let probe = try FeedProbe()
+        let rows: JSON = [
+            School.insert("notes", FeedProbe.note("n1")), School.insert("notes", FeedProbe.note("n2")),
+            FeedProbe.event(3),
+        ]
+        #expect(try await probe.send(rows, ["webhook-id": "d1"]).counts == [202, 3, 0, 0])
+        #expect(try await probe.send(rows, ["webhook-id": "d1"]).counts == [202, 0, 3, 0])
+        // An id of the item's own goes before the delivery's.
+        #expect(try await probe.send(rows, ["webhook-id": "d2"]).counts == [202, 2, 1, 0])
+        #expect(try await probe.send(rows).counts == [202, 2, 1, 0])
+    }
+
+    /// A→B→A→B is four changes; a Supabase webhook has nothing by which to tell a second try from a second change.
+    @Test func supabaseWebhooks_areNeverDuplicates_byTheirContent() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let (a, b) = (FeedProbe.note("n1", "A"), FeedProbe.note("n1", "B"))
+        let (there, back) = (School.update("notes", from: a, to: b), School.update("notes", from: b, to: a))
+        for change in [there, back, there, back] { #expect(try await probe.send(change).counts == [202, 1, 0, 0]) }
+        #expect(try await probe.send([there, back, there, back]).counts == [202, 4, 0, 0])
+        #expect(!(try await probe.heard(stream)).isEmpty)
+    }
+
+    /// Ids of different tenants' feeds have nothing to do with one another.
+    @Test func ids_areOfTheSendersTenant() async throws {
+        let probe = try FeedProbe()
+        func event(of tenant: String) -> JSON {
+            FeedProbe.event(1).with(
+                "data", School.insert("members", ["id": "m1", "tenant": .string(tenant), "user_id": "ann"]))
+        }
+        for tenant in ["A", "B"] {
+            #expect(try await probe.send(event(of: tenant), as: .service(tenant: tenant)).counts == [202, 1, 0, 0])
+            #expect(try await probe.send(event(of: tenant), as: .service(tenant: tenant)).counts == [202, 0, 1, 0])
+        }
+    }
+
+    /// A repeated request is answered, and not done again.
+    @Test func idempotencyKey_replaysTheAnswer() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let rows: JSON = [School.insert("notes", FeedProbe.note("n1")), School.insert("parcels", [:])]
+        let first = try await probe.send(rows, ["Idempotency-Key": "k1"])
+        let second = try await probe.send(rows, ["Idempotency-Key": "k1"])
+        #expect(first.counts == [202, 1, 0, 1] && second.counts == first.counts && second.json == first.json)
+        #expect(first[header: "Idempotency-Replayed"] == nil && second[header: "Idempotency-Replayed"] == "true")
+        let other = try await probe.send(School.insert("notes", FeedProbe.note("n2")), ["Idempotency-Key": "k1"])
+        #expect(other.status == 422 && other.json["code"].string == "idempotency.key_reused")
+        #expect(try await probe.heard(stream).count == 1)
+    }
+
+    // MARK: What is on disk
+
+    /// Acknowledged means kept: streams that come afterwards, of another process, are told.
+    @Test func takenChanges_areTold_afterARestart() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let first = try await probe.send(School.insert("notes", FeedProbe.note("n1")))
+        #expect(first.status == 202)
+        let told = try await stream.next("query:invalidate")
+        let cursor = told.id
+        stream.close()
+        let more = (2...40).map { School.insert("notes", FeedProbe.note("n\($0)")) }
+        #expect(try await probe.send(.array(more)).counts == [202, 39, 0, 0])
+        try await probe.service.restart()
+        let resumed = try await probe.service.listen(as: .user("ann"), lastEventID: cursor)
+        let missed = try await resumed.next("query:invalidate")
+        #expect(missed.staleKeys == ["public.notes"])
+    }
+
+    /// What a delivery tells of memberships is known to a process that starts afterwards.
+    @Test func memberships_areKnown_afterARestart() async throws {
+        let probe = try FeedProbe()
+        let row = School.insert("members", ["id": "m1", "tenant": "default", "user_id": "ann", "team_id": "t1"])
+        #expect(try await probe.send(row).counts == [202, 1, 0, 0])
+        func scope() async throws -> [JSON] {
+            try await probe.service.client(as: .user("ann")).get("/v1/me").json["scope"].array ?? []
+        }
+        #expect(try await scope().contains("team:t1:member"))
+        try await probe.service.restart()
+        #expect(try await scope().contains("team:t1:member"))
+        #expect(try await probe.send(School.delete("members", ["id": "m1"])).counts == [202, 1, 0, 0])
+        #expect(try await scope().contains("team:t1:member") == false)
+    }
+
+    /// One delivery that both replicas get at the same time is taken once.
+    @Test(.enabled(if: PostgresServer.isTheStore, "needs replicas"))
+    func sameDelivery_onBothReplicas_isTakenOnce() async throws {
+        let (first, second) = try TestService.startReplicas(FeedProbe.settings())
+        let probes = [FeedProbe(first), FeedProbe(second)]
+        for round in 0..<10 {
+            let rows = JSON.array((0..<20).map { FeedProbe.event(round * 20 + $0) })
+            let answers = try await withThrowingTaskGroup(of: ServiceAnswer.self) { group in
+                for probe in probes { group.addTask { try await probe.send(rows) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            let (accepted, duplicates) = (answers.map { $0.counts[1] }, answers.map { $0.counts[2] })
+            #expect(accepted.reduce(0, +) == 20 && duplicates.reduce(0, +) == 20, "\(accepted) \(duplicates)")
+        }
+    }
+
+    /// Ids are kept for three days, and not for ever.
+    @Test func ids_areForgotten_afterTheirTime() async throws {
+        let probe = try FeedProbe()
+        let event = FeedProbe.event(1)
+        #expect(try await probe.send(event).counts == [202, 1, 0, 0])
+        probe.service.clock.advance(seconds: ChangeKeeping.deliverySeconds - 60)
+        try tidy(probe.service)
+        #expect(try await probe.send(event).counts == [202, 0, 1, 0])
+        probe.service.clock.advance(seconds: 120)
+        try tidy(probe.service)
+        #expect(try await probe.send(event).counts == [202, 1, 0, 0])
+    }
+
+    private func tidy(_ service: TestService) throws {
+        try service.app.store.writeAndWait { db in
+            try service.app.runner.write(as: .system(tenant: "default"), in: db) { tx in
+                try ChangesFeature.tidying.body(tx)
+            }
+        }
+    }
+}
+
+extension JSON {
+    /// The object with one member changed.
+    func with(_ name: String, _ value: JSON) -> JSON {
+        var members = object ?? [:]
+        members[name] = value
+        return .object(members)
+    }
+}

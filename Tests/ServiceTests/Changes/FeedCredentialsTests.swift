@@ -1,0 +1,192 @@
+import BellhopClient
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Who may tell rows, and of whose tenant.
+@Suite struct FeedCredentialsTests {
+    private static let row = School.insert("notes", FeedProbe.note("n1"))
+
+    private static func member(_ id: String, of tenant: String, _ user: String = "ann") -> JSON {
+        School.insert(
+            "members", ["id": .string(id), "tenant": .string(tenant), "user_id": .string(user), "team_id": "t1"])
+    }
+
+    // MARK: The shared secret
+
+    @Test func sharedSecret_isTaken_asHeaderOrBearer_andNothingLikeIt() async throws {
+        let probe = try FeedProbe()
+        for proof in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
+            #expect(try await probe.send(Self.row, with: proof).counts == [202, 1, 0, 0])
+        }
+        let wrong = [
+            [:], ["X-Webhook-Secret": ""], ["X-Webhook-Secret": "the feed's shared secre"],
+            ["X-Webhook-Secret": FeedProbe.secret + "!"], ["X-Webhook-Secret": "Bearer \(FeedProbe.secret)"],
+            ["Authorization": "Bearer \(FeedProbe.secret)!"], ["Authorization": FeedProbe.secret],
+            // Who claims to be the feed and is not does not get in by what else they have.
+            [
+                "X-Webhook-Secret": "wrong",
+                "Authorization": "Bearer \(probe.service.token(for: .service()))",
+            ],
+        ]
+        for proof in wrong {
+            let answer = try await probe.send(Self.row, with: proof)
+            #expect(answer.status == 401, "\(proof): \(answer.text)")
+            #expect(answer[header: "WWW-Authenticate"]?.hasPrefix("Bearer") == true)
+            #expect(answer[header: "Content-Type"] == "application/problem+json")
+            #expect(!answer.text.contains(FeedProbe.secret))
+        }
+    }
+
+    /// Without the setting the header is just a header, and an empty secret opens nothing.
+    @Test func withoutASecret_onlyTokensCount() async throws {
+        let service = try TestService.start()
+        let probe = FeedProbe(service)
+        let row = School.insert("homework", ["id": "h1", "school_id": "A", "student_id": "s1"])
+        #expect(try await probe.send(row).status == 401)
+        #expect(try await probe.send(row, with: ["X-Webhook-Secret": ""]).status == 401)
+        #expect(try await probe.send(row, as: .service(tenant: "A")).counts == [202, 1, 0, 0])
+    }
+
+    /// The secret opens one address.
+    @Test func sharedSecret_opensNothingElse() async throws {
+        let probe = try FeedProbe()
+        let client = BellhopClient(baseURL: probe.service.baseURL)
+        for headers in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
+            for path in ["/v1/me", "/v1/badges", "/v1/stream"] {
+                #expect(try await client.get(path, headers: headers).status == 401, "\(path)")
+            }
+            #expect(try await client.post("/v1/events", ["id": "e"], headers: headers).status == 401)
+            #expect(try await client.post("/v1/revocations", ["tokenId": "t"], headers: headers).status == 401)
+        }
+    }
+
+    // MARK: Signatures
+
+    private static func signing() throws -> FeedProbe {
+        try FeedProbe(["changesSigningSecrets": "\(FeedProbe.signingSecret),\(FeedProbe.nextSigningSecret)"])
+    }
+
+    @Test func signedDelivery_isTaken_withEitherKeyWhileKeysChange() async throws {
+        let probe = try Self.signing()
+        for (index, secret) in [FeedProbe.signingSecret, FeedProbe.nextSigningSecret].enumerated() {
+            let headers = try probe.signed(Self.row.data, id: "msg_\(index)", secret: secret)
+            #expect(try await probe.send(Self.row, with: headers).counts == [202, 1, 0, 0])
+        }
+        // A sender that changes keys signs with both; one that is unknown here does not spoil the other.
+        var both = try probe.signed(Self.row.data, id: "msg_3", secret: "whsec_" + String(repeating: "Q", count: 32))
+        let good = try probe.signed(Self.row.data, id: "msg_3")
+        both["webhook-signature"] = "v1a,abc \(both["webhook-signature"] ?? "") \(good["webhook-signature"] ?? "")"
+        #expect(try await probe.send(Self.row, with: both).counts == [202, 1, 0, 0])
+    }
+
+    /// Five minutes before and after, and not a second more.
+    @Test func signedDelivery_hasItsTime() async throws {
+        let probe = try Self.signing()
+        let now = probe.service.clock.now.seconds
+        for (offset, status) in [(-301, 401), (-300, 202), (0, 202), (300, 202), (301, 401)] {
+            let headers = try probe.signed(Self.row.data, id: "msg_\(offset)", at: now + Int64(offset))
+            #expect(try await probe.send(Self.row, with: headers).status == status, "\(offset) s")
+        }
+    }
+
+    @Test func alteredDelivery_isRefused() async throws {
+        let probe = try Self.signing()
+        let good = try probe.signed(Self.row.data)
+        func changed(_ name: String, _ value: String?) -> [String: String] {
+            var headers = good
+            headers[name] = value
+            return headers
+        }
+        let signature = good["webhook-signature"] ?? ""
+        let zeros = Data(count: 32).base64EncodedString()
+        let stranger = "whsec_" + String(repeating: "Q", count: 32)
+        let altered: [(String, [String: String], JSON)] = [
+            ("body", good, School.insert("notes", FeedProbe.note("n1", "altered"))),
+            ("id", changed("webhook-id", "msg_2"), Self.row),
+            ("time", changed("webhook-timestamp", "\(probe.service.clock.now.seconds - 1)"), Self.row),
+            ("signature", changed("webhook-signature", "v1,\(zeros)"), Self.row),
+            ("version", changed("webhook-signature", "v2,\(signature.dropFirst(3))"), Self.row),
+            ("no id", changed("webhook-id", nil), Self.row),
+            ("no time", changed("webhook-timestamp", nil), Self.row),
+            ("another key", try probe.signed(Self.row.data, secret: stranger), Self.row),
+            // A signature that does not fit is no reason to look at anything else.
+            (
+                "beside a secret",
+                changed("webhook-id", "msg_2").merging(["X-Webhook-Secret": FeedProbe.secret]) { $1 }, Self.row
+            ),
+        ]
+        for (what, headers, body) in altered {
+            let answer = try await probe.send(body, with: headers)
+            #expect(answer.status == 401 && answer.json["code"].string == "webhook.refused", "\(what): \(answer.text)")
+        }
+        #expect(try await probe.send(Self.row, with: good).counts == [202, 1, 0, 0])
+        // Heard and sent again by somebody else: told once.
+        #expect(try await probe.send(Self.row, with: good).counts == [202, 0, 1, 0])
+    }
+
+    // MARK: Tokens
+
+    @Test func tokenOfATenant_tellsRowsOfItsOwn() async throws {
+        let probe = try FeedProbe()
+        let (ann, other) = (try await probe.listen(tenant: "A"), try await probe.listen(tenant: "B"))
+        let answer = try await probe.send(
+            [Self.member("m1", of: "A"), Self.member("m2", of: "B"), Self.member("m3", of: "default")],
+            as: .service(tenant: "A"))
+        #expect(answer.counts == [202, 1, 0, 2] && answer.places == ["1 /1/record", "2 /2/record"], "\(answer.text)")
+        #expect(answer.text.contains("is a row of tenant B, and the sender is of A"))
+        #expect(try await ann.next("query:invalidate").json["causes"][0]["recordId"].string == "m1")
+        // Neither is a row taken over by an update, nor given away, nor deleted.
+        let moved = try await probe.send(
+            [
+                School.update(
+                    "members", from: ["id": "m9", "tenant": "B", "user_id": "ann"],
+                    to: ["id": "m9", "tenant": "A", "user_id": "ann"]),
+                School.update(
+                    "members", from: ["id": "m1", "tenant": "A", "user_id": "ann"],
+                    to: ["id": "m1", "tenant": "B", "user_id": "ann"]),
+                School.delete("members", ["id": "m2", "tenant": "B", "user_id": "ann"]),
+            ], as: .service(tenant: "A"))
+        #expect(moved.counts == [202, 0, 0, 3], "\(moved.text)")
+        // A table of one constant tenant is no table of another's.
+        #expect(try await probe.send(Self.row, as: .service(tenant: "A")).counts == [202, 0, 0, 1])
+        #expect(try await probe.send(Self.member("end", of: "B"), as: .service(tenant: "B")).counts == [202, 1, 0, 0])
+        #expect(try await other.next("query:invalidate").json["causes"].array?.map { $0["recordId"] } == ["end"])
+    }
+
+    @Test func tokenWithoutATenant_andTheFeed_tellRowsOfAll() async throws {
+        let probe = try FeedProbe()
+        let (a, b) = (try await probe.listen(tenant: "A"), try await probe.listen(tenant: "B"))
+        let rows: JSON = [Self.member("m1", of: "A"), Self.member("m1", of: "B")]
+        #expect(try await probe.send(rows, as: .service()).counts == [202, 2, 0, 0])
+        #expect(try await a.next("query:invalidate").json["causes"].array?.count == 1)
+        #expect(try await b.next("query:invalidate").json["causes"].array?.count == 1)
+        #expect(try await probe.send(rows).counts == [202, 2, 0, 0])
+    }
+
+    @Test func usersAndAdmins_tellNothing() async throws {
+        let probe = try FeedProbe()
+        for identity in [TestService.Identity.user("ann"), .staff(of: "s1"), .admin, School.teacher("t1")] {
+            let answer = try await probe.send(Self.row, as: identity)
+            #expect(answer.status == 403 && answer.json["code"].string == "insufficient_scope", "\(identity)")
+        }
+        // Written by the user themself: no claim of authority.
+        let pretended = TestService.Identity(
+            subject: "ann", claims: ["role": "authenticated", "user_metadata": ["user_role": "service_role"]])
+        #expect(try await probe.send(Self.row, as: pretended).status == 403)
+        #expect(try await probe.send(Self.row, with: ["Authorization": "Bearer x.y.z"]).status == 401)
+    }
+
+    /// All rows at once are no single tenant's.
+    @Test func truncate_isForFeedsOfAllTenants() async throws {
+        let probe = try FeedProbe()
+        let body = try FeedProbe.fixture("debezium-truncate")
+        let token = ["Authorization": "Bearer \(probe.service.token(for: .service(tenant: "A")))"]
+        let refused = try await probe.send(body, with: token)
+        #expect(refused.counts == [202, 0, 0, 1], "\(refused.text)")
+        // What was refused is not known as done.
+        #expect(try await probe.send(body).counts == [202, 1, 0, 0])
+    }
+}

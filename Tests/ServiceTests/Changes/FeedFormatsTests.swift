@@ -1,0 +1,149 @@
+import BellhopClient
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// SCH A-001, A-008: every form that a feed may send, from its delivery to a stream, over real HTTP.
+@Suite struct FeedFormatsTests {
+    /// What becomes of one recorded payload.
+    struct Recorded: Sendable, CustomTestStringConvertible {
+        let name: String
+        /// `TYPE table record` of each row that is told, in order.
+        var told: [String] = []
+        /// `index pointer` of each item that is not taken.
+        var rejected: [String] = []
+        /// Taken, and nothing to tell.
+        var silent = 0
+        var headers: [String: String] = [:]
+        var testDescription: String { name }
+    }
+
+    private static let sticker = "student_stickers 7c9e6679-7425-40de-944b-e07fc1f90ae7"
+    private static let attributes = [
+        "ce-specversion": "1.0", "ce-type": "com.example.row", "ce-source": "/school/1", "ce-id": "A234-1234-1234",
+        "ce-time": "2018-04-05T17:31:05Z", "ce-authid": "teacher-1", "ce-originid": "tab-7",
+    ]
+
+    static let recorded = [
+        Recorded(name: "supabase-webhook-insert", told: ["INSERT \(sticker)"]),
+        Recorded(name: "supabase-webhook-update", told: ["UPDATE \(sticker)"]),
+        Recorded(name: "supabase-webhook-delete", told: ["DELETE \(sticker)"]),
+        Recorded(name: "supabase-realtime-insert", told: ["INSERT notes 1"]),
+        Recorded(name: "supabase-realtime-update", told: ["UPDATE test 46"]),
+        Recorded(name: "supabase-realtime-delete", told: ["DELETE notes 1"]),
+        Recorded(name: "supabase-realtime-update-unchanged-toast", told: ["UPDATE notes 1"]),
+        Recorded(name: "supabase-realtime-update-too-large", told: ["UPDATE notes 1"]),
+        Recorded(name: "supabase-realtime-unauthorized", rejected: ["0 /payload/data/errors"]),
+        // The table has another key here than it is declared with.
+        Recorded(name: "supabase-realtime-update-replica-identity-full", rejected: ["0 /payload/data/record/id"]),
+        Recorded(name: "broadcast-changes-insert", told: ["INSERT posts p1"]),
+        Recorded(name: "broadcast-changes-update", told: ["UPDATE posts p1"]),
+        Recorded(name: "broadcast-changes-delete", told: ["DELETE posts p1"]),
+        Recorded(name: "broadcast-changes-frame", told: ["UPDATE posts p1"]),
+        Recorded(name: "debezium-create", told: ["INSERT customers 1"]),
+        Recorded(name: "debezium-update", told: ["UPDATE customers 1"]),
+        Recorded(name: "debezium-delete", told: ["DELETE customers 1"]),
+        Recorded(name: "debezium-update-unchanged-toast", told: ["UPDATE customers 1"]),
+        Recorded(name: "debezium-create-mysql", told: ["INSERT customers 1004"]),
+        Recorded(name: "debezium-create-typed", rejected: ["0 /payload/after/id"]),
+        Recorded(name: "debezium-message", rejected: ["0 /op"]),
+        Recorded(name: "debezium-read", silent: 1),
+        Recorded(name: "debezium-truncate", silent: 1),
+        Recorded(name: "debezium-tombstone", silent: 1),
+        Recorded(name: "cloudevents-structured", told: ["UPDATE \(sticker)"]),
+        Recorded(name: "cloudevents-structured-base64", told: ["UPDATE \(sticker)"]),
+        Recorded(name: "cloudevents-binary-body", told: ["UPDATE \(sticker)"], headers: attributes),
+        Recorded(
+            name: "cloudevents-batch", told: ["UPDATE \(sticker)", "UPDATE \(sticker)"],
+            headers: ["Content-Type": "application/cloudevents-batch+json"]),
+        Recorded(name: "cloudevents-debezium", silent: 1),
+        Recorded(name: "cloudevents-debezium-avro", rejected: ["0 /datacontenttype"]),
+        Recorded(
+            name: "batch-mixed",
+            told: [
+                "INSERT \(sticker)", "UPDATE test 46", "UPDATE posts p1", "INSERT customers 1", "UPDATE \(sticker)",
+            ],
+            silent: 1),
+    ]
+
+    @Test func everyRecordedPayload_isTried() throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Fixtures/Changes")
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".json") }
+        #expect(Set(files) == Set(Self.recorded.map { $0.name + ".json" }))
+    }
+
+    @Test(arguments: recorded)
+    func recordedPayload_isTaken_andToldToStreams(expected: Recorded) async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let answer = try await probe.send(FeedProbe.fixture(expected.name), expected.headers)
+        #expect(
+            answer.counts == [202, expected.told.count + expected.silent, 0, expected.rejected.count], "\(answer.text)")
+        #expect(answer.places == expected.rejected)
+        let causes = try await probe.heard(stream)
+        let told = causes.map {
+            "\($0["type"].string ?? "") \($0["table"].string ?? "") \($0["recordId"].string ?? "")"
+        }
+        // The same row twice within a window is one cause; who made it is another.
+        #expect(Set(told) == Set(expected.told), "\(causes)")
+        if expected.name.hasPrefix("cloudevents-"), let cause = causes.first {
+            #expect(cause["actorId"].string == "teacher-1" && cause["originId"].string == "tab-7")
+        }
+    }
+
+    static let forms = ChangeFormat.allCases.filter { $0 != .batch }
+
+    /// Each of the forms alone and in an array, told by its shape or named.
+    @Test(arguments: forms)
+    func everyForm_isTaken_aloneAndInABatch(format: ChangeFormat) async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let alone = try await probe.send(FeedProbe.insertion(1, in: format))
+        #expect(alone.counts == [202, 1, 0, 0], "\(alone.text)")
+        let named = try await probe.send(FeedProbe.insertion(2, in: format), format: format.rawValue)
+        #expect(named.counts == [202, 1, 0, 0], "\(named.text)")
+        let batch = JSON.array((3...5).map { FeedProbe.insertion($0, in: format) })
+        for form in [nil, "batch"] {
+            let together = try await probe.send(batch, ["webhook-id": "delivery-\(form ?? "")"], format: form)
+            // What has an id of its own is known the second time; the rest goes by the delivery's.
+            let known = form != nil && [.broadcastChanges, .debezium, .cloudEvents].contains(format)
+            #expect(together.counts == [202, known ? 0 : 3, known ? 3 : 0, 0], "\(together.text)")
+        }
+        let told = try await probe.heard(stream).compactMap { $0["recordId"].string }
+        #expect(Set(told) == ["n1", "n2", "n3", "n4", "n5"])
+    }
+
+    /// Where a form is named, another is not taken in its place.
+    @Test func namedForm_refusesOthers_oneByOne() async throws {
+        let probe = try FeedProbe()
+        let mixed = JSON.array(Self.forms.enumerated().map { FeedProbe.insertion($0.offset, in: $0.element) })
+        for format in Self.forms {
+            let answer = try await probe.send(mixed, ["webhook-id": "as-\(format.rawValue)"], format: format.rawValue)
+            #expect(answer.counts == [202, 1, 0, Self.forms.count - 1], "\(format): \(answer.text)")
+        }
+        let unknown = try await probe.send(mixed, format: "xml")
+        #expect(unknown.status == 422 && unknown.json["errors"][0]["pointer"].string == "?format")
+        let alone = try await probe.send(FeedProbe.event(9), format: "batch")
+        #expect(alone.status == 400 && alone.json["code"].string == "changes.not_a_batch")
+    }
+
+    /// CloudEvents' media types and headers bind the body.
+    @Test func eventsHeaders_mustFitTheBody() async throws {
+        let probe = try FeedProbe()
+        let type = ["Content-Type": "application/cloudevents+json; charset=utf-8"]
+        #expect(try await probe.send(FeedProbe.event(1), type).counts == [202, 1, 0, 0])
+        #expect(try await probe.send([FeedProbe.event(2)], type).status == 400)
+        let noEvent = try await probe.send(School.insert("notes", FeedProbe.note("n3")), type)
+        #expect(noEvent.counts == [202, 0, 0, 1], "\(noEvent.text)")
+        let halfNamed = try await probe.send(
+            School.insert("notes", FeedProbe.note("n4")), ["ce-specversion": "1.0", "ce-id": "x", "ce-type": "t"])
+        #expect(halfNamed.places == ["0 ce-source"], "\(halfNamed.text)")
+        // In binary mode the body is the data: a row's mistake stands in the body.
+        let headers = ["ce-specversion": "1.0", "ce-id": "x", "ce-type": "t", "ce-source": "/notes"]
+        let keyless = try await probe.send(School.insert("notes", ["body": "hello"]), headers)
+        #expect(keyless.places == ["0 /record/id"], "\(keyless.text)")
+    }
+}

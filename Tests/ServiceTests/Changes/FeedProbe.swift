@@ -1,0 +1,196 @@
+import BellhopClient
+import Crypto
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// A service whose tables are those of the recorded payloads, and what a feed sends it.
+///
+/// Every table is for everyone of its tenant and makes one key stale that is named like the table, after the shortest
+/// window there is. `marks` ends a wait: what was sent before it and is silent stays silent.
+struct FeedProbe {
+    static let secret = "the feed's shared secret"
+    /// 24 bytes of base64 each.
+    static let signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    static let nextSigningSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+
+    let service: TestService
+
+    init(_ overrides: [String: String] = [:]) throws {
+        service = try TestService.start(Self.settings(overrides))
+    }
+
+    init(_ service: TestService) {
+        self.service = service
+    }
+
+    static func settings(_ overrides: [String: String] = [:]) throws -> [String: String] {
+        try ["changesSecret": secret, "tables": file.get()].merging(overrides) { $1 }
+    }
+
+    /// The declarations, in a file that is written once.
+    private static let file = Result {
+        let tables = [
+            ("public", "student_stickers", "id"), ("public", "notes", "id"), ("public", "test", "id"),
+            ("public", "posts", "id"), ("public", "customers", "id"), ("inventory", "customers", "id"),
+            ("s1", "a", "pk"), ("public", "marks", "id"),
+        ].map { schema, table, key in
+            """
+              - schema: \(schema)
+                table: \(table)
+                primaryKey: [\(key)]
+                tenant: {constant: default}
+                windowMs: 50
+                audience: {select: [everyone]}
+                invalidates:
+                  - keys: [["\(schema).\(table)"]]
+            """
+        }
+        // Of many tenants, and with a membership: what a row says of itself is kept.
+        let members = """
+              - table: members
+                primaryKey: [id]
+                tenant: {column: tenant}
+                windowMs: 50
+                audience: {select: ["user:{user_id}"]}
+                invalidates:
+                  - keys: [[members, "{user_id}"]]
+                memberships:
+                  - name: team
+                    subject: user:{user_id}
+                    grants: team:{team_id}:member
+            """
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("feeds-\(UUID().uuidString).yaml")
+        try (["version: 1", "tables:"] + tables + [members]).joined(separator: "\n")
+            .write(to: path, atomically: true, encoding: .utf8)
+        return path.path
+    }
+
+    // MARK: Sending
+
+    func send(
+        _ bytes: Data, _ headers: [String: String] = [:], format: String? = nil,
+        with proof: [String: String] = ["X-Webhook-Secret": secret]
+    ) async throws -> ServiceAnswer {
+        let sent = ["Content-Type": "application/json"].merging(proof) { $1 }.merging(headers) { $1 }
+        return try await BellhopClient(baseURL: service.baseURL, clientID: "the-feed").send(
+            "POST", "/v1/changes" + (format.map { "?format=\($0)" } ?? ""), bytes: bytes, headers: sent)
+    }
+
+    func send(
+        _ body: JSON, _ headers: [String: String] = [:], format: String? = nil,
+        with proof: [String: String] = ["X-Webhook-Secret": secret]
+    ) async throws -> ServiceAnswer {
+        try await send(body.data, headers, format: format, with: proof)
+    }
+
+    func send(_ body: JSON, as identity: TestService.Identity) async throws -> ServiceAnswer {
+        try await send(body, with: ["Authorization": "Bearer \(service.token(for: identity))"])
+    }
+
+    /// The headers by which Standard Webhooks proves a body.
+    func signed(
+        _ body: Data, id: String = "msg_1", secret: String = signingSecret, at seconds: Int64? = nil
+    ) throws -> [String: String] {
+        let moment = seconds ?? service.clock.now.seconds
+        let key = try #require(Data(base64Encoded: String(secret.dropFirst(6))))
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Data("\(id).\(moment).".utf8) + body, using: SymmetricKey(data: key))
+        return [
+            "webhook-id": id, "webhook-timestamp": "\(moment)",
+            "webhook-signature": "v1,\(Data(code).base64EncodedString())",
+        ]
+    }
+
+    static func fixture(_ name: String) throws -> Data {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Fixtures/Changes")
+        return try Data(contentsOf: folder.appendingPathComponent("\(name).json"))
+    }
+
+    // MARK: Rows in each form
+
+    static func note(_ id: String, _ text: String = "hello") -> JSON { ["id": .string(id), "body": .string(text)] }
+
+    /// An insert of a row of `notes`, as a sender of the form writes it; different numbers are different changes.
+    static func insertion(_ number: Int, in format: ChangeFormat) -> JSON {
+        let record = note("n\(number)")
+        let webhook = School.insert("notes", record)
+        switch format {
+        case .supabaseWebhook, .batch: return webhook
+        case .supabaseRealtime:
+            return [
+                "topic": "realtime:notes", "event": "postgres_changes", "ref": nil,
+                "payload": [
+                    "ids": [1],
+                    "data": [
+                        "type": "INSERT", "schema": "public", "table": "notes", "record": record, "errors": nil,
+                        "commit_timestamp": "2026-01-10T09:30:00Z", "columns": [["name": "id", "type": "text"]],
+                    ],
+                ],
+            ]
+        case .broadcastChanges:
+            return [
+                "event": "INSERT", "type": "broadcast",
+                "payload": [
+                    "id": .string("broadcast-\(number)"), "operation": "INSERT", "schema": "public", "table": "notes",
+                    "record": record, "old_record": nil,
+                ],
+            ]
+        case .debezium: return debezium(number)
+        case .cloudEvents: return event(number)
+        }
+    }
+
+    static func debezium(_ number: Int, lsn: Int? = nil, op: String = "c") -> JSON {
+        [
+            "before": nil, "after": note("n\(number)"), "op": .string(op), "ts_ms": 1_559_033_904_863,
+            "source": [
+                "connector": "postgresql", "name": "db", "schema": "public", "table": "notes",
+                "ts_ms": 1_559_033_904_863,
+                "txId": 555, "lsn": .integer(Int64(lsn ?? 1000 + number)),
+            ],
+        ]
+    }
+
+    static func event(_ number: Int, id: String? = nil, source: String = "/notes") -> JSON {
+        [
+            "specversion": "1.0", "type": "com.example.row", "source": .string(source),
+            "id": .string(id ?? "event-\(number)"), "data": School.insert("notes", note("n\(number)")),
+        ]
+    }
+
+    // MARK: What is heard
+
+    func listen(as user: String = "ann", tenant: String? = nil) async throws -> StreamListener {
+        try await service.listen(as: .user(user, tenant: tenant))
+    }
+
+    /// Everything a stream was told of since the last time, up to now: a row of `marks` ends it.
+    func heard(_ stream: StreamListener) async throws -> [JSON] {
+        let mark = UUID().uuidString
+        let answer = try await send(School.insert("marks", ["id": .string(mark)]))
+        #expect(answer.json["accepted"].int == 1, "\(answer.text)")
+        var causes: [JSON] = []
+        while true {
+            let event = try await stream.next("query:invalidate")
+            let told = event.json["causes"].array ?? []
+            causes += told.filter { $0["table"].string != "marks" }
+            if told.contains(where: { $0["recordId"].string == mark }) { return causes }
+        }
+    }
+}
+
+extension ServiceAnswer {
+    /// `2 accepted, 1 duplicate, 0 rejected` of a 202 in numbers, for comparing at once.
+    var counts: [Int] {
+        [status, json["accepted"].int ?? -1, json["duplicates"].int ?? -1, json["rejected"].array?.count ?? -1]
+    }
+
+    /// `1 /1/record/id` of each rejected item.
+    var places: [String] {
+        (json["rejected"].array ?? []).map { "\($0["index"].int ?? -1) \($0["pointer"].string ?? "?")" }
+    }
+}

@@ -1,0 +1,161 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Many votes at once: the counts are those of a recount, the order is total, and watchers are not flooded.
+@Suite struct DJStormTests {
+    private struct Random: RandomNumberGenerator {
+        var state: UInt64
+
+        /// SplitMix64 (Steele, Lea, Flood 2014).
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
+    }
+
+    /// One guest's votes, one after the other; the last one on each track counts.
+    private static func voteRepeatedly(
+        _ client: BellhopClient, times: Int, on tracks: [String], seed: UInt64
+    ) async throws -> [String: DJVote] {
+        var random = Random(state: seed)
+        var last: [String: DJVote] = [:]
+        for _ in 0..<times {
+            let track = tracks[Int.random(in: tracks.indices, using: &random)]
+            let vote = DJVote.allCases[Int.random(in: 0..<3, using: &random)]
+            let answer = try await DJTests.vote(client, track, vote.rawValue)
+            #expect(answer.status == 200 && answer.json["userVote"].string == vote.rawValue, "\(answer.problem)")
+            last[track] = vote
+        }
+        return last
+    }
+
+    /// Tracks that are added on one service and played on the next.
+    private static func playForeignTracks(on services: [TestService], count: Int) async throws {
+        for index in 0..<count {
+            let (name, staff) = ("x\(index)", services[index % services.count].client(as: .staff(of: "s1")))
+            let added = try await staff.post("\(DJTests.session)/tracks", DJTests.track(name))
+            #expect(added.status == 201, "\(added.problem)")
+            let played = try await staff.put("\(DJTests.session)/current-track", ["trackId": .string(name)])
+            #expect(played.status == 200, "\(played.problem)")
+        }
+    }
+
+    private static func tallies(_ last: [[String: DJVote]], of tracks: [String]) -> [String: DJTally] {
+        Dictionary(
+            uniqueKeysWithValues: tracks.map { track in
+                // Whoever has added it has voted it up.
+                (track, last.reduce(DJTally(upvotes: 1)) { $0.replacing(.none, by: $1[track] ?? .none) })
+            })
+    }
+
+    private static func expect(_ tallies: [String: DJTally], in queue: JSON, _ comment: String) {
+        let items = queue.array ?? []
+        #expect(items.count == tallies.count)
+        for (index, item) in items.enumerated() {
+            let tally = tallies[item["trackId"].string ?? ""]
+            #expect(item["upvotes"].int == tally?.upvotes && item["downvotes"].int == tally?.downvotes, "\(comment)")
+            #expect(item["score"].int == tally?.score && item["position"].int == index + 1, "\(comment)")
+        }
+        let places = items.dropFirst().compactMap { item -> DJPlace? in
+            guard let score = item["score"].int, let added = item["addedAt"].string.flatMap(Timestamp.init(rfc3339:)),
+                let track = item["trackId"].string
+            else { return nil }
+            return DJPlace(score: score, addedAt: added, trackId: ID(track))
+        }
+        #expect(places.count == items.count - 1 && places == places.sorted(), "\(comment)")
+    }
+
+    /// 10,000 votes of 200 guests at once; the first track plays meanwhile.
+    @Test func tenThousandVotes_endInTheRecount_andWatchersAreToldTheEnd() async throws {
+        let seed = UInt64.random(in: 1...UInt64.max / 2)
+        print("tenThousandVotes_endInTheRecount: seed \(seed)")
+        let service = try await DJTests.open()
+        let staff = service.client(as: .staff(of: "s1"))
+        let tracks = (0..<10).map { "t\($0)" }
+        for track in tracks.shuffled() {
+            #expect(try await staff.post("\(DJTests.session)/tracks", DJTests.track(track)).status == 201)
+        }
+        #expect(try await staff.put("\(DJTests.session)/current-track", ["trackId": "t0"]).status == 200)
+        let stream = try await service.listen(as: .user("watcher"), topics: ["dj:s1"])
+        try await stream.next("dj:session")
+        let last = try await withThrowingTaskGroup(of: [String: DJVote].self) { group in
+            for index in 0..<200 {
+                group.addTask {
+                    let guest = try await DJTests.guest("u\(index)", at: service)
+                    return try await Self.voteRepeatedly(guest, times: 50, on: tracks, seed: seed &+ UInt64(index))
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        let expected = Self.tallies(last, of: tracks)
+        let session = try await staff.get(DJTests.session).json
+        #expect(session["currentTrack"]["trackId"].string == "t0" && session["queue"][0]["trackId"].string == "t0")
+        Self.expect(expected, in: session["queue"], "seed \(seed)")
+        try service.expectExactCounts()
+        // All of it happened within one second of the service's clock: watchers are told the rest with the next.
+        service.clock.advance(seconds: 1)
+        var told: [String: JSON] = [:]
+        var updates = 0
+        while told.count < tracks.count
+            || tracks.contains(where: { told[$0]?["upvotes"].int != expected[$0]?.upvotes })
+            || tracks.contains(where: { told[$0]?["downvotes"].int != expected[$0]?.downvotes })
+        {
+            let update = try await stream.next("dj:queue_update").json
+            told[update["trackId"].string ?? ""] = update
+            updates += 1
+        }
+        #expect(updates <= DJLimits.updatesPerSecondMax + tracks.count, "\(updates)")
+        for item in session["queue"].array ?? [] {
+            #expect(told[item["trackId"].string ?? ""]?["position"].int == item["position"].int, "seed \(seed)")
+        }
+    }
+
+    /// Votes on two replicas at once, while tracks come and go: each counts once.
+    @Test func votesOnTwoReplicas_countOnce() async throws {
+        let seed = UInt64.random(in: 1...UInt64.max / 2)
+        print("votesOnTwoReplicas_countOnce: seed \(seed)")
+        let (a, b) = try TestService.startReplicas()
+        let backend = a.client(as: .service())
+        #expect(try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
+        #expect(try await backend.put(DJTests.session, ["isActive": true]).status == 200)
+        let tracks = (0..<5).map { "t\($0)" }
+        for track in tracks {
+            #expect(try await backend.post("\(DJTests.session)/tracks", DJTests.track(track)).status == 201)
+        }
+        let stream = try await b.listen(as: .user("watcher"), topics: ["dj:s1"])
+        let last = try await withThrowingTaskGroup(of: [String: DJVote].self) { group in
+            for index in 0..<24 {
+                group.addTask {
+                    let guest = try await DJTests.guest("u\(index)", at: index % 2 == 0 ? a : b)
+                    return try await Self.voteRepeatedly(guest, times: 25, on: tracks, seed: seed &+ UInt64(index))
+                }
+            }
+            group.addTask {
+                try await Self.playForeignTracks(on: [a, b], count: 20)
+                return [:]
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(try await backend.put("\(DJTests.session)/current-track", ["trackId": nil]).status == 200)
+        let session = try await b.client(as: .user("anybody")).get(DJTests.session).json
+        Self.expect(Self.tallies(last, of: tracks), in: session["queue"], "seed \(seed)")
+        try a.expectExactCounts()
+        while try await !stream.next("track:playing").json["trackId"].isNull {}
+        // What the other replica has done just before may be told here as well, beside the state that holds it already.
+        let added = stream.received.filter { $0.name == "track:added" }.compactMap { $0.json["trackId"].string }
+        #expect(added.filter { $0.hasPrefix("x") } == (0..<20).map { "x\($0)" })
+        // Codes are the same on both.
+        #expect(try await backend.put("/v1/shops/s1/presence", ["codeRequired": true]).status == 200)
+        let code = try await backend.get("/v1/shops/s1/presence/code").json["code"].string ?? ""
+        let guest = b.client(as: .user("late"))
+        #expect(try await guest.put("/v1/shops/s1/presence/me", ["code": .string(code)]).status == 200)
+    }
+}

@@ -1,0 +1,339 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// DJ mode over real HTTP and real streams (CUT D-1 to D-5, decisions 9 and 10).
+@Suite struct DJTests {
+    static let session = "/v1/shops/s1/dj"
+
+    /// A shop whose guests choose the music.
+    static func open(_ overrides: [String: String] = [:]) async throws -> TestService {
+        let service = try TestService.start(overrides, at: "2026-01-10T20:00:00Z")
+        let backend = service.client(as: .service())
+        #expect(try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
+        #expect(try await service.client(as: .staff(of: "s1")).put(session, ["isActive": true]).status == 200)
+        return service
+    }
+
+    static func guest(_ name: String, at service: TestService) async throws -> BellhopClient {
+        let client = service.client(as: .user(name))
+        #expect(try await client.put("/v1/shops/s1/presence/me").status == 200)
+        return client
+    }
+
+    static func track(_ id: String) -> JSON {
+        [
+            "trackId": .string(id), "trackName": .string("Song \(id)"), "artistName": "Artist",
+            "albumArt": .string("https://covers.example/\(id).jpg"),
+        ]
+    }
+
+    static func vote(_ client: BellhopClient, _ track: String, _ vote: String) async throws -> ServiceAnswer {
+        try await client.put("\(session)/tracks/\(track)/vote", ["vote": .string(vote)])
+    }
+
+    static func order(_ client: BellhopClient) async throws -> [String] {
+        try await client.get(session).json["queue"].array?.compactMap { $0["trackId"].string } ?? []
+    }
+
+    /// D-1, D-5: the members are the document's; whoever adds votes it up.
+    @Test func tracks_areAdded_voted_andPlayed_andWatchersHear() async throws {
+        let service = try await Self.open()
+        let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
+        let staff = service.client(as: .staff(of: "s1"))
+        let stream = try await service.listen(as: .user("watcher"), topics: ["dj:s1"])
+        let initial = try await stream.next("dj:session").json
+        #expect(initial["isActive"].bool == true && initial["queue"].array?.isEmpty == true)
+        let added = try await ada.post("\(Self.session)/tracks", Self.track("t1"))
+        #expect(added.status == 201, "\(added.problem)")
+        #expect(
+            Set((added.json.object ?? [:]).keys) == [
+                "trackId", "trackName", "artistName", "albumArt", "addedBy", "upvotes", "downvotes", "score", "addedAt",
+                "position", "userVote", "version",
+            ])
+        #expect(added.json["score"].int == 1 && added.json["userVote"].string == "up")
+        let told = try await stream.next("track:added").json
+        #expect(told["trackId"].string == "t1" && told["addedBy"].string == "ada" && told["userVote"].isNull)
+        #expect(told["position"].int == 1 && told["shopId"].string == "s1")
+        service.clock.advance(seconds: 1)
+        #expect(try await ben.post("\(Self.session)/tracks", Self.track("t2")).json["position"].int == 2)
+        try await stream.next("track:added")
+        let voted = try await Self.vote(ada, "t2", "up")
+        #expect(voted.status == 200 && voted.json["score"].int == 2 && voted.json["position"].int == 1)
+        let update = try await stream.next("dj:queue_update").json
+        #expect(update["trackId"].string == "t2" && update["upvotes"].int == 2 && update["downvotes"].int == 0)
+        #expect(update["score"].int == 2 && update["position"].int == 1)
+        #expect(
+            Set((update.object ?? [:]).keys).subtracting(["shopId", "version"]) == [
+                "trackId", "upvotes", "downvotes", "score", "position",
+            ])
+        #expect(try await Self.order(ben) == ["t2", "t1"])
+        let playing = try await staff.post("\(Self.session)/current-track")
+        #expect(playing.status == 200 && playing.json["currentTrack"]["trackId"].string == "t2")
+        #expect(try await stream.next("track:playing").json["trackName"].string == "Song t2")
+        // Pinned, whatever is voted.
+        #expect(try await Self.vote(ada, "t2", "down").json["position"].int == 1)
+        #expect(try await Self.vote(ben, "t2", "down").json["score"].int == -2)
+        #expect(try await Self.order(ben) == ["t2", "t1"])
+        #expect(try await staff.post("\(Self.session)/current-track").json["currentTrack"]["trackId"].string == "t1")
+        let removed = try await stream.next("track:removed").json
+        #expect(removed["trackId"].string == "t2" && removed["reason"].string == "played")
+        #expect(try await stream.next("track:playing").json["trackId"].string == "t1")
+        #expect(try await Self.order(ben) == ["t1"])
+        let silent = try await staff.post("\(Self.session)/current-track")
+        #expect(silent.json["currentTrack"].isNull && silent.json["queue"].array?.isEmpty == true)
+        #expect(try await stream.next("track:playing").json["trackId"].isNull)
+        // A track that was played may come again, with nobody's votes.
+        #expect(try await ben.post("\(Self.session)/tracks", Self.track("t2")).json["downvotes"].int == 0)
+        try service.expectExactCounts()
+    }
+
+    /// D-1: an app that keeps its queue by events, and shows its votes at once, shows what the service has.
+    @Test func client_keepsTheServicesQueue_byEventsAlone() async throws {
+        let service = try await Self.open()
+        let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await ada.post("\(Self.session)/tracks", Self.track("t0")).status == 201)
+        let stream = try await service.listen(as: .user("ada"), topics: ["dj:s1"])
+        var queue = DJQueueState(shopId: "s1")
+        for index in 1...4 {
+            #expect(try await ben.post("\(Self.session)/tracks", Self.track("t\(index)")).status == 201)
+            service.clock.advance(seconds: 1)
+        }
+        _ = try await staff.post("\(Self.session)/current-track")
+        for (client, track, vote) in [
+            (ada, "t3", "up"), (ben, "t3", "up"), (ada, "t2", "down"), (ben, "t0", "down"), (ada, "t1", "none"),
+        ] { _ = try await Self.vote(client, track, vote) }
+        _ = try await staff.post("\(Self.session)/current-track")
+        #expect(try await staff.delete("\(Self.session)/tracks/t4").status == 204)
+        while try await stream.next().json["reason"].string != "removed" {}
+        for event in stream.received { _ = queue.merge(event) }
+        let shown = try await ada.get(Self.session).json
+        #expect(queue.tracks.map(\.trackId) == shown["queue"].array?.compactMap { $0["trackId"].string })
+        #expect(queue.tracks.map(\.score) == shown["queue"].array?.compactMap { $0["score"].int })
+        #expect(queue.currentTrackId == shown["currentTrack"]["trackId"].string && queue.currentTrackId != nil)
+        // A vote that is refused goes back to what it was, one that is taken stays.
+        let before = queue
+        queue.show(.up, on: "t2")
+        #expect(queue != before)
+        var isTaken = queue.merge(
+            track: try await Self.vote(service.client(as: .user("outside")), "t2", "up").json)
+        #expect(!isTaken)
+        queue.withdraw("t2")
+        #expect(queue == before)
+        isTaken = queue.merge(track: try await Self.vote(ada, "t2", "up").json)
+        #expect(isTaken && queue.tracks.first { $0.trackId == "t2" }?.vote == .up)
+        let isSession = queue.merge(session: try await ada.get(Self.session).json)
+        let scores = try await ada.get(Self.session).json["queue"].array?.compactMap { $0["score"].int }
+        #expect(isSession && queue.tracks.map(\.score) == scores)
+    }
+
+    /// D-3: one side per user, switching removes the other, none takes it back; the same again changes nothing.
+    @Test func vote_hasOneSide() async throws {
+        let service = try await Self.open()
+        let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
+        #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
+        for (vote, up, down) in [
+            ("up", 2, 0), ("up", 2, 0), ("down", 1, 1), ("down", 1, 1), ("none", 1, 0), ("none", 1, 0), ("down", 1, 1),
+        ] {
+            let answer = try await Self.vote(ben, "t1", vote).json
+            #expect(answer["upvotes"].int == up && answer["downvotes"].int == down, "\(vote)")
+            #expect(answer["score"].int == up - down && answer["userVote"].string == vote)
+        }
+        let before = try await ben.get(Self.session)
+        #expect(before.json["queue"][0]["userVote"].string == "down")
+        #expect(try await ada.get(Self.session).json["queue"][0]["userVote"].string == "up")
+        // Decision 9: adding what is queued votes it up, and leaves it as it is.
+        var again = try #require(Self.track("t1").object)
+        again["trackName"] = "Another name"
+        let answer = try await ben.post("\(Self.session)/tracks", .object(again))
+        #expect(answer.status == 200 && answer.json["upvotes"].int == 2 && answer.json["downvotes"].int == 0)
+        #expect(answer.json["trackName"].string == "Song t1" && answer.json["addedBy"].string == "ada")
+        // The version is the ETag: it moves with votes, and stands without.
+        let tag = try #require(before[header: "ETag"])
+        #expect(try await ben.get(Self.session, headers: ["If-None-Match": tag]).status == 200)
+        let now = try await ben.get(Self.session)
+        _ = try await Self.vote(ben, "t1", "up")
+        let same = try await ben.get(Self.session, headers: ["If-None-Match": now[header: "ETag"] ?? ""])
+        #expect(same.status == 304)
+        try service.expectExactCounts()
+    }
+
+    /// D-2: the words are the document's.
+    @Test func voteFromOutsideTheShop_isRefused() async throws {
+        let service = try await Self.open()
+        let ada = try await Self.guest("ada", at: service)
+        #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
+        let outside = service.client(as: .user("ben"))
+        let refused = try await Self.vote(outside, "t1", "up")
+        #expect(refused.status == 403 && refused.json["code"].string == "dj.not_present")
+        #expect(refused.json["detail"].string == "Must be at shop to vote")
+        let adding = try await outside.post("\(Self.session)/tracks", Self.track("t2"))
+        #expect(adding.status == 403 && adding.json["code"].string == "dj.not_present")
+        // Adding a queued track is a vote.
+        #expect(try await outside.post("\(Self.session)/tracks", Self.track("t1")).status == 403)
+        // Who runs the shop fills its queue from anywhere, and votes from there only.
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await staff.post("\(Self.session)/tracks", Self.track("t2")).status == 201)
+        #expect(try await Self.vote(staff, "t1", "up").status == 403)
+        #expect(
+            try await service.client(as: .staff(of: "s2")).post("\(Self.session)/tracks", Self.track("t3")).status
+                == 403)
+        #expect(try await ada.delete("/v1/shops/s1/presence/me").status == 204)
+        #expect(try await Self.vote(ada, "t1", "down").status == 403)
+        try service.expectExactCounts()
+    }
+
+    @Test func whatIsNotThere_orNotOpen_isToldSo() async throws {
+        let service = try await Self.open()
+        let ada = try await Self.guest("ada", at: service)
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await Self.vote(ada, "t1", "up").status == 404)
+        #expect(try await ada.get("/v1/shops/s2/dj").status == 404)
+        #expect(try await ada.put("/v1/shops/s2/presence/me").status == 404)
+        #expect(try await ada.put("/v1/shops/s2/dj/tracks/t1/vote", ["vote": "up"]).status == 404)
+        #expect(try await staff.put("\(Self.session)/current-track", ["trackId": "t9"]).status == 422)
+        #expect(
+            try await staff.put("\(Self.session)/current-track", [:]).json["errors"][0]["pointer"].string == "/trackId")
+        for body in [["vote": "sideways"], ["vote": nil], [:], ["vote": "up", "as": "ben"]] as [JSON] {
+            #expect(try await ada.put("\(Self.session)/tracks/t1/vote", body).status == 422, "\(body)")
+        }
+        #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
+        // Only who runs the shop says what plays, and whether there is a session.
+        #expect(try await ada.put(Self.session, ["isActive": false]).status == 403)
+        #expect(try await ada.post("\(Self.session)/current-track").status == 403)
+        let foreign = service.client(as: .staff(of: "s2"))
+        #expect(try await foreign.put(Self.session, ["isActive": true]).json["code"].string == "not_permitted")
+        #expect(try await foreign.post("\(Self.session)/current-track").status == 403)
+        #expect(try await foreign.put("\(Self.session)/current-track", ["trackId": nil]).status == 403)
+        #expect(try await service.client(as: .user("ada", tenant: "t2")).get(Self.session).status == 404)
+        // The queue ends with the session.
+        let stream = try await service.listen(as: .user("w"), topics: ["dj:s1"])
+        try await stream.next("dj:session")
+        let closed = try await staff.put(Self.session, ["isActive": false])
+        #expect(closed.json["isActive"].bool == false && closed.json["startedAt"].isNull)
+        #expect(try await stream.next("dj:session").json["queue"].array?.isEmpty == true)
+        for answer in [
+            try await Self.vote(ada, "t1", "up"), try await ada.post("\(Self.session)/tracks", Self.track("t1")),
+            try await staff.post("\(Self.session)/current-track"),
+        ] { #expect(answer.status == 409 && answer.json["code"].string == "dj.not_active") }
+        try service.expectExactCounts()
+    }
+
+    /// Limits of the queue and of one guest; who added a track may take it out, as the shop may.
+    @Test func queue_isBounded_andTracksCanBeTakenOut() async throws {
+        let service = try await Self.open()
+        let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
+        let staff = service.client(as: .staff(of: "s1"))
+        for index in 0..<DJLimits.tracksPerUserMax {
+            #expect(try await ada.post("\(Self.session)/tracks", Self.track("a\(index)")).status == 201)
+        }
+        let tooMany = try await ada.post("\(Self.session)/tracks", Self.track("a9"))
+        #expect(tooMany.status == 409 && tooMany.json["code"].string == "dj.too_many_tracks")
+        #expect(try await ada.post("\(Self.session)/tracks", Self.track("a0")).status == 200)
+        #expect(try await ben.delete("\(Self.session)/tracks/a0").json["code"].string == "not_permitted")
+        let stream = try await service.listen(as: .user("w"), topics: ["dj:s1"])
+        #expect(try await ada.delete("\(Self.session)/tracks/a0").status == 204)
+        #expect(try await stream.next("track:removed").json["reason"].string == "removed")
+        #expect(try await ada.delete("\(Self.session)/tracks/a0").status == 404)
+        #expect(try await staff.delete("\(Self.session)/tracks/a1").status == 204)
+        #expect(try await staff.put("\(Self.session)/current-track", ["trackId": "a2"]).status == 200)
+        #expect(try await ada.delete("\(Self.session)/tracks/a2").json["code"].string == "dj.playing")
+        for index in 3..<DJLimits.tracksMax {
+            #expect(try await staff.post("\(Self.session)/tracks", Self.track("s\(index)")).status == 201)
+        }
+        let full = try await staff.post("\(Self.session)/tracks", Self.track("last"))
+        #expect(full.status == 409 && full.json["code"].string == "dj.queue_full")
+        try service.expectExactCounts()
+    }
+
+    /// Two players that tell of the same end skip one track, and not two.
+    @Test func endOfATrack_toldTwice_skipsOne() async throws {
+        let service = try await Self.open()
+        let staff = service.client(as: .staff(of: "s1"))
+        for id in ["t1", "t2", "t3"] {
+            #expect(try await staff.post("\(Self.session)/tracks", Self.track(id)).status == 201)
+            service.clock.advance(seconds: 1)
+        }
+        func next(_ body: JSON?) async throws -> String? {
+            let answer = try await staff.post("\(Self.session)/current-track", body)
+            #expect(answer.status == 200, "\(answer.problem)")
+            return answer.json["currentTrack"]["trackId"].string
+        }
+        #expect(try await next(["after": nil]) == "t1")
+        #expect(try await next(["after": nil]) == "t1")
+        #expect(try await next(["after": "t1"]) == "t2")
+        #expect(try await next(["after": "t1"]) == "t2")
+        #expect(try await next(nil) == "t3")
+        let played = try await staff.put("\(Self.session)/current-track", ["trackId": "t3"])
+        #expect(played.json["queue"].array?.count == 1)
+        #expect(try await staff.put("\(Self.session)/current-track", ["trackId": nil]).json["currentTrack"].isNull)
+        #expect(try await Self.order(staff).isEmpty)
+    }
+
+    /// An Idempotency-Key makes a repeated "next" the same one.
+    @Test func repeatedNext_withAKey_isDoneOnce() async throws {
+        let service = try await Self.open()
+        let staff = service.client(as: .staff(of: "s1"))
+        for id in ["t1", "t2"] { _ = try await staff.post("\(Self.session)/tracks", Self.track(id)) }
+        for _ in 0..<3 {
+            let answer = try await staff.post(
+                "\(Self.session)/current-track", headers: ["Idempotency-Key": "next-1"])
+            #expect(answer.json["currentTrack"]["trackId"].string == "t1")
+        }
+    }
+
+    /// D-4: who has voted how is nobody's business, on no way out and in no row that others may read.
+    @Test func voters_areNeverTold() async throws {
+        let service = try await Self.open()
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await staff.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
+        let stream = try await service.listen(as: .service(), topics: ["dj:s1"])
+        let secret = try await Self.guest("secret-voter", at: service)
+        _ = try await Self.vote(secret, "t1", "down")
+        try await stream.next("dj:queue_update")
+        for client in [staff, service.client(as: .admin), service.client(as: .service())] {
+            let answer = try await client.get(Self.session)
+            #expect(!answer.text.contains("secret-voter") && answer.json["queue"][0]["downvotes"].int == 1)
+        }
+        #expect(!stream.received.contains { $0.data.contains("secret-voter") })
+        let scopes = [["tenant:service"], ["tenant:admin"], ["shop:s1:staff"], ["user:ada"], ["everyone"]]
+        for keys in scopes {
+            let scope = Scope(tenant: "default", keys: Set(keys + ["everyone"]))
+            let seen = try service.app.store.read { db -> [Int?] in
+                try db.enter(scope)
+                return [
+                    try db.integer(
+                        "SELECT count(*) FROM \(DJFeature.votes, visibleTo: scope) WHERE user_id <> 'staff'"),
+                    try db.integer("SELECT count(*) FROM \(DJFeature.presences, visibleTo: scope)"),
+                ]
+            }
+            #expect(seen == [0, 0], "\(keys)")
+        }
+    }
+
+    /// What a removed track leaves behind goes by and by.
+    @Test func votesOfPlayedTracks_areForgotten() async throws {
+        let service = try await Self.open()
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await staff.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
+        for index in 0..<5 { _ = try await Self.vote(try await Self.guest("u\(index)", at: service), "t1", "up") }
+        for _ in 0..<2 { _ = try await staff.post("\(Self.session)/current-track") }
+        let audit = Unscoped.audit("a test counts")
+        var left = Int.max
+        while left > 0 {
+            service.clock.advance(seconds: 1)
+            left = try service.app.store.read { db in
+                let votes = try db.integer("SELECT count(*) FROM \(DJFeature.votes, unscoped: audit)") ?? -1
+                return votes + (try db.integer("SELECT count(*) FROM \(DJFeature.tracks, unscoped: audit)") ?? -1)
+            }
+            await Task.yield()
+        }
+        #expect(left == 0)
+        try service.expectExactCounts()
+    }
+}

@@ -1,0 +1,179 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import Testing
+
+@testable import Service
+
+/// Presence over real HTTP (CUT D-2, decision 13).
+@Suite struct PresenceTests {
+    private static let me = "/v1/shops/s1/presence/me"
+    private static let rule = "/v1/shops/s1/presence"
+
+    private static func code(_ service: TestService, shop: String = "s1") async throws -> String {
+        let answer = try await service.client(as: .service()).get("/v1/shops/\(shop)/presence/code")
+        #expect(answer.status == 200, "\(answer.problem)")
+        return try #require(answer.json["code"].string)
+    }
+
+    private static func asking(_ overrides: [String: String] = [:]) async throws -> TestService {
+        let service = try await DJTests.open(overrides)
+        #expect(try await service.client(as: .staff(of: "s1")).put(rule, ["codeRequired": true]).status == 200)
+        return service
+    }
+
+    /// Ten minutes; renewed by showing it again; ended by leaving, and by being elsewhere.
+    @Test func presence_livesTenMinutes_andIsAtOneShop() async throws {
+        let service = try await DJTests.open()
+        _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
+        let ada = service.client(as: .user("ada"))
+        #expect(try await ada.get(Self.me).json["isPresent"].bool == false)
+        let arrived = try await ada.put(Self.me)
+        #expect(arrived.json["isPresent"].bool == true && arrived.json["source"].string == "claim")
+        #expect(arrived.json["since"].string == "2026-01-10T20:00:00.000Z")
+        #expect(arrived.json["expiresAt"].string == "2026-01-10T20:10:00.000Z")
+        service.clock.advance(seconds: 300)
+        let renewed = try await ada.put(Self.me, [:])
+        #expect(renewed.json["since"].string == "2026-01-10T20:00:00.000Z")
+        #expect(renewed.json["expiresAt"].string == "2026-01-10T20:15:00.000Z")
+        service.clock.advance(seconds: 599)
+        #expect(try await ada.get(Self.me).json["isPresent"].bool == true)
+        service.clock.advance(seconds: 1)
+        #expect(try await ada.get(Self.me).json["expiresAt"].isNull)
+        let back = try await ada.put(Self.me)
+        #expect(back.json["since"].string == "2026-01-10T20:15:00.000Z")
+        #expect(try await ada.put("/v1/shops/s2/presence/me").json["isPresent"].bool == true)
+        #expect(try await ada.get(Self.me).json["isPresent"].bool == false)
+        // Leaving one shop is not leaving the other.
+        #expect(try await ada.delete(Self.me).status == 204)
+        #expect(try await ada.get("/v1/shops/s2/presence/me").json["isPresent"].bool == true)
+        #expect(try await ada.delete("/v1/shops/s2/presence/me").status == 204)
+        #expect(try await ada.get("/v1/shops/s2/presence/me").json["isPresent"].bool == false)
+        #expect(try await ada.put(Self.me, ["cod": "x"]).json["errors"][0]["pointer"].string == "/cod")
+    }
+
+    /// The code that is shown and the one before open the shop they are of, and no other.
+    @Test func codes_rotate_andTwoAreValid() async throws {
+        let service = try await Self.asking()
+        let backend = service.client(as: .service())
+        _ = try await backend.put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
+        _ = try await backend.put("/v1/shops/s2/presence", ["codeRequired": true])
+        let ada = service.client(as: .user("ada"))
+        let bare = try await ada.put(Self.me)
+        #expect(bare.status == 403 && bare.json["code"].string == "presence.code_required")
+        let code = try await Self.code(service)
+        #expect(code.count == 6)
+        #expect(try await Self.code(service, shop: "s2") != code)
+        let arrived = try await ada.put(Self.me, ["code": .string(code.lowercased())])
+        #expect(arrived.json["source"].string == "code" && arrived.json["codeRequired"].bool == true)
+        #expect(try await ada.put("/v1/shops/s2/presence/me", ["code": .string(code)]).status == 403)
+        service.clock.advance(seconds: 60)
+        let next = try await Self.code(service)
+        #expect(next != code)
+        for valid in [code, next] { #expect(try await ada.put(Self.me, ["code": .string(valid)]).status == 200) }
+        service.clock.advance(seconds: 60)
+        let stale = try await ada.put(Self.me, ["code": .string(code)])
+        #expect(stale.status == 403 && stale.json["code"].string == "presence.wrong_code")
+        #expect(try await ada.put(Self.me, ["code": .string(next)]).status == 200)
+        // The same after a restart: the secret is the database's.
+        let shown = try await Self.code(service)
+        try await service.restart()
+        #expect(try await Self.code(service) == shown)
+    }
+
+    /// The code is shown by the shop: nobody else may ask for it.
+    @Test func code_isForTheShopsPeople() async throws {
+        let service = try await Self.asking()
+        for (identity, status) in [
+            (TestService.Identity.user("ada"), 403), (.staff(of: "s2"), 403), (.service(tenant: "t2"), 404),
+            (.staff(of: "s1"), 200), (.admin, 200), (.service(), 200),
+        ] {
+            let answer = try await service.client(as: identity).get("\(Self.rule)/code")
+            #expect(answer.status == status, "\(identity)")
+            #expect(status != 200 || answer[header: "Cache-Control"] == "no-store")
+        }
+        #expect(try await service.client(as: .user("ada")).put(Self.rule, ["codeRequired": false]).status == 403)
+        #expect(try await service.client(as: .staff(of: "s2")).put(Self.rule, ["codeRequired": false]).status == 403)
+        #expect(try await service.client(as: .user("ada")).get(Self.rule).json["codeRequired"].bool == true)
+        let staff = service.client(as: .staff(of: "s1"))
+        #expect(try await staff.put(Self.rule, ["codeRequired": false]).status == 200)
+        #expect(try await staff.get("\(Self.rule)/code").json["code"].string == "presence.no_code")
+    }
+
+    /// Guessing is bounded for each user, over all shops, also for one who knows a right code of some shop.
+    @Test func guesses_areBounded() async throws {
+        let service = try await Self.asking()
+        let (ada, code) = (service.client(as: .user("ada")), try await Self.code(service))
+        let wrong: JSON = ["code": .string(code == "000000" ? "000001" : "000000")]
+        for number in 0..<PresenceLimits.wrongCodesMax {
+            if number == 5 { #expect(try await ada.put(Self.me, ["code": .string(code)]).status == 200) }
+            let refused = try await ada.put(Self.me, number % 2 == 0 ? wrong : ["code": "no code at all"])
+            #expect(refused.status == 403 && refused.json["code"].string == "presence.wrong_code", "\(number)")
+        }
+        for body in [wrong, ["code": .string(code)]] {
+            let locked = try await ada.put(Self.me, body)
+            #expect(locked.status == 429 && locked.json["code"].string == "presence.too_many_codes")
+            #expect(locked[header: "Retry-After"] == "600")
+        }
+        #expect(try await service.client(as: .user("ben")).put(Self.me, ["code": .string(code)]).status == 200)
+        service.clock.advance(seconds: PresenceLimits.wrongCodesSeconds)
+        let later = try await Self.code(service)
+        #expect(try await ada.put(Self.me, ["code": .string(later)]).status == 200)
+    }
+
+    /// Wrong codes that come at the same moment count as well.
+    @Test func guesses_atOnce_areBoundedToo() async throws {
+        let service = try await Self.asking()
+        let ada = service.client(as: .user("ada"))
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<40 {
+                group.addTask { try await ada.put(Self.me, ["code": "no code"]).status }
+            }
+            return try await group.reduce(into: [Int: Int]()) { $0[$1, default: 0] += 1 }
+        }
+        #expect(statuses == [403: PresenceLimits.wrongCodesMax, 429: 40 - PresenceLimits.wrongCodesMax])
+    }
+
+    /// Decision 13: a booking in progress counts as present, until it ends.
+    @Test func bookingInProgress_isPresence() async throws {
+        let service = try await Self.asking()
+        let (ada, staff) = (service.client(as: .user("ada")), service.client(as: .staff(of: "s1")))
+        #expect(try await staff.post("\(DJTests.session)/tracks", DJTests.track("t1")).status == 201)
+        let walkIn: JSON = ["service": "cut", "userId": "ada"]
+        let waiting = try await staff.post("/v1/shops/s1/queue/entries", walkIn).json
+        #expect(try await DJTests.vote(ada, "t1", "up").status == 403)
+        let serving = try await BookingsTests.move(staff, waiting, to: ["status": "in-progress"])
+        #expect(serving.status == 200)
+        let presence = try await ada.get(Self.me).json
+        #expect(presence["isPresent"].bool == true && presence["source"].string == "booking")
+        #expect(try await DJTests.vote(ada, "t1", "up").status == 200)
+        // Who is being served has not left.
+        #expect(try await ada.delete(Self.me).status == 204)
+        #expect(try await DJTests.vote(ada, "t1", "down").status == 200)
+        let changed = try await BookingsTests.move(staff, serving.json, to: ["durationMinutes": 45])
+        #expect(try await ada.get(Self.me).json["isPresent"].bool == true)
+        #expect(try await BookingsTests.move(staff, changed.json, to: ["status": "completed"]).status == 200)
+        #expect(try await ada.get(Self.me).json["isPresent"].bool == false)
+        #expect(try await DJTests.vote(ada, "t1", "up").status == 403)
+    }
+
+    /// What is past its time goes.
+    @Test func pastPresences_areForgotten() async throws {
+        let service = try await Self.asking()
+        let (ada, code) = (service.client(as: .user("ada")), try await Self.code(service))
+        #expect(try await ada.put(Self.me, ["code": .string(code)]).status == 200)
+        #expect(try await ada.put(Self.me, ["code": "wrong"]).status == 403)
+        let audit = Unscoped.audit("a test counts")
+        var left = Int.max
+        while left > 0 {
+            service.clock.advance(seconds: 60)
+            left = try service.app.store.read { db in
+                let present = try db.integer("SELECT count(*) FROM \(DJFeature.presences, unscoped: audit)") ?? -1
+                return present + (try db.integer("SELECT count(*) FROM \(DJFeature.attempts, unscoped: audit)") ?? -1)
+            }
+            await Task.yield()
+        }
+        #expect(left == 0)
+    }
+}

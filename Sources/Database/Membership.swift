@@ -126,7 +126,10 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
     ///
     /// - Parameter value: lower-case letters, digits, `_` and `-`, since it stands in SQL.
     public static func when(_ template: AudienceTemplate, _ column: String, is value: String) -> PolicyEntry {
-        let isPlain = value.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 || $0 == 45 }
+        let isPlain = value.utf8.allSatisfy { byte in
+            (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
+                || byte == UInt8(ascii: "-")
+        }
         precondition(isSQLIdentifier(column) && isPlain && !value.isEmpty, "no condition of SQL: \(column) is \(value)")
         return PolicyEntry(template, Condition(column: column, value: value))
     }

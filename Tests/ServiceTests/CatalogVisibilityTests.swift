@@ -67,7 +67,8 @@ private enum Stage {
             let conditions = (table.read.entries + table.write.entries).compactMap(\.condition)
             for column in Stage.columns(of: table) {
                 let words = conditions.filter { $0.column == column }.map { Optional($0.value) }
-                values[column] = (["a", "b", "c", "d", "a:b", nil] + words + words).randomElement(using: &random) ?? nil
+                values[column] =
+                    (["a", "b", "c", "d", "a:b", nil] + words + words).randomElement(using: &random) ?? nil
             }
             self.values = values
         }

@@ -23,7 +23,9 @@ import Testing
             let client = probe.service.client(as: identity)
             #expect(try await client.get("/v1/posts/\(open)").status == publicly, "\(identity)")
             #expect(try await client.get("/v1/posts/\(closed)").status == privately, "\(identity)")
-            let listed = try await client.get("/v1/posts?authorId=bob").json["items"].array?.compactMap { $0["text"].string }
+            let listed = try await client.get("/v1/posts?authorId=bob").json["items"].array?.compactMap {
+                $0["text"].string
+            }
             #expect(listed == ["closed", "open"].filter { $0 == "open" ? publicly == 200 : privately == 200 })
             let all = try await client.get("/v1/posts").json["items"].array?.compactMap { $0["text"].string }
             #expect(all == (publicly == 200 ? ["open"] : []))
@@ -66,7 +68,8 @@ import Testing
         #expect(try await probe.client("bob").get("/v1/users/bob").json["followerCount"] == 0)
         // A backend posts, likes and follows on behalf of users it names.
         let backend = probe.service.client(as: .service())
-        #expect(try await backend.post("/v1/posts", ["text": "x"]).json["errors"].array?.first?["pointer"] == "/authorId")
+        #expect(
+            try await backend.post("/v1/posts", ["text": "x"]).json["errors"].array?.first?["pointer"] == "/authorId")
         #expect(try await backend.post("/v1/posts", ["text": "x", "authorId": "bob"]).json["authorId"] == "bob")
         #expect(try await backend.put("/v1/posts/\(id)/likes/ann").json["liked"] == true)
         #expect(try await backend.put("/v1/users/bob/followers/ann").status == 201)
@@ -97,7 +100,8 @@ import Testing
         #expect(try await probe.client("ben").put(likes).json["likeCount"] == 2)
         #expect(try await probe.client("ann").put("/v1/posts/\(id)/reposts/me").json["repostCount"] == 1)
         let seen = try await probe.client("ben").get("/v1/posts/\(id)").json
-        #expect(seen["likeCount"] == 2 && seen["repostCount"] == 1 && seen["liked"] == true && seen["reposted"] == false)
+        #expect(
+            seen["likeCount"] == 2 && seen["repostCount"] == 1 && seen["liked"] == true && seen["reposted"] == false)
         for _ in 0..<2 { #expect(try await probe.client("ann").delete(likes).json["likeCount"] == 1) }
         #expect(try await probe.client("ann").get("/v1/posts/\(id)").json["liked"] == false)
         try probe.service.expectExactCounts()
@@ -127,7 +131,9 @@ import Testing
     /// Sends toggles of forty users, twenty-five at a time, and compares with whoever likes it at the end.
     static func toggle(_ id: String, times: Int, seed: UInt64, through probes: [PostsProbe]) async throws {
         var random = SeededRandom(seed: seed)
-        let toggles = (0..<times).map { _ in (user: Int.random(in: 0..<40, using: &random), isOn: Bool.random(using: &random)) }
+        let toggles = (0..<times).map { _ in
+            (user: Int.random(in: 0..<40, using: &random), isOn: Bool.random(using: &random))
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for lane in 0..<25 {
                 group.addTask {
@@ -290,7 +296,8 @@ import Testing
         #expect(try await own.next("feed:new_post").json["id"] == first["id"])
 
         try await probe.follow("bob", as: "ben")
-        #expect(try await late.next("follow:changed").json == ["authorId": "bob", "followerId": "ben", "followed": true])
+        #expect(
+            try await late.next("follow:changed").json == ["authorId": "bob", "followerId": "ben", "followed": true])
         _ = try await probe.post("bob", "second", "followers")
         #expect(try await late.next("feed:new_post").json["text"] == "second")
         #expect(try await early.next("feed:new_post").json["text"] == "second")
@@ -356,7 +363,8 @@ import Testing
         #expect(seen == Set(ids))
         var heard: Set<String> = []
         while heard.count < 2 {
-            heard.formUnion((try await stranger.next("engagement_update").json["postIds"].array ?? []).compactMap(\.string))
+            heard.formUnion(
+                (try await stranger.next("engagement_update").json["postIds"].array ?? []).compactMap(\.string))
         }
         #expect(heard == Set(ids[..<2]))
         // A post that is gone is told as a row that is gone.

@@ -309,7 +309,9 @@ import Testing
         // Posts of both at once: none is missed by whoever asks for what is newer.
         let before = try #require(try await onA.feed("ann")["newest"].int)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for index in 0..<20 { group.addTask { _ = try await (index % 2 == 0 ? onA : onB).post("bob", "n\(index)") } }
+            for index in 0..<20 {
+                group.addTask { _ = try await (index % 2 == 0 ? onA : onB).post("bob", "n\(index)") }
+            }
             try await group.waitForAll()
         }
         #expect(try await onB.feed("ann", "?since=\(before)")["newCount"] == 20)

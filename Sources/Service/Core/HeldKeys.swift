@@ -25,7 +25,8 @@ enum HeldKeys {
     static func tell(
         _ membership: Membership, of member: String, in group: String, isHeld: Bool, _ tx: Transaction
     ) {
-        guard let holder = membership.holder.key(of: { _ in member }), let key = membership.given.key(of: { _ in group })
+        guard let holder = membership.holder.key(of: { _ in member }),
+            let key = membership.given.key(of: { _ in group })
         else { return }
         let change = HeldChange(tenant: tx.tenant, holder: holder, key: key, isHeld: isHeld)
         tx.emit(event, audience: [], data: JSONWriter.bytes(change))

@@ -120,7 +120,8 @@ extension PostsFeature {
     // MARK: Engagement
 
     /// - Returns: whether it is new.
-    static func insert(_ kind: Engagement.Kind, of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool {
+    static func insert(_ kind: Engagement.Kind, of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool
+    {
         try tx.db.run(
             """
             INSERT INTO \(engagements, writableBy: tx.scope) (tenant, post_id, kind, user_id, engaged_at)
@@ -130,7 +131,8 @@ extension PostsFeature {
     }
 
     /// - Returns: whether it was there.
-    static func delete(_ kind: Engagement.Kind, of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool {
+    static func delete(_ kind: Engagement.Kind, of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool
+    {
         try tx.db.run(
             """
             DELETE FROM \(engagements, writableBy: tx.scope)

@@ -87,7 +87,8 @@ extension PostsFeature {
             }
         }
         try count(
-            "SELECT tenant, author_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, author_id", at: 0)
+            "SELECT tenant, author_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, author_id", at: 0
+        )
         try count(
             "SELECT tenant, follower_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, follower_id",
             at: 1)

@@ -243,7 +243,8 @@ struct StreamReader: Sendable {
     ) throws -> [StreamEvent]? {
         try replay(
             tx, held: held, after: after, through: through,
-            routes: Array(caller.scope.keys) + held.subtracting(caller.scope.keys) + topics.map { "#" + $0 } + tableRoutes)
+            routes: Array(caller.scope.keys) + held.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
+                + tableRoutes)
     }
 
     private func replay(

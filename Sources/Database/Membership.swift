@@ -17,7 +17,7 @@ import Visibility
 ///
 /// A class, because a policy holds it and it holds a table, which has policies.
 public final class Membership: Sendable, Hashable {
-    let table: Table
+    public let table: Table
     /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
     public let holder: AudienceTemplate
     /// The key that a row gives: `conversation:{conversation_id}`, over the members' own column.

@@ -332,6 +332,23 @@ import Testing
         #expect(try await probe.client("ann").get("/v1/posts/\(gone)").status == 404)
     }
 
+    /// The table whose row has let a post be heard is named; without the row, what is missing.
+    @Test func explanation_namesTheFollowing() async throws {
+        let probe = try PostsProbe.start()
+        try await probe.follow("bob", as: "ann")
+        let stream = try await probe.service.listen(as: .user("ann"))
+        _ = try await probe.post("bob", "x", "followers")
+        let id = try await stream.next("feed:new_post").id
+        for (user, isTold) in [("ann", true), ("eve", false)] {
+            let answer = try await probe.service.client(as: .service(tenant: "default")).post(
+                "/v1/explain", ["eventId": .string(id), "token": .string(probe.service.token(for: .user(user)))])
+            #expect(answer.status == 200, "\(answer.problem)")
+            #expect(answer.json["delivered"].bool == isTold)
+            let key = answer.json["keys"].array?.first { $0["key"] == "follower:bob" }
+            #expect(key?["membership"].string == (isTold ? "follows" : nil))
+        }
+    }
+
     // MARK: Watching
 
     private static func watch(_ ids: [String]) -> [JSON] {

@@ -12,7 +12,7 @@ struct LiveMembership: Sendable {
     let keysMax: Int
 }
 
-/// Keys that streams hold because rows of the service say so (decision 12).
+/// Keys that streams hold because rows of the service say so (decision 11).
 ///
 /// A stream reads them when it opens, before it reads the log. From then on the log tells it what has changed, in the
 /// order of the commits, on every replica: what is told to a key before its row is there is not heard, and what is told
@@ -32,11 +32,15 @@ enum HeldKeys {
         tx.emit(event, audience: [], data: JSONWriter.bytes(change))
     }
 
-    /// What the owner of a scope holds now, beside what the scope brings.
-    static func keys(of scope: Scope, by live: [LiveMembership], in db: Connection) throws -> Set<String> {
-        var keys: Set<String> = []
-        for one in live { keys.formUnion(try one.membership.keys(of: scope, in: db, limit: one.keysMax)) }
-        return keys
+    /// What the owner of a scope holds now by rows, each key with the table whose row gives it.
+    static func origins(of scope: Scope, by live: [LiveMembership], in db: Connection) throws -> [String: String] {
+        var origins: [String: String] = [:]
+        for one in live {
+            for key in try one.membership.keys(of: scope, in: db, limit: one.keysMax) {
+                origins[key] = one.membership.table.name
+            }
+        }
+        return origins
     }
 }
 

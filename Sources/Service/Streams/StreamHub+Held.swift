@@ -11,7 +11,7 @@ extension StreamHub {
         learning[slot] = []
         let shard = shard
         let isAdmitted = surroundings.workers.submit {
-            let keys = try? reader.heldKeys()
+            let keys = try? reader.rowKeys()
             shard.post(.held(stream, keys))
         }
         if !isAdmitted { end(slot, .unavailable) }
@@ -26,7 +26,7 @@ extension StreamHub {
         for change in learning.removeValue(forKey: slot) ?? [] {
             if change.isHeld { keys.insert(change.key) } else { keys.remove(change.key) }
         }
-        // The token's keys first: they are the ones that most events find.
+        // The token may have been renewed, or its memberships, since they were read. Its keys first: they are the ones that most events find.
         hub.replaceScope(of: slot, with: Array(scope) + keys.subtracting(scope))
         begin(stream, held: keys.union(scope))
     }

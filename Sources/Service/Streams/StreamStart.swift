@@ -32,15 +32,19 @@ struct StreamReader: Sendable {
     /// All keys that the caller holds, by the token and by rows of the service; nil: they are read with what is asked for.
     var held: Set<String>?
 
-    /// All keys that the caller holds as of now.
-    func heldKeys() throws -> Set<String> {
+    /// The keys that rows give the caller as of now.
+    func rowKeys() throws -> Set<String> {
         var keys: Set<String> = []
-        try surroundings.read(caller) { tx in keys = try heldKeys(tx) }
+        try surroundings.read(caller) { tx in keys = try rowKeys(tx) }
         return keys
     }
 
+    private func rowKeys(_ tx: Transaction) throws -> Set<String> {
+        Set(try HeldKeys.origins(of: caller.scope, by: surroundings.live, in: tx.db).keys)
+    }
+
     private func heldKeys(_ tx: Transaction) throws -> Set<String> {
-        try held ?? caller.scope.keys.union(HeldKeys.keys(of: caller.scope, by: surroundings.live, in: tx.db))
+        try held ?? caller.scope.keys.union(rowKeys(tx))
     }
 
     /// - Parameters:

@@ -212,7 +212,7 @@ static void parse(int argc, char **argv) {
     static const struct option longs[] = {
         {"port", 1, 0, 'p'}, {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'}, {"seconds", 1, 0, 's'},
         {"warmup", 1, 0, 'w'}, {"rate", 1, 0, 'r'}, {"count", 1, 0, 'n'}, {"first-number", 1, 0, 'f'},
-        {"method", 1, 0, 'm'}, {"path", 1, 0, 'P'}, {"header", 1, 0, 'H'}, {"body", 1, 0, 'b'},
+        {"method", 1, 0, 'm'}, {"path", 1, 0, 'P'}, {"header", 1, 0, 'H'}, {"body", 1, 0, 'b'}, {"body-file", 1, 0, 'B'},
         {"users", 1, 0, 'u'}, {"tokens", 1, 0, 'T'}, {"server-pid", 1, 0, 'i'}, {0}};
     const char *method = "GET", *path = "/", *body = NULL;
     char *headers = NULL;
@@ -230,6 +230,7 @@ static void parse(int argc, char **argv) {
         case 'P': path = optarg; break;
         case 'H': headers_append(&headers, optarg); break;
         case 'b': body = optarg; break;
+        case 'B': body = file_text(optarg); break;
         case 'u': users = strtoull(optarg, NULL, 10); break;
         case 'T': options.tokens = lines_of(optarg, &options.token_count); break;
         case 'i': options.server_pid = atoi(optarg); break;

@@ -300,6 +300,16 @@ static char **lines_of(const char *path, size_t *count) {
     return lines;
 }
 
+/* A whole file as text: one argument of a command has at most 128 KiB. */
+static inline char *file_text(const char *path) {
+    FILE *file = fopen(path, "r");
+    char *text = NULL;
+    size_t capacity = 0;
+    if (!file || getdelim(&text, &capacity, 0, file) <= 0) die("cannot read %s", path);
+    fclose(file);
+    return text;
+}
+
 /* Thousands of sockets need thousands of descriptors; root may also raise the hard limit. */
 static void raise_descriptor_limit(size_t wanted) {
     struct rlimit limit;

@@ -6,15 +6,20 @@
  *   paced   --rate events a second, whatever the server does
  *
  * With --port A,B the streams take turns between servers, and --publish-port says where requests go (in turn as well).
+ * With --subscriptions FILE, once all are open, each stream asks for what its line of the file says (lines in turn): the
+ * body of PUT /v1/streams/{id}/subscriptions, with the stream's own token; {id} is `streamId` of the ready event.
+ *
  * How an event is known: by the request's {n} behind --marker; with --marker-topics by its {u} there, when the events of
  * one {u} come in the order of their requests; else by the order in which events come.
  *
  * One event is --burst SSE events on each of --expect streams (default: all of them). The publishing connections live
  * in the first thread. Latencies count from the moment the request was sent, and in paced mode also from the moment
- * its answer (which tells that the event is committed) was read. */
+ * its answer (which tells that the event is committed) was read; so they do in closed mode with --expect 1.
+ * With --later-ms M they count from M later: for what is to come after a wait. */
 #include "load.h"
 
-enum { SOURCES = 8, PORTS_MAX = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536 };
+enum { SOURCES = 8, PORTS_MAX = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536,
+       NAME_MAX_BYTES = 64 };
 #define RING (1u << 16)
 #define SAMPLES_MAX (16u << 20)
 
@@ -34,10 +39,10 @@ static struct {
     double seconds, warmup, rate, open_timeout;
     const char *event, *ready_event, *marker;
     RequestTemplate open_request, publish_request;
-    char **tokens;
-    size_t token_count;
+    char **tokens, **subscriptions;
+    size_t token_count, subscription_count;
     bool until_input_ends, marker_topics;
-    uint64_t first_number;
+    uint64_t first_number, later_ns;
 } options = {.threads = 1, .streams = 1, .window = 1, .burst = 1, .group = 1, .seconds = 3, .warmup = 0.5,
              .rate = 50, .open_timeout = 60, .event = "", .ready_event = ""};
 
@@ -46,6 +51,7 @@ typedef struct {
     uint32_t carried, seen;
     StreamState state;
     char *carry; /* the beginning of an event whose end has not come yet */
+    char *name;  /* for those who subscribe */
 } Stream;
 
 typedef struct {
@@ -58,7 +64,7 @@ typedef struct {
     size_t mine, next_to_open, connecting;
     char *buffer;
     Histogram latency;
-    uint64_t bytes, reads, cpu_start;
+    uint64_t bytes, event_bytes, reads, cpu_start;
     Sample *samples;
     size_t sample_count;
 } Reader;
@@ -111,8 +117,8 @@ static void count_event(Reader *reader, Stream *stream, const char *text, size_t
         return;
     }
     if (!atomic_load_explicit(&measuring, memory_order_relaxed)) return;
-    uint64_t sent = sent_at[number % RING];
-    histogram_add(&reader->latency, at > sent ? at - sent : 0);
+    uint64_t due = sent_at[number % RING] + options.later_ns;
+    histogram_add(&reader->latency, at > due ? at - due : 0);
     if (reader->samples && reader->sample_count < SAMPLES_MAX)
         reader->samples[reader->sample_count++] = (Sample){number, at};
 }
@@ -137,6 +143,16 @@ static bool is_event(const char *text, size_t length, const char *name) {
     return left >= name_length && !memcmp(found, name, name_length) && (left == name_length || found[name_length] == '\n' || found[name_length] == '\r');
 }
 
+/* Who subscribes speaks of the stream by its name. */
+static void keep_name(Stream *stream, const char *text, size_t length) {
+    static const char field[] = "\"streamId\":\"";
+    const char *name = memmem(text, length, field, sizeof field - 1);
+    if (!name) return;
+    name += sizeof field - 1;
+    const char *end = memchr(name, '"', (size_t)(text + length - name));
+    if (end && end - name < NAME_MAX_BYTES) stream->name = must(strndup(name, (size_t)(end - name)));
+}
+
 /* Takes whole events out of what was read; returns how many bytes remain. */
 static size_t take_events(Reader *reader, Stream *stream, char *text, size_t length, uint64_t at, uint64_t *events) {
     char *rest = text;
@@ -144,10 +160,12 @@ static size_t take_events(Reader *reader, Stream *stream, char *text, size_t len
         size_t block = (size_t)(end - rest);
         if (stream->state == STATE_WAITING_READY && is_event(rest, block, options.ready_event)) {
             stream->state = STATE_OPEN;
+            if (options.subscriptions) keep_name(stream, rest, block);
             atomic_fetch_add(&opened, 1);
         }
         if (is_event(rest, block, options.event)) {
             count_event(reader, stream, rest, block, at);
+            if (atomic_load_explicit(&counting, memory_order_relaxed)) reader->event_bytes += block + 2;
             ++*events;
         }
     }
@@ -434,25 +452,73 @@ static void open_streams(Reader *reader) {
         read_round(reader, events, 256, 20);
 }
 
+static bool exchange(int fd, const char *request, size_t length, int *status) {
+    static char answer[262144];
+    for (size_t sent = 0; sent < length;) {
+        ssize_t n = send(fd, request + sent, length - sent, MSG_NOSIGNAL);
+        if (n <= 0) return false;
+        sent += (size_t)n;
+    }
+    bool closes = false;
+    for (size_t received = 0; received < sizeof answer;) {
+        ssize_t n = recv(fd, answer + received, sizeof answer - received, 0);
+        if (n <= 0) return false;
+        received += (size_t)n;
+        if (response_length(answer, received, status, &closes)) return true;
+    }
+    return false;
+}
+
+/* One after the other on one blocking connection: the server's work is what it is, whoever waits for it. */
+static double subscribe(void) {
+    uint64_t begin = now_ns();
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port_of(&options.ports, 0)),
+                             .sin_addr.s_addr = htonl(0x7f000001u)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to)) die("cannot connect to subscribe: %s", strerror(errno));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    char *request = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < options.streams; i++) {
+        const char *body = options.subscriptions[i % options.subscription_count];
+        const char *token = options.tokens ? options.tokens[i % options.token_count] : "";
+        size_t body_length = strlen(body);
+        if (!streams[i].name) die("stream %zu has not told its name", i);
+        if (capacity < body_length + 4096) request = must(realloc(request, capacity = body_length + 8192));
+        int length = snprintf(request, capacity,
+                              "PUT /v1/streams/%s/subscriptions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
+                              "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                              streams[i].name, token, body_length, body);
+        int status = 0;
+        if (length < 0 || (size_t)length >= capacity || !exchange(fd, request, (size_t)length, &status) || status != 200)
+            die("subscriptions of stream %zu: status %d", i, status);
+    }
+    free(request);
+    close_now(fd);
+    return (double)(now_ns() - begin) / 1e9;
+}
+
 static void print_outcome(Reader *readers, const Outcome *o, double opening_seconds) {
     static Histogram latency, since_answer;
-    uint64_t bytes = 0, reads = 0;
+    uint64_t bytes = 0, event_bytes = 0, reads = 0;
     for (int t = 0; t < options.threads; t++) {
         histogram_merge(&latency, &readers[t].latency);
-        bytes += readers[t].bytes, reads += readers[t].reads;
+        bytes += readers[t].bytes, event_bytes += readers[t].event_bytes, reads += readers[t].reads;
         for (size_t i = 0; i < readers[t].sample_count; i++) {
             uint64_t answered = answered_at[readers[t].samples[i].number % RING], at = readers[t].samples[i].at;
-            histogram_add(&since_answer, answered && at > answered ? at - answered : 0);
+            uint64_t due = answered + options.later_ns;
+            histogram_add(&since_answer, answered && at > due ? at - due : 0);
         }
     }
     printf("{\"streams\":%zu,\"opened\":%lu,\"refused\":%lu,\"closedByServer\":%lu,\"openSeconds\":%.3f,\"seconds\":%.3f,"
            "\"published\":%llu,\"delivered\":%llu,\"lost\":%llu,\"unexpected\":%llu,\"deliveriesPerSecond\":%.1f,"
-           "\"publishFailures\":%llu,\"latenessMaxUs\":%.1f,\"bytes\":%llu,\"reads\":%llu,\"clientCpu\":%.3f,\"serverCpu\":%.3f,"
+           "\"publishFailures\":%llu,\"latenessMaxUs\":%.1f,\"bytes\":%llu,\"eventBytes\":%llu,\"reads\":%llu,\"clientCpu\":%.3f,\"serverCpu\":%.3f,"
            "\"serverUsPerPublish\":%.2f,\"statuses\":{",
            options.streams, atomic_load(&opened), atomic_load(&refused), atomic_load(&closed_by_server), opening_seconds,
            o->seconds, (unsigned long long)o->published, (unsigned long long)o->delivered, (unsigned long long)o->lost,
            (unsigned long long)atomic_load(&unexpected), o->seconds > 0 ? (double)o->delivered / o->seconds : 0,
-           (unsigned long long)publish_failures, (double)lateness_max / 1e3, (unsigned long long)bytes, (unsigned long long)reads,
+           (unsigned long long)publish_failures, (double)lateness_max / 1e3, (unsigned long long)bytes, (unsigned long long)event_bytes,
+           (unsigned long long)reads,
            o->seconds > 0 ? (double)o->client_cpu / 1e9 / o->seconds / options.threads : 0,
            o->seconds > 0 ? (double)o->server_cpu / 1e9 / o->seconds : 0,
            o->published ? (double)o->server_cpu / 1e3 / (double)o->published : 0);
@@ -496,7 +562,8 @@ static void parse(int argc, char **argv) {
         {"publish-body", 1, 0, 'b'}, {"users", 1, 0, 'u'}, {"expect", 1, 0, 'x'}, {"burst", 1, 0, 'B'},
         {"group", 1, 0, 'g'}, {"window", 1, 0, 'w'}, {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'W'}, {"rate", 1, 0, 'r'},
         {"server-pid", 1, 0, 'i'}, {"publishers", 1, 0, 'N'}, {"open-timeout", 1, 0, 'o'}, {"until-input-ends", 0, 0, 'I'},
-        {"first-number", 1, 0, 'f'}, {"publish-port", 1, 0, 'q'}, {"marker-topics", 0, 0, 'K'}, {0}};
+        {"first-number", 1, 0, 'f'}, {"publish-port", 1, 0, 'q'}, {"marker-topics", 0, 0, 'K'},
+        {"subscriptions", 1, 0, 'S'}, {"later-ms", 1, 0, 'l'}, {0}};
     const char *path = "/", *publish_path = "/publish", *publish_method = "POST", *publish_body = "";
     char *headers = NULL, *publish_headers = NULL;
     uint64_t users = 1;
@@ -510,6 +577,8 @@ static void parse(int argc, char **argv) {
         case 'P': path = optarg; break;
         case 'H': headers_append(&headers, optarg); break;
         case 'T': options.tokens = lines_of(optarg, &options.token_count); break;
+        case 'S': options.subscriptions = lines_of(optarg, &options.subscription_count); break;
+        case 'l': options.later_ns = strtoull(optarg, NULL, 10) * 1000000u; break;
         case 'e': options.event = optarg; break;
         case 'y': options.ready_event = optarg; break;
         case 'k': options.marker = optarg; break;
@@ -555,7 +624,7 @@ static Reader *start_readers(void) {
         reader->epoll = epoll_create1(EPOLL_CLOEXEC);
         reader->mine = options.streams / (size_t)options.threads + ((size_t)t < options.streams % (size_t)options.threads);
         reader->buffer = must(malloc(CARRY_MAX + READ_BYTES));
-        if (options.mode == MODE_PACED) reader->samples = must(malloc(SAMPLES_MAX * sizeof *reader->samples));
+        if (options.mode == MODE_PACED || options.expect == 1) reader->samples = must(malloc(SAMPLES_MAX * sizeof *reader->samples));
         if (t > 0 && pthread_create(&reader->thread, NULL, read_streams, reader)) die("cannot start a thread");
     }
     return readers;
@@ -590,18 +659,21 @@ int main(int argc, char **argv) {
     Outcome outcome = {0};
     unsigned long open_count = atomic_load(&opened);
     bool usable = open_count == options.streams;
+    double subscribing = usable && options.subscriptions ? subscribe() : 0;
     if (usable) {
         struct epoll_event event = {.events = EPOLLIN, .data.u64 = options.streams + PUBLISHERS_MAX};
         epoll_ctl(readers->epoll, EPOLL_CTL_ADD, wake_event, &event);
-        if (options.mode == MODE_HOLD || options.until_input_ends) {
-            printf("{\"ready\":%lu,\"openSeconds\":%.3f}\n", open_count, opening);
-            fflush(stdout);
-        }
         struct epoll_event events[256];
         settle(readers, events);
         atomic_store(&counting, true);
+        if (options.mode == MODE_HOLD || options.until_input_ends) {
+            printf("{\"ready\":%lu,\"openSeconds\":%.3f,\"subscribeSeconds\":%.3f}\n", open_count, opening,
+                   subscribing);
+            fflush(stdout);
+        }
         if (options.mode == MODE_HOLD) {
             while (!input_ended()) read_round(readers, events, 256, 20);
+            outcome.delivered = atomic_load(&delivered);
         } else {
             publishers = must(calloc(options.publishers, sizeof *publishers));
             for (size_t i = 0; i < options.publishers; i++) publisher_connect(readers, i);

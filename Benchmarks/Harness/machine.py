@@ -161,6 +161,7 @@ def build_c():
         ("Clients/http_load.c", []),
         ("Yardsticks/send_loop.c", []),
         ("Yardsticks/static_server.c", ["-lmicrohttpd"]),
+        ("Yardsticks/batch_commit.c", ["-lsqlite3"]),
         ("Yardsticks/commit_server.c", ["-lmicrohttpd", "-lsqlite3"]),
     ):
         path = BENCHMARKS / source

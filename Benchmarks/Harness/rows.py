@@ -6,6 +6,7 @@ import statistics
 import struct
 import time
 
+from .changes import ChangeRows
 from .machine import WORK, Unavailable, say
 from .feeds import FeedRows
 from .leaderboards import LeaderboardRows
@@ -496,6 +497,7 @@ class Bench:
 
     def run(self, only):
         (WORK / "one-token.txt").write_text(server_token() + "\n")
+        changes = ChangeRows(self)
         groups = [
             ("fanout", "fan-out, 1 shard", self.fanout, ["Fan-out, 1 shard"]),
             ("burst", "burst of 8 events", self.burst, ["Burst of 8 events against 8 sends"]),
@@ -507,6 +509,12 @@ class Bench:
             ("latency", "commit → client", self.commit_to_client, ["Commit → client, p50 and p99"]),
             ("badges", "GET /v1/badges", self.badges, ["`GET /v1/badges`, 304 and 200"]),
             ("durable", "durable notifications", self.durable_notifications, ["Durable notifications"]),
+            ("changes", "one change among filtered ids", changes.one_change, ["CPU per change of one filtered id"]),
+            ("changes", "ingest and routing of changes", changes.ingest, ["Table changes"]),
+            ("changes", "a morning in a school", changes.morning, ["Morning rush"]),
+            ("changes", "a day of likes", changes.day_of_likes, ["A day of likes"]),
+            ("changes", "memory of subscriptions", changes.memory, ["Memory per stream with 100 filtered ids"]),
+            ("changes", "change → client", changes.latency, ["Change of a row → client"]),
             ("postgres", "two replicas on PostgreSQL", lambda: ReplicaRows(self).measure(), ["Two replicas on PostgreSQL"]),
             ("order", "order of commits on PostgreSQL", lambda: ReplicaRows(self).order(), ["Commit order on PostgreSQL"]),
             ("leaderboards", "leaderboards", lambda: LeaderboardRows(self).measure(), ["Leaderboards"]),

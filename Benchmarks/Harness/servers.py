@@ -24,12 +24,12 @@ def event_text(number=1, length=EVENT_BYTES):
     return head + "x" * (length - len(head) - len(tail)) + tail
 
 
-def token(subject, role="user", tenant="bench", lifetime=6 * 3600):
+def token(subject, role="user", tenant="bench", lifetime=6 * 3600, **more):
     def encoded(value):
         return base64.urlsafe_b64encode(value).rstrip(b"=")
 
     now = int(time.time())
-    claims = {"sub": subject, "role": role, "tenant": tenant, "iat": now, "exp": now + lifetime}
+    claims = {"sub": subject, "role": role, "tenant": tenant, "iat": now, "exp": now + lifetime, **more}
     signed = encoded(b'{"alg":"HS256","typ":"JWT"}') + b"." + encoded(json.dumps(claims).encode())
     return (signed + b"." + encoded(hmac.new(SECRET.encode(), signed, hashlib.sha256).digest())).decode()
 
@@ -121,6 +121,10 @@ http {{
     location = /sub {{ nchan_subscriber eventsource; nchan_channel_id bench; nchan_subscriber_first_message newest;
                        nchan_eventsource_ping_interval 0; }}
     location = /pub {{ nchan_publisher; nchan_channel_id bench; nchan_message_buffer_length 16; nchan_message_timeout 60s; }}
+    location ~ ^/sub/(\\w+)$ {{ nchan_subscriber eventsource; nchan_channel_id $1; nchan_subscriber_first_message newest;
+                             nchan_eventsource_ping_interval 0; }}
+    location ~ ^/pub/(\\w+)$ {{ nchan_publisher; nchan_channel_id $1; nchan_message_buffer_length 16;
+                             nchan_message_timeout 60s; }}
   }}
 }}
 """)
@@ -154,10 +158,11 @@ class Bellhop:
     """Ours, with everything on: tokens, audiences, event log, SQLite on disk with synchronous=FULL."""
     name = "Bellhop"
 
-    def __init__(self, executable, shards=1, reactors=1, database=None, fresh=True):
+    def __init__(self, executable, shards=1, reactors=1, database=None, fresh=True, settings=None, tenant="bench"):
         self.executable, self.shards, self.reactors, self.fresh = executable, shards, reactors, fresh
         self.database = database or WORK / f"bellhop-{shards}.sqlite"
-        self.service = token("backend", role="service")
+        self.settings = settings or {}
+        self.service = token("backend", role="service", tenant=tenant)
         self.publisher = [f"Authorization: Bearer {self.service}", "Content-Type: application/json"]
 
     def start(self, cores):
@@ -167,7 +172,7 @@ class Bellhop:
         return Server(f"bellhop-{self.shards}", [self.executable, "serve"], cores, port, {
             "BELLHOP_HOST": "127.0.0.1", "BELLHOP_PORT": str(port), "BELLHOP_DATABASE": f"sqlite:{self.database}",
             "BELLHOP_JWT_SECRET": SECRET, "BELLHOP_REACTORS": str(self.reactors), "BELLHOP_SHARDS": str(self.shards),
-            "BELLHOP_RATE_LIMIT_USER": "0"})
+            "BELLHOP_RATE_LIMIT_USER": "0", **self.settings})
 
     def call(self, server, method, path, body=None, bearer=None):
         headers = {"Authorization": f"Bearer {bearer or self.service}", "Content-Type": "application/json"}

@@ -35,7 +35,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{}"#, #"{"memberIds":"u1"}"#, #"{"memberIds":["a\u0007"]}"#, #"{"memberIds":["a"],"kind":"crowd"}"#,
+        #"{}"#, #"{"memberIds":null}"#,
+        #"{"memberIds":"u1"}"#, #"{"memberIds":["a\u0007"]}"#, #"{"memberIds":["a"],"kind":"crowd"}"#,
         #"{"memberIds":["a"],"kind":"direct","id":"c1"}"#, #"{"memberIds":["a"],"kind":"direct","title":"us"}"#,
         #"{"memberIds":["a"],"title":"two\nlines"}"#, #"{"memberIds":["a"],"members":[]}"#,
     ])

@@ -356,6 +356,41 @@ import Testing
 
     // MARK: Counts
 
+    /// What `bellhop check` finds, if a number that is kept was not what it counts.
+    @Test func recount_findsEachKindOfDrift() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await probe.converse("ana", "ben")
+        for number in 1...3 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
+        try await probe.expectExactCounts()
+        let why = Unscoped.audit("a test breaks what it says is kept")
+        let damages: [(SQL, String)] = [
+            (
+                "UPDATE \(ConversationsFeature.members, unscoped: why) SET excluded = 1 WHERE user_id = 'ben'",
+                "unread in"
+            ),
+            ("UPDATE \(BadgeLedger.badges, unscoped: why) SET messages = 7", "messages is stored as 7"),
+            ("DELETE FROM \(ConversationsFeature.messages, unscoped: why) WHERE sequence = 2", "last number"),
+            ("UPDATE \(ConversationsFeature.conversations, unscoped: why) SET member_count = 9", "members are counted"),
+        ]
+        for (damage, finding) in damages {
+            let store = probe.service.app.store
+            let found = try await store.write { db in
+                struct Undone: Error { let found: [String] }
+                do {
+                    try db.savepoint {
+                        try db.run(damage)
+                        throw Undone(found: try ConversationsFeature.audit.run(db))
+                    }
+                } catch let undone as Undone {
+                    return undone.found
+                }
+                return []
+            }
+            #expect(found.contains { $0.contains(finding) }, "\(damage.text): \(found)")
+        }
+        try await probe.expectExactCounts()
+    }
+
     /// CNT R-COUNTS-3: the parts add up to the badge, in one answer with one version.
     @Test func badges_tellWhichConversationTheyComeFrom() async throws {
         let probe = try await NotificationsProbe.start()

@@ -396,6 +396,113 @@ def challenges(backend, staff, dora):
     dora.call("GET", "/v1/challenges/later/leaderboard", expect=404)
 
 
+def conversations(backend, dora, ben):
+    wish = {"memberIds": ["ben"], "title": "Trip", "id": "day-trip", "kind": None}
+    dora.call("POST", "/v1/conversations", wish, 201)
+    ben.call("POST", "/v1/conversations", wish, 200)
+    backend.call("POST", "/v1/conversations", {"memberIds": ["kim"], "id": "day-kim"}, 201)
+    dora.call("POST", "/v1/conversations", {"memberIds": [], "id": "day-kim"}, 409)
+    dora.call("POST", "/v1/conversations", {"memberIds": ["ben"], "kind": "direct"}, 201)
+    path = "/v1/conversations/day-trip"
+    for text in ("one", "two", "three"):
+        sent, _ = ben.call("POST", f"{path}/messages", {"text": text, "id": f"m-{text}"}, 201)
+    ben.call("POST", f"{path}/messages", {"text": "three", "id": "m-three"}, 200)
+    dora.call("POST", f"{path}/messages", {"text": "mine", "id": "m-three"}, 409)
+    dora.call("POST", "/v1/conversations/day-kim/messages", {"text": "hello"}, 404)
+    backend.call("POST", f"{path}/messages", {"text": "A word from the house."}, 201)
+    page, _ = dora.call("GET", f"{path}/messages?limit=2", expect=200)
+    dora.call("GET", f"{path}/messages?limit=2&cursor={page['next']}", expect=200)
+    dora.call("GET", f"{path}/messages?since=1", expect=200)
+    dora.call("GET", "/v1/conversations?unread=true&limit=1", expect=200)
+    dora.call("GET", "/v1/badges?include=conversations", expect=200)
+    dora.call("DELETE", f"{path}/messages/m-one", expect=403)
+    ben.call("DELETE", f"{path}/messages/m-one", expect=200)
+    ben.call("DELETE", f"{path}/messages/m-none", expect=404)
+    for body in ({"sequence": 2}, {"sequence": 1, "allowRewind": True}, {"sequence": 4, "allowRewind": None}):
+        dora.call("PUT", f"{path}/read-position", body, 200)
+    ben.call("DELETE", f"{path}/messages/{sent['message']['id']}", expect=200)
+    for person in (dora, backend):
+        person.call("GET", path, expect=200)
+    dora.call("PATCH", path, {"title": None}, 200)
+    dora.call("PUT", f"{path}/members/kim", expect=200)
+    dora.call("DELETE", f"{path}/members/kim", expect=403)
+    backend.call("DELETE", f"{path}/members/kim", expect=200)
+    dora.call("DELETE", f"{path}/members/me", expect=200)
+    dora.call("GET", path, expect=404)
+
+
+def requests(backend, dora, ben):
+    made, _ = ben.call("POST", "/v1/requests", {"kind": "friend", "toUserId": "dora", "fromName": "Ben"}, 201)
+    ben.call("POST", "/v1/requests", {"kind": "friend", "toUserId": "dora"}, 200)
+    path = f"/v1/requests/{made['request']['id']}"
+    ben.call("PATCH", path, {"status": "accepted"}, 403)
+    dora.call("PATCH", path, {"status": "accepted"}, 200)
+    dora.call("PATCH", path, {"status": "declined"}, 409)
+    for person in (dora, ben, backend):
+        person.call("GET", path, expect=200)
+    wish = {"kind": "group", "toUserId": "dora", "fromUserId": "ben", "aboutId": "g1", "fromName": None}
+    made, _ = backend.call("POST", "/v1/requests", wish, 201)
+    path = f"/v1/requests/{made['request']['id']}"
+    dora.call("DELETE", path, expect=403)
+    dora.call("GET", "/v1/requests?status=open&kind=group&limit=1", expect=200)
+    ben.call("GET", "/v1/requests?direction=outgoing&limit=1", expect=200)
+    ben.call("DELETE", path, expect=200)
+    ben.call("GET", path, expect=404)
+
+
+def row(kind, table, record=None, old=None):
+    return {"type": kind, "schema": "public", "table": table, "record": record, "old_record": old}
+
+
+def changes(service, backend):
+    """A school's rows come in and are heard, and the counts of a post."""
+    feed = service.person("feed", "--role", "service_role", "--tenant", "day-school")
+    pupil = service.person("pia", "--role", "student", "--tenant", "day-school", "--claim", "app_metadata.student_id=pia")
+    school = {"school_id": "day-school"}
+    member = {"id": "pia", "class_id": "c1", "points": 1, **school}
+    feed.call("POST", "/v1/changes", [row("INSERT", "classes", {"id": "c1", "teacher_id": "tom", **school}),
+                                      row("INSERT", "students", member)], 202)
+    stream = pupil.listen()
+    name = stream.expect("stream:ready")["streamId"]
+    path = f"/v1/streams/{name}/subscriptions"
+    pupil.call("PUT", path, {"tables": [{"id": "mine", "table": "homework", "select": ["title"]},
+                                        {"table": "attendance", "event": "INSERT", "filter": "status=neq.present"}]}, 200)
+    pupil.call("GET", path, expect=200)
+    pupil.call("PUT", path, {"tables": [{"table": "homework", "filter": "title=about.me"}]}, 422)
+    pupil.call("PUT", path, {"tables": [{"table": "salaries"}]}, 422)
+    feed.call("PUT", path, {"tables": []}, 404)
+    event = {"specversion": "1.0", "id": "1", "source": "/day", "type": "row",
+             "data": row("INSERT", "homework", {"id": "h1", "student_id": "pia", "title": "Map", "note": "hard", **school})}
+    batch = [event, event, row("INSERT", "salaries", {"id": "x"}), None, row("INSERT", "homework", {"title": "keyless"})]
+    result, _ = feed.call("POST", "/v1/changes", batch, 202, {"Idempotency-Key": "day-delivery"})
+    if (result["accepted"], result["duplicates"], len(result["rejected"])) != (2, 1, 2):
+        service.document.fail(f"a delivery was answered with {result}")
+    feed.call("POST", "/v1/changes", batch, 202, {"Idempotency-Key": "day-delivery"})
+    told = stream.expect("table:change")
+    if told.get("record") != {"id": "h1", "title": "Map"}:
+        service.document.fail(f"a row was told as {told}")
+    stream.expect("query:invalidate")
+    feed.call("POST", "/v1/changes", row("UPDATE", "students", {**member, "class_id": "c2"}, member), 202)
+    stream.expect("stream:scope")
+    pupil.call("PUT", path, {"tables": [{"table": "homework"}], "lastEventId": "gone-1"}, 200)
+    pupil.call("POST", "/v1/changes", batch, 403)
+    feed.call("POST", "/v1/changes", [row("INSERT", "t")] * 1001, 413)
+    backend.call("POST", "/v1/changes?format=debezium", batch, 202)
+    backend.call("POST", "/v1/changes?format=xml", batch, 422)
+    counts(service, backend)
+
+
+def counts(service, backend):
+    reader = service.person("rita")
+    stream = reader.listen()
+    path = f"/v1/streams/{stream.expect('stream:ready')['streamId']}/subscriptions"
+    reader.call("PUT", path, {"tables": [{"id": "seen", "table": "posts", "event": "UPDATE", "filter": "id=in.(p1,p2)"}]}, 200)
+    post = {"id": "p1", "visibility": "public", "user_id": "tom", "like_count": 1, "repost_count": 0}
+    backend.call("POST", "/v1/changes", row("UPDATE", "posts", {**post, "like_count": 2}, post), 202)
+    if stream.expect("engagement_update").get("updates") != {"p1": {"likeCount": 2, "repostCount": 0}}:
+        service.document.fail("the counts of a post were told otherwise")
+
+
 def streams(service, backend, dora):
     ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
     stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
@@ -428,6 +535,7 @@ def main():
     backend = service.person("backend", "--role", "service_role")
     staff = service.person("sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["day"]')
     dora = service.person("dora")
+    ben = service.person("ben")
     for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
         dora.call("GET", path, expect=200)
     stream = dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
@@ -435,9 +543,14 @@ def main():
     bookings(backend, staff, dora)
     music(staff, dora)
     challenges(backend, staff, dora)
+    conversations(backend, dora, ben)
+    requests(backend, dora, ben)
+    stream.expect("message:created", "message:deleted", "conversation:read", "conversation:updated",
+                  "conversation:removed", "request:created", "request:updated", "request:removed")
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
                   "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
                   "track:playing", "track:removed", "leaderboard:update")
+    changes(service, backend)
     streams(service, backend, dora)
     described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
     if unseen := described - document.events_seen:

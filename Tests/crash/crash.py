@@ -2,7 +2,8 @@
 """Kills a real service with SIGKILL while it is written to and listened to, again and again, and then proves that
 
   - every write that was acknowledged is there (and every badge is exact: `bellhop check`),
-  - every stream, resuming with its last id, saw every event of its user exactly once and in order.
+  - every stream, resuming with its last id, saw every event of its user exactly once and in order,
+  - every point that was acknowledged counts once, and each answer's rank was that of its moment.
 
     Tests/crash/crash.py --binary .build/debug/bellhop [--rounds 5] [--seed 1] [--users 4] [--writers 4]
 
@@ -28,6 +29,7 @@ import threading
 import time
 
 PATIENCE_SECONDS = 120
+CHALLENGE = "/v1/challenges/crash"
 
 
 def token(secret, subject, role=None):
@@ -104,12 +106,14 @@ class Service:
     def log(self):
         return self.log_path.read_text(errors="replace")[-4000:]
 
-    def request(self, method, path, bearer, body=None):
+    def request(self, method, path, bearer, body=None, key=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
             if body is not None:
                 headers["Content-Type"] = "application/json"
+            if key:
+                headers["Idempotency-Key"] = key
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
@@ -126,6 +130,8 @@ class Play:
         self.writers_are_done = threading.Event()
         self.lock = threading.Lock()
         self.acknowledged = {user: set() for user in self.users}
+        # Each acknowledged event is a point on a leaderboard too: the answers.
+        self.scores = []
         self.problems = []
 
     def fail(self, text):
@@ -144,27 +150,39 @@ class Play:
                 event = f"evt-{number}-{count}"
                 count += 1
                 self.write_until_acknowledged(user, event)
+                self.score_until_acknowledged(user, event)
         except Failed as problem:
             self.fail(str(problem))
 
     def write_until_acknowledged(self, user, event):
         body = {"id": event, "type": "auth.profile_updated", "userId": user, "data": {}}
+        if self.post_until_acknowledged("/v1/events", body) is not None:
+            with self.lock:
+                self.acknowledged[user].add(event)
+
+    def score_until_acknowledged(self, user, event):
+        answer = self.post_until_acknowledged(f"{CHALLENGE}/scores", {"userId": user, "score": 1}, key=event)
+        if answer is not None:
+            with self.lock:
+                self.scores.append(json.loads(answer))
+
+    def post_until_acknowledged(self, path, body, key=None):
+        """The answer; None if the play is over before."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline and not self.is_over.is_set():
             try:
-                status, answer = self.service.request("POST", "/v1/events", self.backend, body)
+                status, answer = self.service.request("POST", path, self.backend, body, key)
             except (OSError, http.client.HTTPException):
                 time.sleep(0.01)
                 continue
             if status in (200, 201):
-                with self.lock:
-                    self.acknowledged[user].add(event)
-                return
+                return answer
             if status != 503:
-                raise Failed(f"POST /v1/events answered {status}: {answer[:500]!r}")
+                raise Failed(f"POST {path} answered {status}: {answer[:500]!r}")
             time.sleep(0.05)
         if not self.is_over.is_set():
-            raise Failed(f"{event} was not acknowledged in {PATIENCE_SECONDS} s")
+            raise Failed(f"{key or body} was not acknowledged in {PATIENCE_SECONDS} s")
+        return None
 
 
 class Stream:
@@ -268,10 +286,34 @@ def judge(play, streams):
                 raise Failed(f"{event} of {user} was acknowledged and is gone: repeating it answered {status}")
 
 
+def judge_scores(play):
+    """All points, in the order their answers say: each rank must be that of its moment, and the last ones those shown."""
+    points = dict.fromkeys(play.users, 0)
+    reached = {}
+    for answer in sorted(play.scores, key=lambda answer: answer["version"]):
+        user = answer["userId"]
+        points[user] += 1
+        reached[user] = answer["version"]
+        rank = 1 + sum(points[other] > points[user] for other in play.users)
+        if (answer["score"], answer["rank"]) != (points[user], rank):
+            raise Failed(f"the score of {user} should be {points[user]} and rank {rank}: {answer}")
+    if sorted(answer["version"] for answer in play.scores) != list(range(1, len(play.scores) + 1)):
+        raise Failed("scores that were not acknowledged count")
+    status, answer = play.service.request("GET", f"{CHALLENGE}/leaderboard", play.backend)
+    shown = [(item["userId"], item["score"]) for item in json.loads(answer)["items"]] if status == 200 else status
+    order = sorted(reached, key=lambda user: (-points[user], reached[user]))
+    if shown != [(user, points[user]) for user in order]:
+        raise Failed(f"the leaderboard should be {order} with {points}: {shown}")
+
+
 def run(options, folder):
     service = Service(options.binary, folder)
     service.start()
     play = Play(service, options)
+    wish = {"name": "Crash", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "add"}
+    status, answer = service.request("PUT", CHALLENGE, play.backend, wish)
+    if status != 201:
+        raise Failed(f"PUT {CHALLENGE} answered {status}: {answer[:500]!r}")
     # Two streams for each user: each must see everything on its own (SCH EC10).
     streams = [Stream(play, user) for user in play.users for _ in range(2)]
     listeners = [threading.Thread(target=stream.follow, daemon=True) for stream in streams]
@@ -303,6 +345,7 @@ def run(options, folder):
             play,
         )
         judge(play, streams)
+        judge_scores(play)
     finally:
         play.is_over.set()
         play.writers_are_done.set()
@@ -317,6 +360,7 @@ def run(options, folder):
         raise Failed(f"bellhop check found differences:\n{check.stdout}{check.stderr}")
     total = sum(len(events) for events in play.acknowledged.values())
     connections = sum(stream.connections for stream in streams)
+    print(f"  {len(play.scores)} acknowledged points, each counted once, each rank that of its moment")
     print(f"  {total} acknowledged events, each seen exactly once by {len(streams)} streams over {connections} connections")
 
 

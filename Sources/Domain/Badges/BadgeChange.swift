@@ -17,6 +17,9 @@ public struct BadgeChange: Sendable, Hashable {
 
     public var isNone: Bool { self == .none }
 
+    /// Whether no count becomes smaller.
+    public var takesNothing: Bool { messages >= 0 && requests >= 0 && bell >= 0 }
+
     public static func + (left: Self, right: Self) -> Self {
         BadgeChange(
             messages: left.messages + right.messages, requests: left.requests + right.requests,

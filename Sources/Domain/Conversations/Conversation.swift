@@ -86,8 +86,8 @@ public struct ConversationWish: Sendable, Hashable {
         id = fields.optionalID("id")
         kind = fields.optionalWord("kind") ?? .group
         title = fields.optionalTitle("title")
+        if fields.value("memberIds") == nil { fields.reject("memberIds", "is missing") }
         let texts = fields.strings("memberIds", countMax: ConversationLimits.membersMax, bytesMax: Fields.idBytesMax)
-        if texts == nil, !fields.has("memberIds") { fields.reject("memberIds", "is missing") }
         for (index, text) in (texts ?? []).enumerated() where !Fields.isIdentifier(text) {
             fields.reject("memberIds/\(index)", "must not contain control characters")
         }

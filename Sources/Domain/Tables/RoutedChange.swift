@@ -44,7 +44,14 @@ public struct RoutedChange: Sendable, Hashable {
     /// is known, and it is taken to have been as it is now.
     public var comparedOld: Row? {
         guard let old, let new else { return old }
-        return new.merging(old) { _, old in old }
+        return old.completed(by: new)
+    }
+
+    /// Whether a subscription may be told that a row has left whose present state its stream does not see: only if what
+    /// the feed tells of the old row says that it was theirs. Columns that it does not tell are compared as they are now,
+    /// and a filter on them would ask about a row that is not theirs.
+    public func mayLeave(_ subscription: TableSubscription, seesNew: Bool) -> Bool {
+        seesNew || new == nil || subscription.filter.matches(old ?? [:])
     }
 
     /// By which keys a scope sees the row as it is.
@@ -67,30 +74,37 @@ public struct RoutedChange: Sendable, Hashable {
     public var concernsAnybody: Bool { !oldReaders.isEmpty || !newReaders.isEmpty || !invalidations.isEmpty }
 }
 
+/// Where a change goes.
+public struct Routing: Sendable {
+    /// The tenants whose rows it is about: one, or two where the row moved between them.
+    public let tenants: [String]
+    /// What it means to each of them; none for a change that does not matter.
+    public let changes: [(tenant: String, change: RoutedChange)]
+}
+
 extension TableDeclaration {
-    /// What a change means to each tenant that it concerns: to one, or to two if the row moved between them. Empty for
-    /// a change that does not matter.
+    /// What a change means to each tenant that it concerns.
     ///
     /// Ask before ``Memberships/apply(_:of:)`` sees the change.
     ///
     /// - Throws: `invalid`, where the tenant of a row cannot be told.
-    public func routed(
-        _ change: RowWrite, at commitTimestamp: Timestamp?, memberships: Memberships
-    ) throws(Failure) -> [(tenant: String, change: RoutedChange)] {
+    public func routing(
+        of change: RowWrite, at commitTimestamp: Timestamp?, memberships: Memberships
+    ) throws(Failure) -> Routing {
         let completedOld = completedOld(change, memberships)
         let sides = try sides(of: change, completedOld: completedOld, memberships)
-        guard matters(change, completedOld: completedOld) else { return [] }
+        var tenants: [String] = []
+        for tenant in [sides.old?.tenant, sides.new?.tenant].compactMap(\.self) where !tenants.contains(tenant) {
+            tenants.append(tenant)
+        }
+        guard matters(change, completedOld: completedOld) else { return Routing(tenants: tenants, changes: []) }
         let reach = reach(sides, change.operation, memberships)
         let invalidations = invalidations(
             of: change, completedOld: completedOld, sides: sides, reach: reach, memberships: memberships)
         let cause = cause(of: change)
         let (counted, isOnlyCounts) = changedCounts(of: change, completedOld: completedOld)
         let window = window.components.seconds * 1000 + window.components.attoseconds / 1_000_000_000_000_000
-        var tenants: [String] = []
-        for tenant in [reach.old?.tenant, reach.new?.tenant].compactMap(\.self) where !tenants.contains(tenant) {
-            tenants.append(tenant)
-        }
-        return tenants.compactMap { tenant in
+        let changes = tenants.compactMap { tenant -> (tenant: String, change: RoutedChange)? in
             let (isOld, isNew) = (reach.old?.tenant == tenant, reach.new?.tenant == tenant)
             let routed = RoutedChange(
                 schema: schema, table: name, primaryKey: primaryKey, operation: change.operation,
@@ -105,6 +119,7 @@ extension TableDeclaration {
                 commitTimestamp: commitTimestamp)
             return routed.concernsAnybody ? (tenant, routed) : nil
         }
+        return Routing(tenants: tenants, changes: changes)
     }
 
     private func keyColumns(of row: RowWrite.Row) -> RowWrite.Row {

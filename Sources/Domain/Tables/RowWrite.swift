@@ -34,6 +34,15 @@ public struct RowWrite: Sendable, Hashable {
     }
 }
 
+extension RowWrite.Row {
+    /// With the columns of another row that this one lacks. Most rows lack none, and then nothing is copied.
+    func completed(by other: Self, except withheld: Set<String> = []) -> Self {
+        var row = self
+        for (column, value) in other where row[column] == nil && !withheld.contains(column) { row[column] = value }
+        return row
+    }
+}
+
 extension JSONValue {
     /// The value as it stands in a key; nil for what names nothing: null, the empty text, a fraction, a list, an
     /// object, a text longer than ``TableLimits/keyValueBytesMax``, and one with U+0000, which no PostgreSQL keeps: the

@@ -77,14 +77,6 @@ extension TableDeclaration {
         return String(decoding: JSONWriter.bytes(JSONValue.array(values)), as: UTF8.self)
     }
 
-    /// The tenants whose rows a change is about: one, or two where the row moved.
-    ///
-    /// - Throws: `invalid`, where one cannot be told.
-    public func tenants(of change: RowWrite, memberships: Memberships) throws(Failure) -> [String] {
-        let sides = try sides(of: change, memberships)
-        return [sides.old?.tenant, sides.new?.tenant].compactMap(\.self)
-    }
-
     // MARK: Rows
 
     struct Side {
@@ -104,23 +96,22 @@ extension TableDeclaration {
         of change: RowWrite, completedOld: RowWrite.Row, _ memberships: Memberships
     ) throws(Failure) -> (old: Side?, new: Side?) {
         var new: Side?
-        if var row = change.new {
+        if let told = change.new {
             // What an update leaves out is what it was; what was withheld nobody knows, and so it makes no key.
-            for (column, value) in completedOld where row[column] == nil && !change.withheldColumns.contains(column) {
-                row[column] = value
-            }
+            let row = told.completed(by: completedOld, except: change.withheldColumns)
             new = Side(tenant: try requireTenant(of: row, pointer: "/record", memberships: memberships), row: row)
         }
         guard change.operation != .insert else { return (nil, new) }
-        let row = new.map { completedOld.merging($0.row) { old, _ in old } } ?? completedOld
+        let row = new.map { completedOld.completed(by: $0.row) } ?? completedOld
         let tenant = try requireTenant(of: row, pointer: "/oldRecord", memberships: memberships)
         return (Side(tenant: tenant, row: row), new)
     }
 
     func completedOld(_ change: RowWrite, _ memberships: Memberships) -> RowWrite.Row {
         var row = change.old ?? [:]
-        let identity = row.merging(change.new ?? [:]) { old, _ in old }
-        guard !self.memberships.isEmpty, let id = recordId(of: identity) else { return row }
+        guard !self.memberships.isEmpty else { return row }
+        let identity = row.completed(by: change.new ?? [:])
+        guard let id = recordId(of: identity) else { return row }
         let tenant = tenantValue(of: identity, memberships) ?? memberships.tenant(ofRow: id, of: self)
         // Some senders write null for all columns of a deleted row but its key.
         func isUntold(_ column: String) -> Bool {
@@ -149,15 +140,27 @@ extension TableDeclaration {
     private func requireTenant(
         of row: RowWrite.Row, pointer: String, memberships: Memberships
     ) throws(Failure) -> String {
-        if let tenant = tenantValue(of: row, memberships) { return tenant }
-        guard case .column(let name, let parent) = tenant else { return "" }
+        guard let tenant = tenantValue(of: row, memberships) else { throw unknownTenant(at: pointer) }
+        return tenant
+    }
+
+    /// Whether a change says itself whose rows it is about, and nothing else had to be asked.
+    public func tellsTenant(_ change: RowWrite) -> Bool {
+        guard case .column(let name, _) = tenant else { return true }
+        guard let name else { return false }
+        return [change.old, change.new].contains { $0?[name]?.keyText != nil }
+    }
+
+    /// What is said of a row whose tenant cannot be told.
+    public func unknownTenant(at pointer: String) -> Failure {
+        guard case .column(let name, let parent) = tenant else { return .invalid(pointer, "has no tenant") }
         var reasons: [String] = []
         if let name { reasons.append("the row has no \(name)") }
         if let parent {
             reasons.append(
                 "the tenant of the \(parent.table) that \(parent.key) names is not known, or not the only one")
         }
-        throw Failure.invalid(
+        return .invalid(
             "\(pointer)/\(name ?? parent?.key ?? "")",
             "whose row of \(qualifiedName) this is cannot be told: \(reasons.joined(separator: ", and "))")
     }

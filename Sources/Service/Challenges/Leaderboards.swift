@@ -48,8 +48,6 @@ final class Leaderboards: @unchecked Sendable {
     private var isWoken = false
     private var isStopping = false
     private var isRunning = false
-    var presentAudience: Audience { condition.withLock { audience } }
-
     /// When those who are connected were last told of each board.
     private var toldAt: [Board.Key: Timestamp] = [:]
     /// Of the thread that tells.
@@ -57,6 +55,9 @@ final class Leaderboards: @unchecked Sendable {
     private var passes = 0
 
     init(_ surroundings: Surroundings) { self.surroundings = surroundings }
+
+    /// False: nothing is kept in memory, and all is asked in SQL.
+    private var isOn: Bool { surroundings.bytesMax > 0 }
 
     // MARK: Reading
 
@@ -66,6 +67,7 @@ final class Leaderboards: @unchecked Sendable {
     func read<Value>(
         _ row: BoardRow, _ order: Challenge.Order, _ tx: Transaction, _ body: (Leaderboard) -> Value
     ) throws -> Value? {
+        guard isOn else { return nil }
         let board = find(row, order, tx.tenant)
         try freshen(board, revision: row.revision, entries: row.entries, tx)
         return board.read(atLeast: row.revision, use: nextUse(), body)
@@ -79,6 +81,7 @@ final class Leaderboards: @unchecked Sendable {
         of standing: Standing, _ user: ID<User>, _ order: Challenge.Order, behind row: BoardRow,
         with change: BoardRow?, _ tx: Transaction
     ) throws -> Place? {
+        guard isOn else { return nil }
         let board = find(row, order, tx.tenant)
         let use = nextUse()
         // Another transaction may have gone on between the question and the reading; it holds the challenge no more.
@@ -101,6 +104,7 @@ final class Leaderboards: @unchecked Sendable {
     func committed(
         _ standing: Standing?, of user: ID<User>, _ row: BoardRow, _ order: Challenge.Order, tenant: String
     ) {
+        guard isOn else { return }
         let board = find(row, order, tenant)
         let isHere = board.commit(standing, of: user, revision: row.revision)
         if !isHere { board.noteChange(row.revision) }
@@ -116,6 +120,7 @@ final class Leaderboards: @unchecked Sendable {
 
     /// Another replica has changed a board.
     func heard(_ key: Board.Key, _ challengeId: ID<Challenge>, _ order: Challenge.Order, revision: Int64) {
+        guard isOn else { return }
         condition.withLock {
             guard boards[key] != nil || audience.hasUsers(key.tenant) else { return }
             let board = boards[key] ?? Board(key, challengeId: challengeId, order: order)
@@ -149,6 +154,7 @@ final class Leaderboards: @unchecked Sendable {
 
     /// Somebody was not told of a board that is not in memory: all are, once it is.
     func tellLater(_ row: BoardRow, _ order: Challenge.Order, tenant: String) {
+        guard isOn else { return }
         let board = find(row, order, tenant)
         board.noteChange(row.revision)
         condition.withLock {
@@ -176,7 +182,7 @@ final class Leaderboards: @unchecked Sendable {
 
     /// Call with the lock held.
     private func want(_ board: Board) {
-        guard surroundings.bytesMax > 0, board.beginBuilding() else { return }
+        guard board.beginBuilding() else { return }
         wanted.append(board)
         wake()
     }
@@ -190,6 +196,8 @@ final class Leaderboards: @unchecked Sendable {
     private func noteBehind(_ key: Board.Key) {
         if behind.insert(key).inserted { wake() }
     }
+
+    var presentAudience: Audience { condition.withLock { audience } }
 
     /// When those who are connected were last told of a board.
     func lastTold(_ key: Board.Key) -> Timestamp? { condition.withLock { toldAt[key] } }
@@ -213,12 +221,12 @@ final class Leaderboards: @unchecked Sendable {
                 of: board.key.id, after: present, through: revision, limit: limit + 1, tx)
             if changes.count > limit {
                 board.drop()
+                board.noteChange(revision)
                 condition.withLock { want(board) }
             } else {
                 board.follow(changes, through: revision)
                 condition.withLock { noteMoved(board.key) }
             }
-        case .absent where surroundings.bytesMax == 0: return
         case .absent where entries <= LeaderboardLimits.builtAtOnceMax:
             board.install(try Self.load(board.key.id, entries: entries, tx), revision: revision)
         case .absent: condition.withLock { want(board) }
@@ -273,9 +281,10 @@ final class Leaderboards: @unchecked Sendable {
 
     // MARK: Soundness
 
-    /// Where boards in memory differ from the table, while nobody writes.
+    /// Where boards in memory, as a reader finds them, differ from the table, while nobody writes.
     func differences(in db: Connection) throws -> [String] {
         try condition.withLock({ Array(boards.values) }).flatMap { board in
+            try catchUp(board)
             let copy = board.read(atLeast: 0, use: 0) { $0 }
             return try copy.map { try ChallengesFeature.differences(of: $0, board.key.tenant, board.key.id, db) } ?? []
         }
@@ -315,7 +324,7 @@ final class Leaderboards: @unchecked Sendable {
     func start(telling audience: Audience) {
         condition.withLock {
             self.audience = audience
-            isRunning = true
+            (isRunning, isStopping) = (true, false)
         }
         let thread = Thread { [self] in
             while let work = waitForWork() { run(work) }
@@ -360,8 +369,10 @@ final class Leaderboards: @unchecked Sendable {
                 surroundings.logger.warning("A leaderboard is behind.", metadata: ["reason": "\(error)"])
             }
         }
-        for board in work.moved where beginRound(board) {
+        for board in work.moved {
+            // First, or a change that comes while what has moved is taken would be forgotten.
             condition.withLock { _ = moved.remove(board.key) }
+            if !beginRound(board) { condition.withLock { _ = moved.insert(board.key) } }
         }
         advanceRounds()
         passes += 1

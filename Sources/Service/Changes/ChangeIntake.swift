@@ -33,8 +33,9 @@ struct ChangeIntake {
         self.batch = batch
         self.tx = tx
         // Who changes what is known decides upon what is known: all replicas, one after the other.
-        let changesMemberships = batch.changes.contains {
-            tables.catalog.find(schema: $0.schema, table: $0.table)?.memberships.isEmpty == false
+        let changesMemberships = batch.items.contains { item in
+            guard case .change(let change) = item else { return false }
+            return tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
         }
         if changesMemberships { try tx.db.lock(["bellhop:memberships"]) }
         (memberships, version) = try tables.memberships(in: tx.db)
@@ -72,29 +73,35 @@ struct ChangeIntake {
         let write = RowWrite(
             change.kind.operation, old: change.oldRecord, new: change.record, actorId: change.actorID,
             originId: change.originID, withheldColumns: change.withheldColumns)
-        try requireOwnTenant(of: write, table)
         // Worked out before anything is written: a row that cannot be told must leave no trace.
-        let routed =
-            change.kind == .snapshot
-            ? [] : try table.routed(write, at: change.commitTimestamp, memberships: memberships)
+        let routing = try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
+        try requireOwn(routing.tenants, of: write, table)
         if let id = change.deduplicationID, try !ChangesFeature.note(id, tx) { return false }
-        for (tenant, change) in routed {
+        for (tenant, change) in change.kind == .snapshot ? [] : routing.changes {
             tx.emit(
                 EventLog.change, audience: change.invalidationAudience,
                 topic: EventLog.topic(schema: change.schema, table: change.table), tenant: tenant,
                 data: JSONWriter.bytes(change))
         }
-        try keep(memberships.apply(write, of: table))
+        do {
+            try keep(memberships.apply(write, of: table))
+        } catch {
+            // Rejected, and to be sent again when it has been mended: it must not be known as taken then.
+            if let id = change.deduplicationID { try ChangesFeature.forget(id, tx) }
+            throw error
+        }
         return true
     }
 
     /// The fence between tenants comes before all else: a backend tells rows of its own.
-    private func requireOwnTenant(of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
-        for tenant in try table.tenants(of: write, memberships: memberships)
-        where !tx.caller.isOfAllTenants && tenant != tx.tenant {
-            throw Failure.invalid(
-                write.new == nil ? "/oldRecord" : "/record",
-                "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
+    ///
+    /// Of a row that does not say whose it is, and that another tenant's rows have told of, the sender learns what it
+    /// would learn of a row that nobody has heard of.
+    private func requireOwn(_ tenants: [String], of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
+        let pointer = write.new == nil ? "/oldRecord" : "/record"
+        for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
+            guard table.tellsTenant(write) else { throw table.unknownTenant(at: pointer) }
+            throw Failure.invalid(pointer, "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
         }
     }
 

@@ -25,6 +25,11 @@ extension ChangesFeature {
     /// What is wrong with one item rejects that item alone: a feed that is not heard as a whole because of one row would
     /// send the same again for ever.
     @Sendable private static func takeChanges(_ call: Call, _ tables: TableRegister) throws -> Answer {
+        guard !tables.isCongested else {
+            throw Failure(
+                .unavailable, "changes.congested", "Streams are told more slowly than changes come.",
+                retryAfterSeconds: 1)
+        }
         let query = try call.query(["format"])
         let format = try query.string("format").map { name throws(Failure) in
             guard let format = ChangeFormat(rawValue: name) else {

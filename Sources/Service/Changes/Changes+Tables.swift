@@ -30,7 +30,12 @@ extension ChangesFeature {
             """) > 0
     }
 
-    static let tidying = Tick(name: "changes-tidying", everySeconds: 10) { tx in
+    static func forget(_ id: String, _ tx: Transaction) throws {
+        try tx.db.run(
+            "DELETE FROM \(deliveries, unscoped: keeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
+    }
+
+    static let tidying = Tick(name: "changes-tidying", everySeconds: 5) { tx in
         let oldest = tx.now.adding(seconds: -ChangeKeeping.deliverySeconds)
         let surplus = try tx.db.row(
             """
@@ -55,6 +60,7 @@ enum ChangeKeeping {
     static let deliverySeconds = ChangeConstants.duplicatesKnownSeconds
     /// Ids that are kept for one feed, about 150 bytes each. Without it a busy feed fills the disk with them.
     static let deliveriesMax = 1_000_000
-    /// Everybody who writes waits while they are forgotten: 10,000 take some 20 ms.
-    static let forgottenAtOnceMax = 10_000
+    /// Everybody who writes waits while they are forgotten: 50,000 take some 100 ms, and are as many as a feed of 10,000 a
+    /// second brings until the next time.
+    static let forgottenAtOnceMax = 50_000
 }

@@ -62,6 +62,7 @@ extension ConversationsFeature {
         try tx.hold(places.map { .user($0.userId) })
         let others = places.filter { $0.userId != message.senderId }
         for (userId, _) in others { try tx.adjustBadges(of: userId, messages: 1) }
+        try tx.storeCounts(of: others.map(\.userId))
         var ownUnread: Int?
         for (userId, place) in places {
             let unread = place.unread(of: message.sequence)

@@ -251,8 +251,9 @@ extension ConversationsFeature {
     static func erase(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws -> Message? {
         let erased = try tx.db.row(
             """
-            UPDATE \(messages, writableBy: tx.scope) SET body = '', deleted_at = \(tx.now.microseconds)
-            WHERE conversation_id = \(conversationId.text) AND id = \(id.text) AND deleted_at IS NULL
+            UPDATE \(messages, writableBy: tx.scope) SET body = '', is_deleted = 1,
+                deleted_at = \(tx.now.microseconds)
+            WHERE conversation_id = \(conversationId.text) AND id = \(id.text) AND is_deleted = 0
             RETURNING \(messageColumns)
             """, message)
         guard let erased else { return nil }
@@ -298,7 +299,7 @@ extension ConversationsFeature {
                 WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND sender_id = \(userId.text)
                     AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound))
             + (SELECT COUNT(*) FROM \(messages, unscoped: counting)
-                WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND deleted_at IS NOT NULL
+                WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND is_deleted = 1
                     AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound) AND sender_id <> \(userId.text))
         """
     }

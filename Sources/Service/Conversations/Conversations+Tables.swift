@@ -92,15 +92,18 @@ extension ConversationsFeature {
                     body TEXT NOT NULL,
                     sent_at INTEGER NOT NULL,
                     deleted_at INTEGER,
-                    PRIMARY KEY (tenant, conversation_id, sequence)
+                    is_deleted INTEGER NOT NULL DEFAULT 0,
+                    PRIMARY KEY (tenant, conversation_id, sequence),
+                    CHECK ((is_deleted = 1) = (deleted_at IS NOT NULL))
                 ) STRICT, WITHOUT ROWID
                 """,
                 "CREATE UNIQUE INDEX messages_ids ON messages (tenant, conversation_id, id)",
                 // What of a run of messages is somebody's own, and what is deleted.
                 "CREATE INDEX messages_own ON messages (tenant, conversation_id, sender_id, sequence)",
+                // The flag stands in the key as well: without a column more than the table's own key, SQLite takes that.
                 """
-                CREATE INDEX messages_deleted ON messages (tenant, conversation_id, sequence, sender_id)
-                WHERE deleted_at IS NOT NULL
+                CREATE INDEX messages_deleted ON messages (tenant, conversation_id, is_deleted, sequence, sender_id)
+                WHERE is_deleted = 1
                 """,
             ])
     ]

@@ -57,21 +57,22 @@ extension ConversationsFeature {
         try sequenceGaps(in: db) + memberDifferences(in: db) + unreadDifferences(in: db)
     }
 
-    /// Messages are numbered from 1 to the last without gaps. What is being forgotten has lost its first ones.
+    /// Numbers have no gaps up to the last. What is being forgotten loses its first ones, some at a time.
     private static func sequenceGaps(in db: Connection) throws -> [String] {
         try db.rows(
             """
-            SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), COALESCE(MAX(m.sequence), 0)
+            SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), COALESCE(MAX(m.sequence), 0),
+                COALESCE(MIN(m.sequence), 1)
             FROM \(conversations, unscoped: recounting) AS c
             LEFT JOIN \(messages, unscoped: recounting) AS m ON m.tenant = c.tenant AND m.conversation_id = c.id
-            WHERE c.abandoned_at IS NULL
             GROUP BY c.tenant, c.id, c.last_sequence
-            HAVING COUNT(m.sequence) <> c.last_sequence OR COALESCE(MAX(m.sequence), 0) <> c.last_sequence
+            HAVING COALESCE(MAX(m.sequence), 0) <> c.last_sequence
+                OR COUNT(m.sequence) <> c.last_sequence - COALESCE(MIN(m.sequence), 1) + 1
             """
         ) { row in
             """
             \(try row.text(0))/\(try row.text(1)): the last number is \(try row.integer(2)), of \(try row.integer(3)) \
-            messages up to \(try row.integer(4))
+            messages from \(try row.integer(5)) to \(try row.integer(4))
             """
         }
     }

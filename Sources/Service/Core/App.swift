@@ -86,6 +86,7 @@ public final class App: Sendable {
             server.write(to: &text)
             boards.write(to: &text)
         }
+        tables.setCongestion { server.shards.contains { $0.counters.inboxDepth > Limits.shardInboxMax } }
         report.include(contact: { pump.isInContact })
         ticker = Ticker(
             runner: runner, ticks: Catalog.features().flatMap(\.ticks), limiter: foundation.authenticator.limiter,

@@ -69,6 +69,35 @@ enum BadgeLedger {
         return sum
     }
 
+    /// Adds to the counts of several users who lose nothing, each changed for the first time in its transaction: one
+    /// statement, and on PostgreSQL one round trip, for many.
+    static func add(
+        _ changes: ArraySlice<(userId: ID<User>, change: BadgeChange)>, tenant: String, at now: Timestamp,
+        in db: Connection
+    ) throws -> [ID<User>: Badges] {
+        let rows = changes.map { userId, change -> SQL in
+            """
+            (\(tenant), \(userId.text), \(change.messages), \(change.requests), \(change.bell), 1, \(now.microseconds))
+            """
+        }
+        var sums: [ID<User>: Badges] = [:]
+        try db.forEach(
+            """
+            INSERT INTO \(badges, unscoped: keeping)
+                (tenant, user_id, messages, requests, bell, version, updated_at)
+            VALUES \(SQL.joined(rows, separator: ", "))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
+                requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
+                version = badges.version + 1, updated_at = excluded.updated_at
+            RETURNING messages, requests, bell, version, updated_at, user_id
+            """
+        ) { row in
+            sums[ID(try row.text(5))] = try badges(row)
+            return true
+        }
+        return sums
+    }
+
     private static func badges(_ row: Row) throws -> Badges {
         Badges(
             messages: try row.integer(0), requests: try row.integer(1), bell: try row.integer(2),

@@ -47,6 +47,18 @@ struct Dispatcher: Sendable {
     private func reply(
         to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, name: String
     ) throws -> Reply {
+        let isLarge = request.body.count > Limits.inlineBodyBytesMax
+        // A signature is a hash over the whole body: a large one is not for the reactor.
+        if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
+            return onWorker(trace) { responder in
+                complete(responder, trace) {
+                    guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
+                        throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
+                    }
+                    return try answer(makeCall(request, as: feed), trace, endpoint, name: name)
+                }
+            }
+        }
         let caller: Caller
         if endpoint.access == .anyone {
             caller = Self.nobody
@@ -56,22 +68,28 @@ struct Dispatcher: Sendable {
             case .pending(let start): return .again { start($0) }
             }
         }
-        let call = Call(
+        let call = makeCall(request, as: caller)
+        guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint, name: name) }
+        return onWorker(trace) { responder in
+            complete(responder, trace) { try answer(call, trace, endpoint, name: name) }
+        }
+    }
+
+    private func makeCall(_ request: Request, as caller: Caller) -> Call {
+        Call(
             request: request, caller: caller, settings: runner.workshop.settings, now: runner.clock.now(),
             cursors: cursors, badgeVersions: runner.workshop.badgeVersions)
-        guard endpoint.effort == .work, request.body.count > Limits.inlineBodyBytesMax else {
-            return try answer(call, trace, endpoint, name: name)
-        }
-        return onWorker(trace) { responder in
-            do {
-                switch try answer(call, trace, endpoint, name: name) {
-                case .response(let response): responder.complete(response)
-                case .deferred(let start): start(responder)
-                case .again, .stream: preconditionFailure("a handler answers with a response")
-                }
-            } catch {
-                responder.complete(problem(error, trace))
+    }
+
+    private func complete(_ responder: Responder, _ trace: RequestTrace, _ reply: () throws -> Reply) {
+        do {
+            switch try reply() {
+            case .response(let response): responder.complete(response)
+            case .deferred(let start): start(responder)
+            case .again, .stream: preconditionFailure("a handler answers with a response")
             }
+        } catch {
+            responder.complete(problem(error, trace))
         }
     }
 

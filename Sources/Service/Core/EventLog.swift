@@ -359,9 +359,11 @@ struct PendingEvents: Sendable {
 
 extension StreamEvent {
     /// A row's change, of which each stream hears its part.
-    var isChange: Bool { name == "\(EventLog.change)" }
+    var isChange: Bool { name == Self.changeName }
     /// What replicas tell one another.
     var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }
+
+    private static let changeName = EventLog.change.description
 }
 
 /// An event as a handler tells it; its number comes with the log.

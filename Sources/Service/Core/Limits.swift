@@ -51,6 +51,10 @@ enum Limits {
     /// Requests that wait for a worker. Behind them clients get a 503, which is sooner than their own timeout.
     static let workersQueueMax = 4096
 
+    /// Messages that may wait for one shard before no more changes of tables are taken. A message has 16 KiB of events at
+    /// most; without the bound a feed that outruns the streams would fill the memory with what waits for them.
+    static let shardInboxMax = 4096
+
     /// Bytes of a request id that a client may choose; a longer one is replaced.
     static let requestIdBytesMax = 64
 }

@@ -44,6 +44,7 @@ final class TableRegister: @unchecked Sendable {
     let generation = Atomic<Int>(0)
     /// Guards the variables.
     private let lock = NSLock()
+    private var congestion: @Sendable () -> Bool = { false }
     private var memberships: Memberships
     /// The number of the last fact that `memberships` holds.
     private var version: Int64 = 0
@@ -55,6 +56,13 @@ final class TableRegister: @unchecked Sendable {
 
     /// The longest window of a declared table.
     var longestWindow: Duration { catalog.tables.map(\.window).max() ?? .zero }
+
+    // MARK: Congestion
+
+    /// Whether streams are told more slowly than changes come: then no more are taken.
+    var isCongested: Bool { lock.withLock { congestion }() }
+
+    func setCongestion(_ isCongested: @escaping @Sendable () -> Bool) { lock.withLock { congestion = isCongested } }
 
     // MARK: Scopes
 

@@ -18,6 +18,7 @@ final class Transaction {
     private var changes: [ID<User>: BadgeChange] = [:]
     /// The order in which users' counts were first changed: their events follow it.
     private var changedUsers: [ID<User>] = []
+    private var everChanged: Set<ID<User>> = []
     private var counts: [ID<User>: Badges] = [:]
     private var remembered: [String: Any] = [:]
 
@@ -61,7 +62,8 @@ final class Transaction {
     ) {
         drafts.append(
             EventDraft(
-                tenant: tenant, name: "\(name)", audience: audience, topic: topic, collapse: collapse, data: data))
+                tenant: tenant, name: name.description, audience: audience, topic: topic, collapse: collapse,
+                data: data))
     }
 
     /// Tells every replica something that is no user's business: `bellhop:revocation`.
@@ -121,7 +123,7 @@ final class Transaction {
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try hold(.user(user))
         changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
-        if !changedUsers.contains(user) { changedUsers.append(user) }
+        if everChanged.insert(user).inserted { changedUsers.append(user) }
     }
 
     /// A user's counts as of this transaction.
@@ -133,6 +135,28 @@ final class Transaction {
         workshop.badgeVersions.note(badges.version, of: user, tenant: tenant, readIn: badgeGeneration)
         return badges
     }
+
+    /// Stores what waits of several users' counts together: ``badges(of:)`` knows them then.
+    func storeCounts(of users: [ID<User>]) throws {
+        try settle()
+        var waiting: [(userId: ID<User>, change: BadgeChange)] = []
+        for user in users {
+            guard counts[user] == nil, let change = changes[user], !change.isNone, change.takesNothing else { continue }
+            waiting.append((user, change))
+            changes[user] = nil
+        }
+        var rest = waiting[...]
+        while !rest.isEmpty {
+            // Powers of two: few different texts, whatever the number of users.
+            let size = 1 << min(Self.storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
+            let sums = try BadgeLedger.add(rest.prefix(size), tenant: tenant, at: now, in: db)
+            counts.merge(sums) { $1 }
+            rest = rest.dropFirst(size)
+        }
+    }
+
+    /// 64 rows of one statement: seven binds each.
+    private static let storedAtOnceBits = 6
 
     private func storeCounts(of user: ID<User>) throws {
         guard let change = changes.removeValue(forKey: user), !change.isNone else { return }

@@ -143,7 +143,7 @@ struct Explanation: JSONWritable {
         let transition = subscription.transition(
             change.operation.subscribed, old: change.comparedOld, new: change.new, seesOld: seesOld != nil,
             seesNew: seesNew != nil)
-        if let transition {
+        if let transition, transition != .leave || change.mayLeave(subscription, seesNew: seesNew != nil) {
             return Watched(
                 subscription: subscription, transition: transition,
                 reason: "the row is seen by \(seesNew ?? seesOld ?? ""), and the filter matches.")

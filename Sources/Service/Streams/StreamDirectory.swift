@@ -45,9 +45,26 @@ final class StreamDirectory: @unchecked Sendable {
         guard !events.isEmpty else { return }
         let epoch = surroundings.epoch
         let encoded = events.map { EncodedEvent($0, epoch: epoch) }
+        let pieces = Self.pieces(of: encoded).map(StreamMessage.events)
         lock.withLock {
-            for shard in shards { shard.post(.events(encoded)) }
+            for shard in shards { shard.post(contentsOf: pieces) }
         }
+    }
+
+    /// The events in pieces between which a shard sends what is queued.
+    static func pieces(of events: [EncodedEvent]) -> [[EncodedEvent]] {
+        var pieces: [[EncodedEvent]] = []
+        var (piece, bytes): ([EncodedEvent], Int) = ([], 0)
+        for encoded in events {
+            let size = encoded.event.data.count
+            if !piece.isEmpty, bytes + size > StreamLimits.pieceBytesMax {
+                pieces.append(piece)
+                (piece, bytes) = ([], 0)
+            }
+            piece.append(encoded)
+            bytes += size
+        }
+        return pieces + [piece]
     }
 
     /// Gives streams the scopes that they have after memberships have changed.

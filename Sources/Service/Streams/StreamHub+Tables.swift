@@ -58,8 +58,10 @@ extension StreamHub {
                 let transition = match.transition(
                     seesOld: hub.holds(match.slot, anyOf: oldReaders), seesNew: seesNew(match.slot))
             else { return }
+            let subscription = tables.index.subscription(match)
+            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew(match.slot)) { return }
             if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
-            news[news.count - 1].news.add(tables.index.subscription(match), transition)
+            news[news.count - 1].news.add(subscription, transition)
         }
         if oldReaders.streamCount + newReaders.streamCount < tables.index.candidateCount(row) {
             let readers = hub.find(change.oldReaders + change.newReaders, tenant: row.tenant)
@@ -81,6 +83,9 @@ extension StreamHub {
                     dueAt: milliseconds + Int64(telling.change.windowMilliseconds))
                 continue
             }
+            if let record = telling.change.cause.recordId {
+                tables.refresh(part.transition == .leave ? nil : telling.counts(part.selection), of: record, to: slot)
+            }
             let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
             let isLive = subscriptions[Int(slot)].receive(sequence: sequence) {
                 .init(sequence: sequence, collapse: 0, byteCount: bytes.count, payload: bytes)
@@ -101,6 +106,7 @@ extension StreamHub {
 
     func woken(_ now: UInt64) {
         let now = Int64(now / 1_000_000)
+        var telling = InvalidationTelling()
         for batch in tables.coalescer.takeDue(at: now) {
             guard hub.contains(batch.stream) else { continue }
             if batch.isOverflow {
@@ -108,7 +114,7 @@ extension StreamHub {
                 let notice = StreamNotice.resync(.overflow, at: cursor(head))
                 shard.send(notice, to: handles[Int(batch.stream)], collapse: 0)
             } else {
-                send(SharedBytes(StreamNotice.invalidation(batch, at: liveCursor(of: batch.stream))), to: batch.stream)
+                send(telling.event(batch, at: liveCursor(of: batch.stream)), to: batch.stream)
             }
         }
         for (slot, updates) in tables.takeCounts(at: now) where hub.contains(slot) {

@@ -14,6 +14,9 @@ enum StreamLimits {
     static let chunkBytesMax = 16 * 1024
     /// Published to clients, with its reason.
     static let subscriptionsBytesMax = StreamConstants.subscriptionsBytesMax
+    /// Bytes of events that a shard handles without sending in between. Rows of one delivery are committed at once; if
+    /// they were all queued at once, whoever hears each of 1,000 would look like a slow client before the first was sent.
+    static let pieceBytesMax = 16 * 1024
     /// Changes of rows that are looked at again for one key of a resuming stream, because the stream may have broken
     /// before their window ended. More within one window, and it is told to fetch everything.
     static let recentChangesMax = 256

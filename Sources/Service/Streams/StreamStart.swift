@@ -99,10 +99,12 @@ struct StreamReader: Sendable {
             case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
             case .after(let sequence):
                 let held = try heldKeys(tx)
-                if let events = try self.replay(
-                    tx, held: held, after: sequence, through: newest, routes: tableRoutes)
+                if let recent = try recentChanges(
+                    tx, through: sequence, routes: tableRoutes, limit: StreamLimits.replayEventsMax),
+                    let events = try self.replay(
+                        tx, held: held, after: sequence, through: newest, routes: tableRoutes)
                 {
-                    appendRows(events, held: held, to: &writer)
+                    appendRows(events, since: recent, held: held, to: &writer)
                 } else {
                     writer.append { StreamNotice.appendResync(.gap, at: nil, to: &$0) }
                 }
@@ -121,7 +123,8 @@ struct StreamReader: Sendable {
         var events: [StreamEvent] = []
         var invalidation: Coalescer.Batch?
         if case .after(let sequence) = resumption {
-            if let recent = try recentChanges(tx, through: sequence),
+            if let recent = try recentChanges(
+                tx, through: sequence, routes: Array(caller.scope.keys), limit: StreamLimits.recentChangesMax),
                 let found = try sequence < head ? replay(tx, held: held, after: sequence, through: head) : []
             {
                 events = found.filter { !$0.isChange }
@@ -182,12 +185,13 @@ struct StreamReader: Sendable {
 
     /// Changes whose window may not have ended when the stream broke that had got as far as `sequence`: their keys are
     /// told again, since a key is told after its window. Telling one twice makes a client fetch once more, and no more.
-    private func recentChanges(_ tx: Transaction, through sequence: Int64) throws -> [StreamEvent]? {
+    private func recentChanges(
+        _ tx: Transaction, through sequence: Int64, routes: [String], limit: Int
+    ) throws -> [StreamEvent]? {
         // A second for what lies between the change's moment and its window's beginning.
         let age = surroundings.tables.longestWindow + .seconds(1)
         return try EventLog.recentChanges(
-            in: tx.db, tenant: caller.tenant, routes: Array(caller.scope.keys), through: sequence, within: age,
-            limit: StreamLimits.recentChangesMax)
+            in: tx.db, tenant: caller.tenant, routes: routes, through: sequence, within: age, limit: limit)
     }
 
     /// The queries that changes made stale, as far as the caller may hear of them; nil: none.
@@ -213,8 +217,35 @@ struct StreamReader: Sendable {
         }
     }
 
-    private func appendRows(_ events: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter) {
-        for event in events { appendRow(event, held: held, at: nil, to: &writer) }
+    /// - Parameter recent: changes before them, whose counts may have waited when the stream broke.
+    private func appendRows(
+        _ events: [StreamEvent], since recent: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter
+    ) {
+        var counts: [String: [String: JSONValue]] = [:]
+        func tellCounts(_ writer: inout ChunkWriter) {
+            guard !counts.isEmpty else { return }
+            writer.append { $0 += StreamNotice.engagement(counts, at: nil) }
+            counts = [:]
+        }
+        let last = events.first?.sequence ?? .max
+        for event in recent.sorted(by: { $0.sequence < $1.sequence }) + events {
+            guard let change = RoutedChange(reading: event.data) else { continue }
+            var telling = RowTelling(change, tenant: event.tenant, cursor: nil)
+            for part in news(of: telling, held: held).parts {
+                if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
+                    counts[record, default: [:]].merge(telling.counts(part.selection)) { _, new in new }
+                    if counts.count >= StreamLimits.countsPerEventMax { tellCounts(&writer) }
+                } else if event.sequence >= last {
+                    tellCounts(&writer)
+                    let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
+                    writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
+                } else if let record = change.cause.recordId {
+                    // Told before the stream broke, and newer than the counts.
+                    counts[record] = nil
+                }
+            }
+        }
+        tellCounts(&writer)
     }
 
     private func appendRow(
@@ -222,15 +253,7 @@ struct StreamReader: Sendable {
     ) {
         guard let change = RoutedChange(reading: event.data) else { return }
         var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
-        var news = RowNews()
-        let seesOld = !held.isDisjoint(with: change.oldReaders)
-        let seesNew = !held.isDisjoint(with: change.newReaders(of: held.contains))
-        for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
-            let transition = subscription.transition(
-                telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
-            if let transition { news.add(subscription, transition) }
-        }
-        for part in news.parts {
+        for part in news(of: telling, held: held).parts {
             if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
                 let counts = telling.counts(part.selection)
                 writer.append { $0 += StreamNotice.engagement([record: counts], at: cursor) }
@@ -239,6 +262,23 @@ struct StreamReader: Sendable {
                 writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
             }
         }
+    }
+
+    /// What the stream's subscriptions are told of a change.
+    private func news(of telling: RowTelling, held: Set<String>) -> RowNews {
+        let change = telling.change
+        var news = RowNews()
+        let seesOld = !held.isDisjoint(with: change.oldReaders)
+        let seesNew = !held.isDisjoint(with: change.newReaders(of: held.contains))
+        for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
+            let transition = subscription.transition(
+                telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
+            guard let transition, transition != .leave || change.mayLeave(subscription, seesNew: seesNew) else {
+                continue
+            }
+            news.add(subscription, transition)
+        }
+        return news
     }
 
     /// Nil: more than may be replayed.

@@ -99,6 +99,15 @@ struct StreamTables {
         countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
     }
 
+    /// The row itself is told now: counts of it that wait must not bring back what it was.
+    ///
+    /// - Parameter values: the counts as they are now; nil for a row that has left.
+    mutating func refresh(_ values: [String: JSONValue]?, of record: String, to slot: Int32) {
+        guard let waiting = counts[slot]?.updates[record] else { return }
+        counts[slot]?.updates[record] = values.map { waiting.merging($0) { old, new in new } }
+        if counts[slot]?.updates.isEmpty == true { counts[slot] = nil }
+    }
+
     /// Counts whose window has not ended.
     func counts(waitingFor slot: Int32) -> [String: [String: JSONValue]] { counts[slot]?.updates ?? [:] }
 
@@ -169,6 +178,27 @@ struct RowTelling {
         let shared = SharedBytes(bytes)
         encoded[form] = shared
         return shared
+    }
+}
+
+/// What the windows that end at one time tell: encoded once for all streams that hear the same, as those of a class do.
+struct InvalidationTelling {
+    private struct Form: Hashable {
+        let keys: [[String]]
+        let causes: [InvalidationCause]
+        let isComplete: Bool
+        let cursor: Cursor?
+    }
+
+    private var encoded: [Form: SharedBytes] = [:]
+
+    /// `query:invalidate`.
+    mutating func event(_ batch: Coalescer.Batch, at cursor: Cursor?) -> SharedBytes {
+        let form = Form(keys: batch.keys, causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
+        if let bytes = encoded[form] { return bytes }
+        let bytes = SharedBytes(StreamNotice.invalidation(batch, at: cursor))
+        encoded[form] = bytes
+        return bytes
     }
 }
 

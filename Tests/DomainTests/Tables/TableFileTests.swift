@@ -280,7 +280,7 @@ import Testing
         #expect(table.matters(hidden, memberships: memberships))
         #expect(!table.matters(update(["text": "b"]), memberships: memberships))
         func routed(_ new: RowWrite.Row) throws -> RoutedChange? {
-            try table.routed(update(new), at: nil, memberships: memberships).first?.change
+            try table.routing(of: update(new), at: nil, memberships: memberships).changes.first?.change
         }
         #expect(try routed(["text": "b"]) == nil)
         let liked = try #require(try routed(["like_count": 2]))

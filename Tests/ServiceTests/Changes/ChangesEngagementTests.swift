@@ -5,7 +5,7 @@ import Testing
 @testable import Service
 
 /// ENG: counts of the posts on the screen, filtered by the service.
-@Suite struct ChangesEngagementTests {
+@Suite(.serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")
 
     private static func posts() async throws -> School {
@@ -205,6 +205,44 @@ import Testing
         let updates = try await Self.updates(stream, until: "p3")
         let told = updates.filter { $0["updates"]["p1"] != .null }
         #expect(told.map { $0["updates"]["p1"]["likeCount"].int } == [5], "\(updates)")
+    }
+
+    /// ENG E-8: counts that wait never follow a newer row with what it was before, nor a row that has left.
+    @Test func countsThatWait_areNotOlderThanTheRow() async throws {
+        let school = try await Self.posts()
+        let stream = try await school.service.listen(as: Self.reader)
+        try await stream.subscribe(
+            [["table": "posts", "filter": "id=in.(p1,p2,tail)"]], through: school.service, as: Self.reader)
+        try await school.tell(
+            Self.liked("p1", 5), Self.liked("p2", 7),
+            School.update("posts", from: Self.post("p1", likes: 5), to: Self.post("p1", likes: 6, of: "eve")),
+            School.update("posts", from: Self.post("p2", likes: 7), to: Self.post("p2", likes: 7, "private")),
+            Self.liked("tail", 1))
+        let given = try await stream.next("table:change").json
+        #expect(given["record"]["like_count"].int == 6 && given["change"].string == "update")
+        #expect(try await stream.next("table:change").json["change"].string == "leave")
+        let updates = try await stream.next("engagement_update").json["updates"]
+        #expect(updates["p1"]["likeCount"].int == 6 && updates["p2"] == .null, "\(updates)")
+    }
+
+    /// ENG E-7, E-8: a like whose window had not ended when the connection broke is told with what was missed, and what
+    /// was missed is one batch.
+    @Test func streamThatBreaksWithinAWindow_hearsTheCountsAfterwards() async throws {
+        let school = try await Self.posts()
+        let filter: JSON = ["table": "posts", "filter": "id=in.(p1,p2,p3)"]
+        let first = try await school.service.listen(as: Self.reader)
+        try await first.subscribe([filter], through: school.service, as: Self.reader)
+        try await school.tell(Self.liked("p1", 5), School.insert("posts", Self.post("p2")))
+        let cursor = try await first.next("table:change").id
+        first.close()
+        try await school.tell(Self.liked("p3", 1), Self.liked("p3", 2))
+        let again = try await school.service.listen(as: Self.reader, lastEventID: cursor)
+        try await again.subscribe([filter], through: school.service, as: Self.reader, since: cursor)
+        let updates = try await again.next("engagement_update").json["updates"]
+        #expect(
+            updates == ["p1": ["likeCount": 5, "repostCount": 0], "p3": ["likeCount": 2, "repostCount": 0]],
+            "\(updates)")
+        #expect(!again.received.contains { $0.name == "table:change" })
     }
 
     /// ENG E-7: paused in the background, resumed with what was missed, stopped.

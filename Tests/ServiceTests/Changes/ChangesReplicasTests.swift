@@ -8,7 +8,7 @@ import Testing
 @testable import Service
 
 /// Changes of tables with two replicas on one PostgreSQL: what is told to one is heard on the other, once.
-@Suite struct ChangesReplicasTests {
+@Suite(.serialized) struct ChangesReplicasTests {
     private static func replicas(_ tables: String = "school") async throws -> (School, TestService, TestService) {
         let (a, b) = try TestService.startReplicas(["changesSecret": School.secret, "tables": tables])
         return (try await School(a, isKnown: tables == "school"), a, b)
@@ -57,14 +57,12 @@ import Testing
         let (school, _, b) = try await Self.replicas()
         let (old, new) = (try await b.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t2")))
         let parent = try await b.listen(as: School.parent("p1"))
-        let start = ContinuousClock.now
         try await school.tell(
             School.teaches("c1", from: "t1", to: "t2"),
             School.delete("parent_students", ["parent_id": "p1", "student_id": "s1", "school_id": "A"]))
-        _ = try await old.nextScope(without: "class:c1:staff")
-        #expect(try await new.nextScope(without: "class:c9:staff").contains("class:c1:staff"))
-        _ = try await parent.nextScope(without: "student:s1:parent")
-        #expect(start.duration(to: .now) < .seconds(1))
+        try await old.nextScope(without: "class:c1:staff")
+        try await new.nextScope(with: "class:c1:staff")
+        try await parent.nextScope(without: "student:s1:parent")
         let moved: Set = ["students", "teacher-dashboard", "classes", "class/c1"]
         try await old.hears(moved)
         try await new.hears(moved)
@@ -191,7 +189,7 @@ import Testing
 }
 
 /// What the log and memberships keep, on either store.
-@Suite struct ChangesKeepingTests {
+@Suite(.serialized) struct ChangesKeepingTests {
     /// What is known of memberships, and which deliveries were taken, outlives a restart.
     @Test func restart_keepsMembershipsAndDeliveries() async throws {
         let school = try await School()

@@ -171,6 +171,24 @@ import Testing
         #expect(try await probe.send(FeedProbe.event(1)).counts == [202, 1, 0, 0])
     }
 
+    /// A scope holds so many memberships and no more; what one too many tells is rejected each time that it comes.
+    @Test func rejectedMembership_isNoDuplicate_whenItComesAgain() async throws {
+        let probe = try FeedProbe()
+        let rows = JSON.array(
+            (0...TableLimits.grantsPerSubjectMax).map { number in
+                FeedProbe.event(number).with(
+                    "data",
+                    School.insert(
+                        "members",
+                        [
+                            "id": .string("m\(number)"), "tenant": "default", "user_id": "ann",
+                            "team_id": .string("t\(number)"),
+                        ]))
+            })
+        #expect(try await probe.send(rows).counts == [202, 512, 0, 1])
+        #expect(try await probe.send(rows).counts == [202, 0, 512, 1])
+    }
+
     /// Debezium: the position in its log with what happened there; rows that one statement wrote share a position.
     @Test func repeatedPosition_isADuplicate_andAnotherIsNot() async throws {
         let probe = try FeedProbe()

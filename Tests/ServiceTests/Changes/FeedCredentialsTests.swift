@@ -156,6 +156,30 @@ import Testing
         #expect(try await other.next("query:invalidate").json["causes"].array?.map { $0["recordId"] } == ["end"])
     }
 
+    /// A row that does not say whose it is tells nothing of other tenants' rows: known there or to nobody is the same.
+    @Test func tokenOfATenant_learnsNothing_ofOthersRows() async throws {
+        let school = try await School()
+        let probe = FeedProbe(school.service)
+        try await school.tell(
+            School.insert("students", ["id": "only-in-b", "school_id": "B", "class_id": "c1"]))
+        func reasons(of student: String) async throws -> [String] {
+            let answer = try await probe.send(
+                [
+                    School.delete("students", ["id": .string(student)]),
+                    School.insert("parent_students", ["parent_id": "p9", "student_id": .string(student)]),
+                    School.update(
+                        "students", from: ["id": .string(student)], to: ["id": .string(student), "points": 5]),
+                ], as: .service(tenant: "A"))
+            #expect(answer.counts == [202, 0, 0, 3], "\(answer.text)")
+            #expect(!answer.text.contains("tenant B"))
+            return (answer.json["rejected"].array ?? []).map { "\($0["pointer"]) \($0["reason"])" }
+        }
+        let (others, nobodys) = (try await reasons(of: "only-in-b"), try await reasons(of: "nobodys"))
+        #expect(others == nobodys)
+        // The feed of all tenants may leave it to what is known.
+        try await school.tell(School.delete("students", ["id": "only-in-b"]))
+    }
+
     @Test func tokenWithoutATenant_andTheFeed_tellRowsOfAll() async throws {
         let probe = try FeedProbe()
         let (a, b) = (try await probe.listen(tenant: "A"), try await probe.listen(tenant: "B"))

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Kills a real service with SIGKILL right behind the answer to a delivery of table changes, again and again, and then
+proves that
+
+  - every change that was acknowledged is known (delivered once more, it is a duplicate),
+  - a stream, resuming with its last id, was told every acknowledged row in order, and none that was never sent; twice
+    only what it missed and asked for again because it was broken off before anything with an id followed,
+  - what the rows told of memberships is known as it was told last.
+
+    Tests/crash/deliveries.py --binary .build/debug/bellhop [--rounds 5] [--seed 1]
+
+Only Python's standard library is needed. The choices follow from the seed, which is printed; the moment of a kill within
+a commit is the machine's.
+"""
+
+import argparse
+import http.client
+import json
+import pathlib
+import random
+import sys
+import tempfile
+import threading
+import time
+
+from crash import PATIENCE_SECONDS, Failed, Service, token
+
+SECRET = "the secret of the feed under test"
+SCHOOL = "default"
+PUPIL = "pia"
+
+
+class Watcher:
+    """The stream of one pupil, subscribed to rows, resumed after its last id for as long as it lasts."""
+
+    def __init__(self, service):
+        self.service = service
+        self.bearer = token(service.secret, PUPIL, "student")
+        self.last_id = None
+        self.told = []
+        self.known = set()
+        self.is_over = False
+        self.is_subscribed = threading.Event()
+        self.problem = None
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+        self.thread.start()
+
+    def _follow(self):
+        while not self.is_over:
+            try:
+                self._connect()
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.02)
+            except Failed as problem:
+                self.problem = str(problem)
+                return
+
+    def _connect(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=2)
+        try:
+            before = self.last_id
+            connection.request("GET", "/v1/stream", headers={"Authorization": f"Bearer {self.bearer}"})
+            answer = connection.getresponse()
+            if answer.status != 200:
+                time.sleep(0.05)
+                return
+            self._read(answer, before)
+        finally:
+            connection.close()
+
+    def _read(self, answer, before):
+        name, data, identifier = "message", [], None
+        while not self.is_over:
+            try:
+                raw = answer.readline()
+            except TimeoutError:
+                return
+            if not raw.endswith(b"\n"):
+                return
+            line = raw.decode().rstrip("\r\n")
+            if line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                data.append(line[6:])
+            elif line.startswith("id: "):
+                identifier = line[4:]
+            elif not line and data:
+                self._received(name, json.loads("\n".join(data)), before, identifier)
+                name, data, identifier = "message", [], None
+
+    def _received(self, name, data, before, identifier):
+        if name == "stream:resync":
+            raise Failed(f"the stream was told of a gap: {data}")
+        if name == "table:change":
+            row = data["record"]["id"]
+            if row in self.known and identifier:
+                raise Failed(f"{row} was told twice")
+            if row not in self.known:
+                self.known.add(row)
+                self.told.append(row)
+            # What was missed comes without ids: until a row with one follows, the same is asked for again.
+            self.last_id = identifier or self.last_id
+        if name == "stream:ready":
+            self.last_id = self.last_id or identifier
+            wish = {"tables": [{"id": "mine", "table": "student_stickers", "select": ["id"]}]}
+            if before:
+                wish["lastEventId"] = before
+            path = f"/v1/streams/{data['streamId']}/subscriptions"
+            status, body = self.service.request("PUT", path, self.bearer, wish)
+            if status == 200:
+                self.is_subscribed.set()
+            elif status < 500:
+                raise Failed(f"PUT {path} answered {status}: {body[:300]!r}")
+
+
+def sticker(name):
+    return {
+        "specversion": "1.0", "id": name, "source": "/crash", "type": "row",
+        "data": {"type": "INSERT", "schema": "public", "table": "student_stickers", "old_record": None,
+                 "record": {"id": name, "school_id": SCHOOL, "student_id": PUPIL}},
+    }
+
+
+def place(room):
+    return {"type": "INSERT", "schema": "public", "table": "students", "old_record": None,
+            "record": {"id": PUPIL, "school_id": SCHOOL, "class_id": room}}
+
+
+def deliver(service, items):
+    """The answer's counts; None where there was none."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)
+    try:
+        connection.request("POST", "/v1/changes", json.dumps(items),
+                           {"Content-Type": "application/json", "X-Webhook-Secret": SECRET})
+        answer = connection.getresponse()
+        body = answer.read()
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    if answer.status != 202:
+        raise Failed(f"POST /v1/changes answered {answer.status}: {body[:500]!r}")
+    result = json.loads(body)
+    if result["rejected"]:
+        raise Failed(f"rows were rejected: {result['rejected'][:3]}")
+    return result["accepted"], result["duplicates"]
+
+
+def pupil_scope(service):
+    status, body = service.request("GET", "/v1/me", token_of_pupil(service))
+    if status != 200:
+        raise Failed(f"GET /v1/me answered {status}: {body[:300]!r}")
+    return set(json.loads(body)["scope"])
+
+
+def token_of_pupil(service):
+    return token(service.secret, PUPIL, "student")
+
+
+def run(options, folder):
+    service = Service(options.binary, folder)
+    service.environment["BELLHOP_CHANGES_SECRET"] = SECRET
+    # The pupil's token names no student: it is its subject.
+    service.environment["BELLHOP_CLAIM_STUDENT"] = "sub"
+    service.start()
+    choices = random.Random(options.seed)
+    acknowledged, sent, number = [], set(), 0
+    try:
+        deliver(service, [place("room-0")])
+        watcher = Watcher(service)
+        if not watcher.is_subscribed.wait(PATIENCE_SECONDS):
+            raise Failed(f"the stream was not subscribed: {watcher.problem}")
+        for turn in range(options.rounds):
+            for _ in range(choices.randint(1, 8)):
+                names = [f"s{number + index:06}" for index in range(choices.choice([1, 3, 50, 200]))]
+                number += len(names)
+                sent.update(names)
+                if deliver(service, [sticker(name) for name in names] + [place(f"room-{turn}")]) is None:
+                    raise Failed("a delivery was not answered while the service ran")
+                acknowledged += names
+            # On its way into the kill; whether it is taken is the service's, and if so, then whole.
+            rest = [f"s{number + index:06}" for index in range(50)]
+            number += 50
+            sent.update(rest)
+            last = threading.Thread(target=lambda rest=rest: deliver(service, [sticker(name) for name in rest]))
+            if choices.random() < 0.5:
+                last.start()
+                time.sleep(choices.random() * 0.01)
+            service.kill()
+            if last.ident:
+                last.join()
+            service.start()
+            accepted, duplicates = deliver(service, [sticker(name) for name in acknowledged[-900:]])
+            if accepted:
+                raise Failed(f"{accepted} of {accepted + duplicates} acknowledged changes were gone")
+            taken = deliver(service, [sticker(name) for name in rest])
+            if 0 not in taken:
+                raise Failed(f"half of a delivery was taken: {taken}")
+            acknowledged += rest
+            if f"class:room-{turn}:member" not in pupil_scope(service):
+                raise Failed(f"the pupil's room is not known: {pupil_scope(service)}")
+            print(f"  killed {turn + 1} of {options.rounds}, {len(acknowledged)} changes acknowledged", flush=True)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while len(watcher.told) < len(acknowledged) and not watcher.problem and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if watcher.problem:
+            raise Failed(watcher.problem)
+        judge(watcher.told, acknowledged, sent)
+        watcher.is_over = True
+        service.stop()
+    finally:
+        if service.process.poll() is None:
+            service.kill()
+    print(f"  {len(acknowledged)} acknowledged changes, each told in its order")
+
+
+def judge(told, acknowledged, sent):
+    if strange := set(told) - sent:
+        raise Failed(f"told, and never sent: {sorted(strange)[:5]}")
+    if lost := set(acknowledged) - set(told):
+        raise Failed(f"{len(lost)} acknowledged changes were not told: {sorted(lost)[:5]}")
+    if told != sorted(told):
+        raise Failed("the changes were told in another order")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    options = parser.parse_args()
+    print(f"deliveries: seed {options.seed}, {options.rounds} rounds", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            run(options, pathlib.Path(folder))
+        except Failed as problem:
+            print(f"deliveries: seed {options.seed}: {problem}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

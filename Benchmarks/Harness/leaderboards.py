@@ -42,7 +42,7 @@ class HTTPClient:
         while len(self.buffer) < length:
             self._receive()
         body, self.buffer = self.buffer[:length], self.buffer[length:]
-        if not answer.startswith(b"HTTP/1.1 200"):
+        if not answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")):
             raise Unavailable(f"{answer.splitlines()[0].decode()}: {body[:200].decode(errors='replace')}")
         return body
 

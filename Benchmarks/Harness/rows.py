@@ -8,6 +8,7 @@ import time
 
 from .changes import ChangeRows
 from .machine import WORK, Unavailable, say
+from .feeds import FeedRows
 from .leaderboards import LeaderboardRows
 from .processes import Load, load, request
 from .replicas import ReplicaRows
@@ -517,6 +518,7 @@ class Bench:
             ("postgres", "two replicas on PostgreSQL", lambda: ReplicaRows(self).measure(), ["Two replicas on PostgreSQL"]),
             ("order", "order of commits on PostgreSQL", lambda: ReplicaRows(self).order(), ["Commit order on PostgreSQL"]),
             ("leaderboards", "leaderboards", lambda: LeaderboardRows(self).measure(), ["Leaderboards"]),
+            ("feed", "posts and feeds", lambda: FeedRows(self).measure(), ["Feeds"]),
             ("start", "start and memory", self.start, ["Start to first answer, existing database", "Resident memory at start"]),
             ("growth", "growth with stored notifications", self.growth, ["Growth with stored notifications"]),
             ("image", "image", self.image, ["Container image"]),

@@ -17,11 +17,11 @@ import Visibility
 ///
 /// A class, because a policy holds it and it holds a table, which has policies.
 public final class Membership: Sendable, Hashable {
-    let table: Table
+    public let table: Table
     /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
-    let holder: AudienceTemplate
+    public let holder: AudienceTemplate
     /// The key that a row gives: `conversation:{conversation_id}`, over the members' own column.
-    let given: AudienceTemplate
+    public let given: AudienceTemplate
     let memberColumn: String
     let ofColumn: String
 
@@ -83,15 +83,27 @@ public final class Membership: Sendable, Hashable {
     }
 }
 
-/// One way to a table's rows: a template, and the rows that give its key to users whose tokens do not.
+/// One way to a table's rows: a template, which rows have its key, and the rows that give it to users whose tokens do not.
 public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let template: AudienceTemplate
     /// Nil: tokens alone bring the key.
     public let membership: Membership?
+    /// What a row's column must hold for the row to have the key; nil: each row has it.
+    public let condition: Condition?
+
+    /// That a column holds a word.
+    public struct Condition: Sendable, Hashable {
+        public let column: String
+        public let value: String
+
+        /// In SQL, as it stands there.
+        func text(prefix: String) -> String { "\(prefix)\(column) = '\(value)'" }
+    }
 
     public init(_ template: AudienceTemplate) {
         self.template = template
         membership = nil
+        condition = nil
     }
 
     public init(stringLiteral text: String) { self.init(AudienceTemplate(stringLiteral: text)) }
@@ -99,11 +111,45 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
     private init(_ template: AudienceTemplate, _ membership: Membership) {
         self.template = template
         self.membership = membership
+        condition = nil
+    }
+
+    private init(_ template: AudienceTemplate, _ condition: Condition) {
+        self.template = template
+        membership = nil
+        self.condition = condition
+    }
+
+    /// The key, for rows whose column holds the word: `.when("everyone", "visibility", is: "public")`.
+    ///
+    /// The condition narrows which rows have the key, and not what the key means: it is the same wherever it stands.
+    ///
+    /// - Parameter value: lower-case letters, digits, `_` and `-`, since it stands in SQL.
+    public static func when(_ template: AudienceTemplate, _ column: String, is value: String) -> PolicyEntry {
+        let isPlain = value.utf8.allSatisfy { byte in
+            (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
+                || byte == UInt8(ascii: "-")
+        }
+        precondition(isSQLIdentifier(column) && isPlain && !value.isEmpty, "no condition of SQL: \(column) is \(value)")
+        return PolicyEntry(template, Condition(column: column, value: value))
+    }
+
+    /// The columns it looks at.
+    var columns: [String] { template.columns + (condition.map { [$0.column] } ?? []) }
+
+    /// The key of one row, or nil when a column it needs is null or it does not meet the condition.
+    func key(of row: (String) -> String?) -> String? {
+        if let condition {
+            // Bytes, as the database compares.
+            guard let value = row(condition.column), value.utf8.elementsEqual(condition.value.utf8) else { return nil }
+        }
+        return template.key(of: row)
     }
 
     /// As the catalog's page shows it.
     public var description: String {
-        membership.map { "\(template) held by \($0.table.name)" } ?? template.description
+        if let condition { return "\(template) when \(condition.column) is \(condition.value)" }
+        return membership.map { "\(template) held by \($0.table.name)" } ?? template.description
     }
 
     /// A key of the row that the caller need not bring: it is held by whoever has a row in the members' table.

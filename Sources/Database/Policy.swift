@@ -42,7 +42,7 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
     public func audience(of row: (String) -> String?) -> [String] {
         var keys: [String] = []
         for entry in body.list {
-            if let key = entry.template.key(of: row), !keys.contains(key) { keys.append(key) }
+            if let key = entry.key(of: row), !keys.contains(key) { keys.append(key) }
         }
         return keys
     }
@@ -69,19 +69,27 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
         let sortedKeys = scope.keys.sorted()
         var binds: [SQLValue] = [.text(scope.tenant)]
         var alternatives: [String] = []
-        for template in body.list.lazy.map(\.template) {
+        for entry in body.list {
+            let template = entry.template
             let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
             if matches.isEmpty { continue }
             let columns = template.columns
+            let isMet = entry.condition?.text(prefix: prefix)
             if columns.isEmpty {
+                if let isMet {
+                    alternatives.append(isMet)
+                    continue
+                }
                 return SQL(text: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
             }
             if columns.count == 1 {
                 let values = padded(matches.map { $0[0] })
-                alternatives.append("\(prefix)\(columns[0]) " + isOneOf(values.count))
+                let isHeld = "\(prefix)\(columns[0]) " + isOneOf(values.count)
+                alternatives.append(isMet.map { "(\($0) AND \(isHeld))" } ?? isHeld)
                 binds += values.map { .text($0) }
             } else {
-                let equalities = columns.map { "\(prefix)\($0) = ?" }.joined(separator: " AND ")
+                let equalities = ([isMet].compactMap(\.self) + columns.map { "\(prefix)\($0) = ?" })
+                    .joined(separator: " AND ")
                 for values in padded(matches) {
                     alternatives.append("(\(equalities))")
                     binds += values.map { .text($0) }

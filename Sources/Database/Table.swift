@@ -12,7 +12,7 @@ public struct Table: Sendable, Hashable {
     /// - Parameter name: lower case, letters, digits and `_`: it stands in SQL without quotes.
     public init(_ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
-        for column in [tenantColumn] + (read.templates + write.templates).flatMap(\.columns) {
+        for column in [tenantColumn] + (read.entries + write.entries).flatMap(\.columns) {
             precondition(isSQLIdentifier(column), "a column cannot be named \(column)")
         }
         self.name = name

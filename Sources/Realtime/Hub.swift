@@ -93,6 +93,30 @@ public struct Hub {
         replace(slot, scope: Array(scope), topics: topics(of: slot))
     }
 
+    /// Adds one key to the scope: the others, which may be a thousand, stay where they are.
+    public mutating func add(_ key: String, toScopeOf slot: Int32) {
+        precondition(contains(slot), "only a stream that joined can be changed")
+        let number = number(of: Route(tenant: streams[Int(slot)].tenant, isTopic: false, text: key))
+        let count = Int(streams[Int(slot)].scopeCount)
+        guard !streams[Int(slot)].memberships[..<count].contains(where: { $0.key == number }) else { return }
+        let membership = Membership(key: number, place: keys[Int(number)].streams.append(slot))
+        streams[Int(slot)].memberships.insert(membership, at: count)
+        streams[Int(slot)].scopeCount += 1
+    }
+
+    /// Takes one key from the scope, if it is there.
+    public mutating func remove(_ key: String, fromScopeOf slot: Int32) {
+        precondition(contains(slot), "only a stream that joined can be changed")
+        let route = Route(tenant: streams[Int(slot)].tenant, isTopic: false, text: key)
+        let count = Int(streams[Int(slot)].scopeCount)
+        guard let number = keyNumbers[route],
+            let index = streams[Int(slot)].memberships[..<count].firstIndex(where: { $0.key == number })
+        else { return }
+        let membership = streams[Int(slot)].memberships.remove(at: index)
+        streams[Int(slot)].scopeCount -= 1
+        release(membership, of: slot)
+    }
+
     public func topics(of slot: Int32) -> [String] {
         precondition(contains(slot), "only a stream that joined has topics")
         let stream = streams[Int(slot)]
@@ -201,16 +225,16 @@ public struct Hub {
     private mutating func addAll(_ slot: Int32, scope: some Sequence<String>, topics: some Sequence<String>) {
         let tenant = streams[Int(slot)].tenant
         var memberships: [Membership] = []
-        func isNew(_ key: Int32, from first: Int) -> Bool { !memberships[first...].contains { $0.key == key } }
+        stamp += 1
         for text in scope {
             let key = number(of: Route(tenant: tenant, isTopic: false, text: text))
-            guard isNew(key, from: 0) else { continue }
+            guard isNew(key) else { continue }
             memberships.append(Membership(key: key, place: keys[Int(key)].streams.append(slot)))
         }
         let scopeCount = memberships.count
         for text in topics {
             let key = number(of: Route(tenant: tenant, isTopic: true, text: text))
-            guard isNew(key, from: scopeCount) else { continue }
+            guard isNew(key) else { continue }
             memberships.append(Membership(key: key, place: keys[Int(key)].streams.append(slot)))
         }
         streams[Int(slot)].scopeCount = Int32(scopeCount)
@@ -218,21 +242,31 @@ public struct Hub {
         streams[Int(slot)].memberships = Array(memberships[...])
     }
 
+    /// Whether a key is met for the first time in this round.
+    private mutating func isNew(_ key: Int32) -> Bool {
+        guard keys[Int(key)].audienceStamp != stamp else { return false }
+        keys[Int(key)].audienceStamp = stamp
+        return true
+    }
+
     private mutating func removeAll(_ slot: Int32) {
         let memberships = streams[Int(slot)].memberships
         streams[Int(slot)].memberships = []
         streams[Int(slot)].scopeCount = 0
-        for membership in memberships {
-            let key = Int(membership.key)
-            if let moved = keys[key].streams.remove(at: membership.place), moved != slot {
-                let index = streams[Int(moved)].memberships.firstIndex { $0.key == membership.key }!
-                streams[Int(moved)].memberships[index].place = membership.place
-            }
-            if keys[key].streams.isEmpty {
-                keyNumbers[keys[key].route] = nil
-                keys[key].route = Route(tenant: -1, isTopic: false, text: "")
-                freeKeys.append(membership.key)
-            }
+        for membership in memberships { release(membership, of: slot) }
+    }
+
+    /// Gives back the stream's place in a key's list, and the key if it was the last.
+    private mutating func release(_ membership: Membership, of slot: Int32) {
+        let key = Int(membership.key)
+        if let moved = keys[key].streams.remove(at: membership.place), moved != slot {
+            let index = streams[Int(moved)].memberships.firstIndex { $0.key == membership.key }!
+            streams[Int(moved)].memberships[index].place = membership.place
+        }
+        if keys[key].streams.isEmpty {
+            keyNumbers[keys[key].route] = nil
+            keys[key].route = Route(tenant: -1, isTopic: false, text: "")
+            freeKeys.append(membership.key)
         }
     }
 

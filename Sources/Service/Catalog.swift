@@ -23,6 +23,7 @@ enum Catalog {
             ConsoleFeature.feature,
             ConversationsFeature.feature,
             RequestsFeature.feature,
+            PostsFeature.feature,
         ]
     }
 

@@ -75,6 +75,20 @@ import Testing
         #expect(!plan.contains { $0.contains("SCAN") || $0.contains("TEMP B-TREE") }, "\(plan)")
     }
 
+    /// A key that some rows of a table have: what is public, everybody's.
+    @Test func conditionalKey_isOfTheRowsThatMeetIt() {
+        let policy: Policy = ["user:{user_id}", .when("everyone", "visibility", is: "public")]
+        let scope = Scope(tenant: "t", keys: ["user:u", "everyone"])
+        #expect(policy.predicate(for: scope).text == "tenant = ? AND (user_id = ? OR visibility = 'public')")
+        #expect(
+            policy.predicate(for: Scope(tenant: "t", keys: ["everyone"])).text
+                == "tenant = ? AND visibility = 'public'")
+        #expect(policy.audience { $0 == "visibility" ? "public" : "u" } == ["user:u", "everyone"])
+        #expect(policy.audience { $0 == "visibility" ? "private" : "u" } == ["user:u"])
+        #expect(policy.audience { $0 == "visibility" ? nil : "u" } == ["user:u"])
+        #expect(policy.description == "user:{user_id}, everyone when visibility is public")
+    }
+
     @Test func manyKeys_areListed_inFewDifferentTexts() {
         let policy: Policy = ["shop:{shop_id}"]
         let texts = (5...8).map { count in
@@ -254,7 +268,9 @@ extension Policy {
     static func random(_ random: inout SeededGenerator) -> Policy {
         let all: [PolicyEntry] = [
             "user:{a}", "user:{a}:staff", "user:{b}", "{a}:{b}", "{c}", "x:{a}:{b}:{c}", "tenant:admin", "everyone",
-            "{a}:staff", "user:{a}:{b}", RandomSeat.entry("a"), RandomSeat.entry("b"), RandomSeat.entry("c"),
+            "{a}:staff", "user:{a}:{b}", .when("everyone", "c", is: "u1"), .when("user:{a}", "b", is: "u1"),
+            .when("{a}:{b}", "c", is: "staff"), RandomSeat.entry("a"), RandomSeat.entry("b"),
+            RandomSeat.entry("c"),
         ]
         return Policy((0..<Int.random(in: 1...3, using: &random)).map { _ in all.randomElement(using: &random)! })
     }

@@ -3,6 +3,7 @@ import Visibility
 import Domain
 import PostgresServer
 import Testing
+import Visibility
 
 @testable import Service
 
@@ -49,7 +50,7 @@ private enum Stage {
 
     /// What policies look at in a table, its own and those that find memberships in it.
     static func columns(of table: Table) -> [String] {
-        let own = (table.read.templates + table.write.templates).flatMap(\.columns)
+        let own = (table.read.entries + table.write.entries).flatMap(\.columns)
         let asked = memberships.filter { $0.table == table }.flatMap { [$0.memberColumn, $0.ofColumn] }
         return Set(own + asked).sorted()
     }
@@ -64,8 +65,11 @@ private enum Stage {
             tenant = ["t1", "t1", "t1", "t2"].randomElement(using: &random) ?? "t1"
             // Few values, so that rows, memberships and scopes meet.
             var values: [String: String] = [:]
+            let conditions = (table.read.entries + table.write.entries).compactMap(\.condition)
             for column in Stage.columns(of: table) {
-                values[column] = ["a", "b", "c", "d", "a:b", nil].randomElement(using: &random) ?? nil
+                let words = conditions.filter { $0.column == column }.map { Optional($0.value) }
+                values[column] =
+                    (["a", "b", "c", "d", "a:b", nil] + words + words).randomElement(using: &random) ?? nil
             }
             self.values = values
         }

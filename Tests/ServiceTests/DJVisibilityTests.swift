@@ -4,6 +4,7 @@ import Domain
 import Foundation
 import PostgresServer
 import Testing
+import Visibility
 
 @testable import Service
 

@@ -288,4 +288,33 @@ import Testing
         let again = try await b.listen(as: .user("u1"), lastEventID: stream.ready.id)
         #expect(try await again.next("stream:resync").json["reason"].string == "gap")
     }
+
+    /// Who follows on one replica hears posts on the other, from the very next one on; and likes of both add up.
+    @Test func followsAndLikes_holdOnBoth() async throws {
+        let (a, b) = try TestService.startReplicas()
+        let (onA, onB) = (PostsProbe(a), PostsProbe(b))
+        let stream = try await b.listen(as: .user("ann"))
+        try await onA.follow("bob", as: "ann")
+        let id = try #require(try await onA.post("bob", "first", "followers")["id"].string)
+        #expect(try await stream.next("feed:new_post").json["text"] == "first")
+        try await onB.unfollow("bob", as: "ann")
+        _ = try await onA.post("bob", "second", "followers")
+        try await onA.follow("bob", as: "ann")
+        _ = try await onB.post("bob", "third")
+        #expect(try await stream.next("feed:new_post").json["text"] == "third")
+        for user in 0..<40 { try await onA.follow("bob", as: "u\(user)") }
+        let seed = UInt64.random(in: 1...UInt64.max)
+        print("followsAndLikes_holdOnBoth: seed \(seed)")
+        try await PostsTests.toggle(id, times: 300, seed: seed, through: [onA, onB])
+        // Posts of both at once: none is missed by whoever asks for what is newer.
+        let before = try #require(try await onA.feed("ann")["newest"].int)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<20 {
+                group.addTask { _ = try await (index % 2 == 0 ? onA : onB).post("bob", "n\(index)") }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await onB.feed("ann", "?since=\(before)")["newCount"] == 20)
+        try a.expectExactCounts()
+    }
 }

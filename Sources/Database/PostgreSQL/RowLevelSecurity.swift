@@ -64,7 +64,10 @@ public enum RowLevelSecurity {
 
     /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
     static func conditions(_ policy: Policy, _ table: Table) -> [String] {
-        policy.templates.map { ScopeVocabulary.Kind(template: $0).condition }
+        policy.entries.map { entry in
+            let isHeld = ScopeVocabulary.Kind(template: entry.template).condition
+            return entry.condition.map { "(\($0.text(prefix: "")) AND \(isHeld))" } ?? isHeld
+        }
             + policy.entries.compactMap { entry in
                 guard let membership = entry.membership else { return nil }
                 return membership.question(

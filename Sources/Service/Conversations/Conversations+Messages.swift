@@ -1,6 +1,7 @@
 import Visibility
 import Database
 import Domain
+import Visibility
 import MicroHTTP
 
 extension ConversationsFeature {

@@ -4,6 +4,7 @@ import Domain
 import Foundation
 import Logging
 import MicroHTTP
+import Realtime
 
 /// The running service.
 ///
@@ -46,6 +47,7 @@ public final class App: Sendable {
             listeners: [
                 "\(ChallengesFeature.movedMessage)": boards.heard,
                 "\(TableRegister.event)": { directory.renewScopes(holding: tables.take($0.data)) },
+                "\(HeldKeys.event)": { if let change = HeldChange($0) { directory.change(change) } },
             ])
         directory.setReplicas(replicas)
         let revocations = foundation.revocations
@@ -222,7 +224,8 @@ private struct Foundations {
             store: store, workers: workers, log: log, tables: tables, now: runner.clock.now,
             authenticate: { authenticator.verdict(on: $0) },
             read: { caller, body in try runner.read(as: caller, body) },
-            topicKinds: Catalog.features().flatMap(\.topics),
+            topicKinds: Catalog.features().flatMap(\.topics), live: Catalog.features().flatMap(\.live),
+            watched: Set(Catalog.features().flatMap(\.watched)),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) },
             settings: StreamSettings(
                 cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax,

@@ -160,17 +160,33 @@ enum EventLog {
         in db: Connection, tenant: String, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
     ) throws -> [StreamEvent] {
         var found: Set<Int> = []
-        for route in routes {
-            try db.forEach(
+        func note(_ sql: SQL) throws {
+            try db.forEach(sql) { row in
+                found.insert(try row.integer(0))
+                return true
+            }
+        }
+        for route in routes.prefix(routesAloneMax) {
+            try note(
                 """
                 SELECT sequence FROM \(Self.routes, unscoped: keeping)
                 WHERE tenant = \(tenant) AND route = \(route) AND sequence > \(after) AND sequence <= \(through)
                 ORDER BY sequence LIMIT \(limit)
+                """)
+        }
+        // Who follows many would else ask a server as many times.
+        let rest = Array(routes.dropFirst(routesAloneMax))
+        for start in stride(from: 0, to: rest.count, by: fetchedAtOnceMax) {
+            let group = Array(rest[start..<min(start + fetchedAtOnceMax, rest.count)])
+            // Filled up with its last, so that the statement's text is one.
+            let padding = Array(repeating: group[group.count - 1], count: fetchedAtOnceMax - group.count)
+            try note(
                 """
-            ) { row in
-                found.insert(try row.integer(0))
-                return true
-            }
+                SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                WHERE tenant = \(tenant) AND route IN \(values: group + padding)
+                    AND sequence > \(after) AND sequence <= \(through)
+                ORDER BY sequence LIMIT \(limit)
+                """)
         }
         let sequences = Array(found.sorted().prefix(limit))
         return try stride(from: 0, to: sequences.count, by: fetchedAtOnceMax).flatMap { start in
@@ -226,6 +242,8 @@ enum EventLog {
     /// Names of what replicas tell one another, and no stream hears, begin so.
     static let internalPrefix = "bellhop:"
 
+    /// Routes that are asked for one by one: as many as most scopes have keys.
+    private static let routesAloneMax = 32
     /// Binds of one statement: few enough that the statement's text is one of a few.
     private static let fetchedAtOnceMax = 128
 

@@ -14,6 +14,16 @@ struct Feature: Sendable {
     let ticks: [Tick]
     /// What `bellhop check` asks of the feature: every way in which its rows contradict each other.
     var audits: [Audit] = []
+    /// Keys by rows that open streams hold.
+    var live: [LiveMembership] = []
+    /// Tables of its own that streams can subscribe to, beside those that are declared.
+    var watched: [WatchedTable] = []
+}
+
+/// A table of the service as subscriptions name it.
+struct WatchedTable: Sendable, Hashable {
+    let schema: String
+    let table: String
 }
 
 /// A way to recount what is kept. Returns one line for each difference.

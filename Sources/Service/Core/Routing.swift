@@ -19,7 +19,9 @@ struct Routing: Sendable {
             changes: tables.metrics)
         let endpoints = Catalog.features(
             streams: directory, boards: boards, report: report, tables: tables,
-            explain: .init(tables: tables, authenticator: authenticator, log: directory.surroundings.log)
+            explain: .init(
+                tables: tables, authenticator: authenticator, log: directory.surroundings.log,
+                live: directory.surroundings.live)
         ).flatMap(\.endpoints)
         var metrics: [EndpointMetrics] = []
         var routes = endpoints.map { endpoint in

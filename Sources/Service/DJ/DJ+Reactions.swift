@@ -1,6 +1,7 @@
 import Visibility
 import Database
 import Domain
+import Visibility
 
 extension DJFeature {
     static let reactions = [

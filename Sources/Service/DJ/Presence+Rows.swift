@@ -2,6 +2,7 @@ import Visibility
 import Crypto
 import Database
 import Domain
+import Visibility
 
 extension DJFeature {
     private static let following = Unscoped.reaction("a booking in progress shows where its customer is")

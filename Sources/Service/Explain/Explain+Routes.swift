@@ -41,7 +41,8 @@ extension ExplainFeature {
             else { throw Failure.notFound("event") }
             let explanation = Explanation(
                 of: event, at: cursor, to: claimed, topics: topics, subscriptions: tables,
-                memberships: surroundings.tables.known)
+                memberships: surroundings.tables.known,
+                stored: try HeldKeys.origins(of: claimed.scope, by: surroundings.live, in: tx.db))
             return Response.json(200, JSONWriter.bytes(explanation))
         }
     }

@@ -7,6 +7,8 @@ enum ExplainFeature {
         let tables: TableRegister
         let authenticator: Authenticator
         let log: LogIdentity
+        /// What streams hold by rows of the service.
+        let live: [LiveMembership]
     }
 
     /// - Parameter surroundings: nil lists the route without serving it.

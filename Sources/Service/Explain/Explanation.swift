@@ -73,15 +73,17 @@ struct Explanation: JSONWritable {
 
     init(
         of event: StreamEvent, at cursor: Cursor, to caller: Caller, topics: [String],
-        subscriptions: [TableSubscription], memberships: Memberships
+        subscriptions: [TableSubscription], memberships: Memberships, stored: [String: String]
     ) {
         self.event = event
         self.cursor = cursor
         self.caller = caller
         self.topics = topics
         self.subscriptions = subscriptions
-        origins = memberships.origins(of: caller.holder)
-        held = memberships.keys(of: caller.holder)
+        origins = memberships.origins(of: caller.holder).merging(stored.mapValues { .granted(by: $0) }) { known, _ in
+            known
+        }
+        held = memberships.keys(of: caller.holder).union(stored.keys)
         change = event.isChange ? RoutedChange(reading: event.data) : nil
     }
 

@@ -75,6 +75,13 @@ final class StreamDirectory: @unchecked Sendable {
         }
     }
 
+    /// Gives the streams of a user a key that a row has given, or takes it.
+    func change(_ change: HeldChange) {
+        lock.withLock {
+            for shard in shards { shard.post(.holding(change)) }
+        }
+    }
+
     /// Sends states to all streams of those they are about, on this replica. They are no rows of the log: they have no
     /// id, and are not replayed.
     func tell(_ states: [OwnState]) {

@@ -7,6 +7,8 @@ extension StreamHub {
     func received(_ message: StreamMessage) {
         switch message {
         case .events(let events): deliver(events)
+        case .held(let stream, let keys): learned(stream, keys)
+        case .holding(let change): self.change(change)
         case .opened(let stream, let start): opened(stream, start)
         case .loaded(let stream, let chunks):
             guard isPresent(stream) else { return }
@@ -133,7 +135,7 @@ extension StreamHub {
         guard let session = sessions[Int(slot)] else { return }
         let reader = StreamReader(
             surroundings: surroundings, caller: session.caller, topics: hub.topics(of: slot),
-            tables: tables.index.subscriptions(of: slot))
+            tables: tables.index.subscriptions(of: slot), held: Set(hub.scope(of: slot)))
         let (shard, handle) = (shard, handles[Int(slot)])
         let isAdmitted = surroundings.workers.submit {
             let chunks = try? reader.chunks(after: after, through: through)
@@ -186,13 +188,14 @@ extension StreamHub {
 
     private func renew(_ slot: Int32, _ caller: Caller) {
         let caller = surroundings.tables.scoped(caller)
-        let isScopeNew = sessions[Int(slot)]?.caller.scope.keys != caller.scope.keys
+        let known = sessions[Int(slot)]?.caller.scope.keys ?? []
+        let isScopeNew = known != caller.scope.keys
         let lease = sessions[Int(slot)]?.opener.lease
         sessions[Int(slot)]?.opener = StreamOpener(caller: caller, topics: [], lastEventID: nil, lease: lease)
         sessions[Int(slot)]?.lifetime.renew(expiresAt: caller.expiresAt.microseconds)
         deadlines[Int(slot)] = sessions[Int(slot)]?.lifetime.nextStepAt ?? .max
         guard isScopeNew else { return }
-        hub.replaceScope(of: slot, with: caller.scope.keys)
+        replaceScope(of: slot, from: known, to: caller.scope.keys)
         shard.send(StreamNotice.scope(caller.scope.keys.sorted()), to: handles[Int(slot)], collapse: 0)
     }
 

@@ -186,7 +186,7 @@ extension StreamHub {
         let caller = surroundings.tables.scoped(session.caller)
         guard caller.scope.keys != session.caller.scope.keys else { return }
         sessions[Int(slot)]?.opener = session.opener.speaking(for: caller)
-        hub.replaceScope(of: slot, with: caller.scope.keys)
+        replaceScope(of: slot, from: session.caller.scope.keys, to: caller.scope.keys)
         shard.send(StreamNotice.scope(caller.scope.keys.sorted()), to: handles[Int(slot)], collapse: 0)
     }
 }

@@ -35,6 +35,8 @@ final class StreamHub: StreamProgram {
     var deadlines: [Int64] = []
     /// Slots whose replay waits for the socket.
     var replaying: Set<Int32> = []
+    /// Streams whose keys are being read, with what the log has told of those keys meanwhile.
+    var learning: [Int32: [HeldChange]] = [:]
     /// What the streams asked to hear of tables, and what of it waits.
     var tables: StreamTables
     /// States that came before their streams' beginnings, which they follow.
@@ -71,7 +73,16 @@ final class StreamHub: StreamProgram {
         StreamMetrics.add(1, to: directory.metrics.opened)
         // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
         guard !directory.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
-        let reader = StreamReader(surroundings: surroundings, caller: opener.caller, topics: opener.topics)
+        guard !surroundings.live.isEmpty else { return begin(stream, held: opener.caller.scope.keys) }
+        learnKeys(stream, StreamReader(surroundings: surroundings, caller: opener.caller, topics: opener.topics))
+    }
+
+    /// Has a worker read what the stream begins with, now that the hub knows all keys of it.
+    func begin(_ stream: StreamHandle, held: Set<String>) {
+        let slot = Int32(stream.index)
+        guard let opener = sessions[Int(slot)]?.opener else { return }
+        let reader = StreamReader(
+            surroundings: surroundings, caller: opener.caller, topics: opener.topics, held: held)
         let streamId = StreamName(nonce: directory.nonce, handle: stream).text
         let (head, shard, lastEventID) = (head, shard, opener.lastEventID)
         let isAdmitted = surroundings.workers.submit {
@@ -86,6 +97,7 @@ final class StreamHub: StreamProgram {
         guard isPresent(stream) else { return }
         if hub.contains(slot) { hub.leave(slot) }
         tables.remove(slot)
+        learning[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
         early[slot] = nil
@@ -137,6 +149,7 @@ final class StreamHub: StreamProgram {
         sessions[Int(slot)]?.isEnding = true
         hub.leave(slot)
         tables.remove(slot)
+        learning[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
         deadlines[Int(slot)] = .max

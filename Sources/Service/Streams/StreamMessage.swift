@@ -9,6 +9,10 @@ import Synchronization
 enum StreamMessage: Sendable {
     /// Committed events, in commit order.
     case events([EncodedEvent])
+    /// A worker has read the keys that a stream's user holds by rows; nil: it could not.
+    case held(StreamHandle, Set<String>?)
+    /// Such a row has come or gone.
+    case holding(HeldChange)
     /// A worker has read what a stream begins with; nil: it could not.
     case opened(StreamHandle, StreamStart?)
     /// A worker has read again what a stream missed while it was replayed to; nil: too much, or it could not.

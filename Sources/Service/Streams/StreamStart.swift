@@ -29,6 +29,23 @@ struct StreamReader: Sendable {
     let topics: [String]
     /// Of which tables the stream hears rows.
     var tables: [TableSubscription] = []
+    /// All keys that the caller holds, by the token and by rows of the service; nil: they are read with what is asked for.
+    var held: Set<String>?
+
+    /// The keys that rows give the caller as of now.
+    func rowKeys() throws -> Set<String> {
+        var keys: Set<String> = []
+        try surroundings.read(caller) { tx in keys = try rowKeys(tx) }
+        return keys
+    }
+
+    private func rowKeys(_ tx: Transaction) throws -> Set<String> {
+        Set(try HeldKeys.origins(of: caller.scope, by: surroundings.live, in: tx.db).keys)
+    }
+
+    private func heldKeys(_ tx: Transaction) throws -> Set<String> {
+        try held ?? caller.scope.keys.union(rowKeys(tx))
+    }
 
     /// - Parameters:
     ///   - head: the last event that the stream's shard had handled when the stream joined the hub. Everything up to it
@@ -48,11 +65,12 @@ struct StreamReader: Sendable {
     func chunks(after: Int64, through: Int64) throws -> [SharedBytes]? {
         var chunks: [SharedBytes]?
         try surroundings.read(caller) { tx in
+            let held = try heldKeys(tx)
             guard try EventLog.oldestSequence(in: tx.db) <= after + 1,
-                let events = try replay(tx, after: after, through: through)
+                let events = try replay(tx, held: held, after: after, through: through)
             else { return }
             var writer = ChunkWriter()
-            append(events, to: &writer)
+            append(events, held: held, to: &writer)
             chunks = writer.finish()
         }
         return chunks
@@ -80,11 +98,13 @@ struct StreamReader: Sendable {
             case .fresh: break
             case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
             case .after(let sequence):
+                let held = try heldKeys(tx)
                 if let recent = try recentChanges(
                     tx, through: sequence, routes: tableRoutes, limit: StreamLimits.replayEventsMax),
-                    let events = try self.replay(tx, after: sequence, through: newest, routes: tableRoutes)
+                    let events = try self.replay(
+                        tx, held: held, after: sequence, through: newest, routes: tableRoutes)
                 {
-                    appendRows(events, since: recent, to: &writer)
+                    appendRows(events, since: recent, held: held, to: &writer)
                 } else {
                     writer.append { StreamNotice.appendResync(.gap, at: nil, to: &$0) }
                 }
@@ -99,12 +119,13 @@ struct StreamReader: Sendable {
         var resumption = Resumption.decide(
             lastEventID: lastEventID, epoch: surroundings.epoch, oldest: try EventLog.oldestSequence(in: tx.db),
             newest: try EventLog.newestSequence(in: tx.db))
+        let held = try heldKeys(tx)
         var events: [StreamEvent] = []
         var invalidation: Coalescer.Batch?
         if case .after(let sequence) = resumption {
             if let recent = try recentChanges(
                 tx, through: sequence, routes: Array(caller.scope.keys), limit: StreamLimits.recentChangesMax),
-                let found = try sequence < head ? replay(tx, after: sequence, through: head) : []
+                let found = try sequence < head ? replay(tx, held: held, after: sequence, through: head) : []
             {
                 events = found.filter { !$0.isChange }
                 invalidation = staleKeys(of: recent + found.filter(\.isChange))
@@ -130,7 +151,7 @@ struct StreamReader: Sendable {
         if reason == nil, let invalidation {
             writer.append { $0 += StreamNotice.invalidation(invalidation, at: nil) }
         }
-        append(events, to: &writer)
+        append(events, held: held, to: &writer)
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
         for state in try surroundings.ownStates(tx) {
@@ -186,10 +207,10 @@ struct StreamReader: Sendable {
         return coalescer.takeDue(at: .max).first
     }
 
-    private func append(_ events: [StreamEvent], to writer: inout ChunkWriter) {
+    private func append(_ events: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter) {
         for event in events {
             if event.isChange {
-                appendRow(event, at: cursor(event.sequence), to: &writer)
+                appendRow(event, held: held, at: cursor(event.sequence), to: &writer)
             } else {
                 writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) }
             }
@@ -197,7 +218,9 @@ struct StreamReader: Sendable {
     }
 
     /// - Parameter recent: changes before them, whose counts may have waited when the stream broke.
-    private func appendRows(_ events: [StreamEvent], since recent: [StreamEvent], to writer: inout ChunkWriter) {
+    private func appendRows(
+        _ events: [StreamEvent], since recent: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter
+    ) {
         var counts: [String: [String: JSONValue]] = [:]
         func tellCounts(_ writer: inout ChunkWriter) {
             guard !counts.isEmpty else { return }
@@ -208,7 +231,7 @@ struct StreamReader: Sendable {
         for event in recent.sorted(by: { $0.sequence < $1.sequence }) + events {
             guard let change = RoutedChange(reading: event.data) else { continue }
             var telling = RowTelling(change, tenant: event.tenant, cursor: nil)
-            for part in news(of: telling).parts {
+            for part in news(of: telling, held: held).parts {
                 if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
                     counts[record, default: [:]].merge(telling.counts(part.selection)) { _, new in new }
                     if counts.count >= StreamLimits.countsPerEventMax { tellCounts(&writer) }
@@ -225,10 +248,12 @@ struct StreamReader: Sendable {
         tellCounts(&writer)
     }
 
-    private func appendRow(_ event: StreamEvent, at cursor: Cursor?, to writer: inout ChunkWriter) {
+    private func appendRow(
+        _ event: StreamEvent, held: Set<String>, at cursor: Cursor?, to writer: inout ChunkWriter
+    ) {
         guard let change = RoutedChange(reading: event.data) else { return }
         var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
-        for part in news(of: telling).parts {
+        for part in news(of: telling, held: held).parts {
             if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
                 let counts = telling.counts(part.selection)
                 writer.append { $0 += StreamNotice.engagement([record: counts], at: cursor) }
@@ -240,11 +265,11 @@ struct StreamReader: Sendable {
     }
 
     /// What the stream's subscriptions are told of a change.
-    private func news(of telling: RowTelling) -> RowNews {
+    private func news(of telling: RowTelling, held: Set<String>) -> RowNews {
         let change = telling.change
         var news = RowNews()
-        let seesOld = !caller.scope.keys.isDisjoint(with: change.oldReaders)
-        let seesNew = !caller.scope.keys.isDisjoint(with: change.newReaders(of: caller.scope.keys.contains))
+        let seesOld = !held.isDisjoint(with: change.oldReaders)
+        let seesNew = !held.isDisjoint(with: change.newReaders(of: held.contains))
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
                 telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
@@ -257,17 +282,21 @@ struct StreamReader: Sendable {
     }
 
     /// Nil: more than may be replayed.
-    private func replay(_ tx: Transaction, after: Int64, through: Int64) throws -> [StreamEvent]? {
+    private func replay(
+        _ tx: Transaction, held: Set<String>, after: Int64, through: Int64
+    ) throws -> [StreamEvent]? {
         try replay(
-            tx, after: after, through: through,
-            routes: Array(caller.scope.keys) + topics.map { "#" + $0 } + tableRoutes)
+            tx, held: held, after: after, through: through,
+            routes: Array(caller.scope.keys) + held.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
+                + tableRoutes)
     }
 
     private func replay(
-        _ tx: Transaction, after: Int64, through: Int64, routes: [String]
+        _ tx: Transaction, held: Set<String>, after: Int64, through: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
         let events = try EventLog.replay(
-            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope, after: after, through: through,
+            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(held), after: after,
+            through: through,
             limit: StreamLimits.replayEventsMax + 1)
         guard events.count <= StreamLimits.replayEventsMax else { return nil }
         let collapsed = StreamEvent.collapsed(events)

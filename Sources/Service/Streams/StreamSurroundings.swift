@@ -16,6 +16,10 @@ struct StreamSurroundings: Sendable {
     /// Runs the body in one read transaction as the caller, on the calling thread, which may block.
     let read: @Sendable (_ caller: Caller, _ body: (Transaction) throws -> Void) throws -> Void
     let topicKinds: [TopicKind]
+    /// What streams hold by rows of the service.
+    let live: [LiveMembership]
+    /// Tables of the service that streams can subscribe to.
+    let watched: Set<WatchedTable>
     /// The present states of the caller, as `StreamDirectory.tell` sends them later on.
     let ownStates: @Sendable (Transaction) throws -> [OwnState]
     let settings: StreamSettings

@@ -110,7 +110,9 @@ extension StreamsFeature {
         }
         wishes.tables = try listed.map { try TableSubscription.list($0, at: "/tables") }
         for (index, wanted) in (wishes.tables ?? []).enumerated()
-        where surroundings.tables.catalog.find(schema: wanted.schema, table: wanted.table) == nil {
+        where surroundings.tables.catalog.find(schema: wanted.schema, table: wanted.table) == nil
+            && !surroundings.watched.contains(WatchedTable(schema: wanted.schema, table: wanted.table))
+        {
             throw Failure.invalid("/tables/\(index)/table", "no table \(wanted.schema).\(wanted.table) is declared")
         }
         return wishes

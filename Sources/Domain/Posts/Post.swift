@@ -1,0 +1,93 @@
+/// What an author shows to followers, or to everybody.
+public struct Post: Sendable, Hashable {
+    /// Who sees a post, beside its author.
+    public enum Visibility: String, CaseIterable, Sendable {
+        /// Everybody of the tenant.
+        case `public`
+        /// Those who follow the author at the moment of looking.
+        case followers
+    }
+
+    public let id: ID<Post>
+    public let authorId: ID<User>
+    /// Its place among the posts of the tenant, in the order of their commits: feeds are ordered by it, newest first, and
+    /// asked by it for what is newer. Numbers are never used again.
+    public let sequence: Int
+    public let visibility: Visibility
+    public let text: String
+    /// Addresses of pictures and films, which the service does not look at.
+    public let media: [String]
+    public let createdAt: Timestamp
+    public var engagement: Engagement
+
+    public init(
+        id: ID<Post>, authorId: ID<User>, sequence: Int, visibility: Visibility, text: String, media: [String],
+        createdAt: Timestamp, engagement: Engagement = Engagement()
+    ) {
+        self.id = id
+        self.authorId = authorId
+        self.sequence = sequence
+        self.visibility = visibility
+        self.text = text
+        self.media = media
+        self.createdAt = createdAt
+        self.engagement = engagement
+    }
+
+    /// The members of the JSON object, without what differs from reader to reader.
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("authorId", authorId)
+        writer.member("sequence", sequence)
+        writer.member("visibility", visibility.rawValue)
+        writer.member("text", text)
+        writer.member("media", media)
+        writer.member("createdAt", createdAt)
+        engagement.write(membersTo: &writer)
+    }
+}
+
+extension Post: JSONWritable {
+    public func write(to writer: inout JSONWriter) { writer.object { write(membersTo: &$0) } }
+}
+
+/// A post as one of its readers sees it.
+public struct PostView: Sendable, JSONWritable {
+    public let post: Post
+    public let own: OwnEngagement
+
+    public init(_ post: Post, own: OwnEngagement) {
+        self.post = post
+        self.own = own
+    }
+
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            post.write(membersTo: &writer)
+            own.write(membersTo: &writer)
+        }
+    }
+}
+
+/// `POST /v1/posts`: `{text?, media?, visibility?, authorId?}`.
+public struct PostDraft: Sendable, Hashable {
+    /// Nil: whoever asks. Backends name somebody.
+    public let authorId: ID<User>?
+    public let visibility: Post.Visibility
+    public let text: String
+    public let media: [String]
+
+    public init(reading fields: inout Fields) {
+        authorId = fields.optionalID("authorId")
+        visibility = fields.optionalWord("visibility") ?? .public
+        text = fields.optionalString("text", bytesMax: PostLimits.textBytesMax, empty: true) ?? ""
+        media =
+            fields.strings("media", countMax: PostLimits.mediaMax, bytesMax: PostLimits.mediaBytesMax) ?? []
+        for (index, address) in media.enumerated() where !address.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) {
+            fields.reject("media/\(index)", "must be an address without spaces and control characters")
+        }
+        if media.isEmpty, text.allSatisfy(\.isWhitespace) {
+            fields.reject("text", "must not be blank where there is no media")
+        }
+    }
+}

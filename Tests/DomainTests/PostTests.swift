@@ -1,0 +1,51 @@
+import Domain
+import Testing
+
+/// What is read of a new post, and what those who watch one are told.
+@Suite struct PostTests {
+    private static func draft(_ body: String) throws -> PostDraft {
+        var fields = try Fields(Array(body.utf8))
+        let draft = PostDraft(reading: &fields)
+        try fields.finish()
+        return draft
+    }
+
+    @Test func draft_isPublic_unlessItSaysOtherwise() throws {
+        let plain = try Self.draft(#"{"text":"New cut"}"#)
+        #expect(plain.visibility == .public && plain.text == "New cut" && plain.media.isEmpty && plain.authorId == nil)
+        let other = try Self.draft(#"{"media":["https://x/y.jpg"],"visibility":"followers","authorId":"b1"}"#)
+        #expect(other.visibility == .followers && other.text.isEmpty && other.media == ["https://x/y.jpg"])
+        #expect(other.authorId == ID("b1"))
+    }
+
+    @Test(arguments: [
+        #"{}"#, #"{"text":""}"#, #"{"text":" \n "}"#, #"{"text":7}"#, #"{"text":"a","visibility":"friends"}"#,
+        #"{"media":["a b"]}"#, #"{"media":[""]}"#, #"{"media":"x"}"#, #"{"text":"a","likeCount":9}"#,
+        #"{"text":"a","authorId":""}"#, #"{"media":["1","2","3","4","5","6","7","8","9","10","11"]}"#,
+    ])
+    func badDraft_isRefused(_ body: String) {
+        #expect(throws: Failure.self) { try Self.draft(body) }
+    }
+
+    @Test func text_isTakenUpToItsBound() throws {
+        let most = String(repeating: "a", count: PostLimits.textBytesMax)
+        #expect(try Self.draft(#"{"text":"\#(most)"}"#).text == most)
+        #expect(throws: Failure.self) { try Self.draft(#"{"text":"\#(most)a"}"#) }
+    }
+
+    private static let post = Post(
+        id: ID("p1"), authorId: ID("b1"), sequence: 4, visibility: .followers, text: "x", media: [],
+        createdAt: Timestamp(microseconds: 5), engagement: Engagement(likeCount: 2, repostCount: 1))
+
+    /// ENG E-8: as the log keeps it, so that a replica reads what another one has written.
+    @Test func engagement_isAChangeOfCountsAlone() throws {
+        let change = Self.post.engagementChange(readers: ["user:b1"])
+        #expect(RoutedChange(reading: JSONWriter.bytes(change)) == change)
+        #expect(change.isOnlyCounts && change.cause.recordId == "p1" && change.windowMilliseconds == 1000)
+        #expect(change.countColumns == ["likeCount": "like_count", "repostCount": "repost_count"])
+        #expect(change.new?["like_count"] == .integer(2) && change.new?["text"] == nil)
+        let removal = Self.post.removalChange(readers: ["user:b1"], at: Timestamp(microseconds: 9))
+        #expect(RoutedChange(reading: JSONWriter.bytes(removal)) == removal)
+        #expect(removal.new == nil && removal.newReaders.isEmpty && removal.oldReaders == ["user:b1"])
+    }
+}

@@ -20,14 +20,21 @@ import Testing
     private static let why = Unscoped.bookkeeping("test")
 
     private func makeStores(_ options: (inout StoreOptions) -> Void = { _ in }) throws -> Stores {
-        try Stores(Self.items, tables: Self.tables, options: options)
+        try Stores(Self.items, tables: Self.tables) {
+            $0.statementTimeout = Self.patience
+            options(&$0)
+        }
     }
+
+    /// Longer than a service's: beside hundreds of other tests a write may wait for long, and that is none of its faults.
+    private static let patience: Duration = .seconds(60)
 
     /// Another replica of the same database.
     private func replica(of stores: Stores, port: Int? = nil, _ change: (inout StoreOptions) -> Void = { _ in }) throws
         -> Store
     {
         var options = StoreOptions()
+        options.statementTimeout = Self.patience
         change(&options)
         let server = try PostgresServer.shared()
         let url = PostgresServer(port: port ?? server.port).url(

@@ -1,4 +1,5 @@
 @testable import Database
+import Visibility
 import Domain
 import PostgresServer
 import Testing

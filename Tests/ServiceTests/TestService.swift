@@ -102,6 +102,8 @@ final class TestService: @unchecked Sendable {
     {
         var values = [
             "port": "0", "database": database.url, "databaseConnections": "3", "databaseWriters": "2",
+            // Longer than a service's, for machines on which hundreds of tests run at once.
+            "databaseTimeoutSeconds": "60",
             "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
         ]

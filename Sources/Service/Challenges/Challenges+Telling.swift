@@ -1,3 +1,4 @@
+import Visibility
 import Database
 import Domain
 import Visibility

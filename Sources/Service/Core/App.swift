@@ -1,3 +1,4 @@
+import Realtime
 import Database
 import Domain
 import Foundation

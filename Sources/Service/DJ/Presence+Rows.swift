@@ -1,3 +1,4 @@
+import Visibility
 import Crypto
 import Database
 import Domain

@@ -20,6 +20,7 @@ extension StreamHub {
         case .memberships(let holders): renewScopes(holding: holders)
         case .begun(let head):
             self.head = head
+            recentChanges = RecentChanges(since: head)
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
         case .states(let states): deliver(states)
         case .request(let request): request.answer(answer(request))
@@ -159,7 +160,7 @@ extension StreamHub {
         switch request.kind {
         case .describe: return .success(description(of: slot, session))
         case .replace(let wishes):
-            if let replay = wishes.replay, replay.through < head {
+            if let replay = wishes.replay, !recentChanges.reach(replay.through) {
                 var behind = description(of: slot, session)
                 behind.isBehind = head
                 return .success(behind)

@@ -16,6 +16,7 @@ extension StreamHub {
     /// values find, the fewer are asked.
     func deliver(_ encoded: EncodedEvent) {
         let event = encoded.event
+        recentChanges.append(encoded)
         let isHeard = hub.find(event.audience, tenant: event.tenant).streamCount > 0
         let isWatched = tables.isWatched(event)
         guard isHeard || isWatched, let change = encoded.change else { return }
@@ -41,7 +42,17 @@ extension StreamHub {
         }
     }
 
-    private func tellRow(_ telling: RowTelling, _ sequence: Int64) {
+    /// Tells one stream the changes that came between its replay's end and now.
+    private func tellMissed(after sequence: Int64, to slot: Int32) {
+        for encoded in recentChanges.after(sequence) where tables.isWatched(encoded.event) {
+            guard let change = encoded.change else { continue }
+            tellRow(RowTelling(change, tenant: encoded.event.tenant, cursor: nil), encoded.event.sequence, only: slot)
+        }
+        tables.noteTold(through: head, to: slot)
+    }
+
+    /// - Parameter slot: nil for all streams; else one that has missed it.
+    private func tellRow(_ telling: RowTelling, _ sequence: Int64, only slot: Int32? = nil) {
         var telling = telling
         let (row, change) = (telling.row, telling.change)
         let oldReaders = hub.find(change.oldReaders, tenant: row.tenant)
@@ -63,7 +74,9 @@ extension StreamHub {
             if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
             news[news.count - 1].news.add(subscription, transition)
         }
-        if oldReaders.streamCount + newReaders.streamCount < tables.index.candidateCount(row) {
+        if let slot {
+            tables.index.forEachMatch(row, in: slot, note)
+        } else if oldReaders.streamCount + newReaders.streamCount < tables.index.candidateCount(row) {
             let readers = hub.find(change.oldReaders + change.newReaders, tenant: row.tenant)
             for slot in hub.streams(holding: readers) { tables.index.forEachMatch(row, in: slot, note) }
         } else {
@@ -71,7 +84,9 @@ extension StreamHub {
             tables.forEachMatch(row) { matches.append($0) }
             matches.forEach(note)
         }
-        for (slot, news) in news where tables.isNew(sequence, to: slot) { tell(news, of: &telling, sequence, slot) }
+        for (slot, news) in news where tables.isNew(sequence, to: slot) {
+            tell(news, of: &telling, sequence, slot)
+        }
     }
 
     private func tell(_ news: RowNews, of telling: inout RowTelling, _ sequence: Int64, _ slot: Int32) {
@@ -87,6 +102,11 @@ extension StreamHub {
                 tables.refresh(part.transition == .leave ? nil : telling.counts(part.selection), of: record, to: slot)
             }
             let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
+            // Missed before: it goes out with the replay that it follows.
+            if !telling.hasPlace {
+                send(bytes, to: slot)
+                continue
+            }
             let isLive = subscriptions[Int(slot)].receive(sequence: sequence) {
                 .init(sequence: sequence, collapse: 0, byteCount: bytes.count, payload: bytes)
             }
@@ -143,6 +163,7 @@ extension StreamHub {
             }
             if let replay = wishes.replay {
                 for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
+                tellMissed(after: replay.through, to: slot)
             }
         }
         guard let topics = wishes.topics else { return [] }

@@ -41,6 +41,7 @@ final class StreamHub: StreamProgram {
     var tables: StreamTables
     /// States that came before their streams' beginnings, which they follow.
     var early: [Int32: [EncodedState]] = [:]
+    var recentChanges: RecentChanges
     /// The last event that this shard has handled.
     var head: Int64
     /// The shard's clock, as last told.
@@ -52,6 +53,7 @@ final class StreamHub: StreamProgram {
         self.directory = directory
         self.surroundings = directory.surroundings
         self.head = head
+        recentChanges = RecentChanges(since: head)
         tables = StreamTables(shards: directory.surroundings.settings.shards)
     }
 

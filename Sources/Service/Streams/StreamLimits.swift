@@ -23,6 +23,9 @@ enum StreamLimits {
     /// Records whose counts one `engagement_update` tells, about 50 bytes each. Without it, a stream that watches a whole
     /// table would gather all of it.
     static let countsPerEventMax = 1000
+    /// Bytes of the last changes that a shard keeps. A stream that has read what it missed needs those of a few
+    /// milliseconds; without them it would read for ever behind a feed that never rests.
+    static let keptChangesBytesMax = 512 * 1024
     /// Rounds of reading missed rows while new ones come; after them the client is told to resync.
     static let replayRoundsMax = 4
     /// A second overflow within this time ends the stream: its client cannot keep up, and telling it to fetch

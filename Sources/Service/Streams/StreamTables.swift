@@ -75,6 +75,11 @@ struct StreamTables {
         return watches[Watch(tenant: event.tenant, topic: topic)] != nil
     }
 
+    /// The stream has been told of the rows up to here.
+    mutating func noteTold(through sequence: Int64, to slot: Int32) {
+        if let floor = floors[slot] { floors[slot] = max(floor, sequence) }
+    }
+
     /// Whether the stream has not been told of an event's row yet.
     func isNew(_ sequence: Int64, to slot: Int32) -> Bool { floors[slot].map { sequence > $0 } ?? true }
 
@@ -143,6 +148,9 @@ struct RowTelling {
             event: change.operation.subscribed, old: change.comparedOld, new: change.new)
     }
 
+    /// Whether it is told in its place in the log.
+    var hasPlace: Bool { cursor != nil }
+
     /// Whether a subscription is told the counts alone.
     func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
 
@@ -199,6 +207,36 @@ struct InvalidationTelling {
         let bytes = SharedBytes(StreamNotice.invalidation(batch, at: cursor))
         encoded[form] = bytes
         return bytes
+    }
+}
+
+/// The last changes of rows that a shard has told, for streams whose replay ends a little before.
+struct RecentChanges {
+    private var changes: [EncodedEvent] = []
+    private var bytes = 0
+    /// All changes behind this event are here.
+    private var since: Int64
+
+    init(since head: Int64) {
+        since = head
+    }
+
+    mutating func append(_ change: EncodedEvent) {
+        changes.append(change)
+        bytes += change.event.data.count
+        guard bytes > StreamLimits.keptChangesBytesMax else { return }
+        // Half of them at once, so that it is not done for each.
+        let dropped = changes.prefix((changes.count + 1) / 2)
+        since = dropped.last?.event.sequence ?? since
+        bytes -= dropped.reduce(0) { $0 + $1.event.data.count }
+        changes.removeFirst(dropped.count)
+    }
+
+    /// Whether all changes behind an event are here.
+    func reach(_ sequence: Int64) -> Bool { sequence >= since }
+
+    func after(_ sequence: Int64) -> ArraySlice<EncodedEvent> {
+        changes.drop { $0.event.sequence <= sequence }
     }
 }
 

@@ -93,7 +93,15 @@ import Testing
                 hub.join(slot, tenant: tenant, scope: scope, topics: named)
                 model[slot] = Model(tenant: tenant, scope: Set(scope), topics: Set(named))
             } else {
-                switch Int.random(in: 0..<3, using: &random) {
+                switch Int.random(in: 0..<7, using: &random) {
+                case 3, 4:
+                    let key = keys.randomElement(using: &random)!
+                    hub.add(key, toScopeOf: slot)
+                    model[slot]!.scope.insert(key)
+                case 5, 6:
+                    let key = keys.randomElement(using: &random)!
+                    hub.remove(key, fromScopeOf: slot)
+                    model[slot]!.scope.remove(key)
                 case 0:
                     hub.leave(slot)
                     model[slot] = nil
@@ -114,6 +122,9 @@ import Testing
                     && (topic == nil || stream.topics.contains(topic!))
             }.keys.sorted()
             #expect(matches(&hub, event) == expected, "seed \(seed), step \(step)")
+            if let known = model[slot] {
+                #expect(Set(hub.scope(of: slot)) == known.scope && Set(hub.topics(of: slot)) == known.topics)
+            }
         }
         #expect(hub.streamCount == model.count)
     }

@@ -26,7 +26,8 @@ extension StreamHub {
         for change in learning.removeValue(forKey: slot) ?? [] {
             if change.isHeld { keys.insert(change.key) } else { keys.remove(change.key) }
         }
-        // The token may have been renewed, or its memberships, since they were read. Its keys first: they are the ones that most events find.
+        // The token, or its memberships, may have been renewed since rows were read; its keys come first, since they are
+        // the ones that most events find.
         hub.replaceScope(of: slot, with: Array(scope) + keys.subtracting(scope))
         begin(stream, held: keys.union(scope))
     }

@@ -42,17 +42,28 @@ public struct ChangeBatch: Sendable, Hashable {
             delivery: delivery, format: format, isArray: scanner.isArray)
         let isArray = scanner.isArray
         self.isArray = isArray
-        items = found.enumerated().map { index, item in
-            ChangeBatch.read(body, item, index: index, isArray: isArray, delivery, expectation)
+        var items: [Item] = []
+        items.reserveCapacity(found.count)
+        for (index, item) in found.enumerated() {
+            items.append(try ChangeBatch.read(body, item, index: index, isArray: isArray, delivery, expectation))
         }
+        self.items = items
     }
 
     private static func read(
         _ body: [UInt8], _ item: DeliveryScanner.Item, index: Int, isArray: Bool, _ delivery: ChangeDelivery,
         _ expectation: ChangeExpectation
-    ) -> Item {
+    ) throws(Failure) -> Item {
+        let parsed: Result<JSONValue, Failure>?
+        if item.bytes.count > ChangeLimits.itemBytesMax {
+            parsed = nil
+        } else {
+            parsed = parse(body[item.bytes], item)
+            // A body that is no JSON holds no item that could be rejected alone.
+            if !isArray, case .failure(let failure)? = parsed { throw failure }
+        }
         do throws(ChangeFault) {
-            let value = try value(body[item.bytes], item, isArray: isArray)
+            let value = try value(parsed, byteCount: item.bytes.count)
             guard var change = try expectation.change(value, delivery) else {
                 return .ignored(reason: "a tombstone: the row was told as deleted before")
             }
@@ -77,18 +88,25 @@ public struct ChangeBatch: Sendable, Hashable {
         ChangeBatch.rejection(index, pointer, reason, isArray: isArray)
     }
 
-    private static func value(
-        _ bytes: ArraySlice<UInt8>, _ item: DeliveryScanner.Item, isArray: Bool
-    ) throws(ChangeFault) -> JSONValue {
-        guard bytes.count <= ChangeLimits.itemBytesMax else {
-            throw ChangeFault("", "has \(bytes.count) bytes; at most \(ChangeLimits.itemBytesMax) are taken")
-        }
-        do throws(Failure) {
-            return try JSONValue(
+    private static func parse(
+        _ bytes: ArraySlice<UInt8>, _ item: DeliveryScanner.Item
+    ) -> Result<JSONValue, Failure> {
+        Result { () throws(Failure) in
+            try JSONValue(
                 parsing: item.hasLongNumber ? ExactNumber.quotingInexact(bytes) : Array(bytes),
                 depthMax: ChangeLimits.depthMax)
-        } catch {
-            throw ChangeFault("", error.detail + (isArray ? " (Bytes are counted from the item's first.)" : ""))
+        }
+    }
+
+    /// - Parameter parsed: nil for what is too long to be read.
+    private static func value(
+        _ parsed: Result<JSONValue, Failure>?, byteCount: Int
+    ) throws(ChangeFault) -> JSONValue {
+        switch parsed {
+        case nil: throw ChangeFault("", "has \(byteCount) bytes; at most \(ChangeLimits.itemBytesMax) are taken")
+        case .success(let value)?: return value
+        case .failure(let failure)?:
+            throw ChangeFault("", failure.detail + " (Bytes are counted from the item's first.)")
         }
     }
 }

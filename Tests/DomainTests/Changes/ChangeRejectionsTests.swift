@@ -256,7 +256,16 @@ struct ChangeRejectionsTests {
         }
         #expect(try ChangeFixtures.change(text: insert(row(ChangeLimits.depthMax - 2))).record?.count == 1)
         for depth in [ChangeLimits.depthMax - 1, 300_000] {
-            #expect(try ChangeFixtures.rejection(text: insert(row(depth))).reason.contains("nesting deeper"))
+            let rejection = try ChangeFixtures.rejection(text: "[\(insert(row(depth)))]")
+            #expect(rejection.pointer == "/0" && rejection.reason.contains("nesting deeper"))
+        }
+    }
+
+    /// A body that is no JSON is no delivery: there is no item to reject.
+    @Test func bodyThatIsNoJSON_isRefused() {
+        for text in ["\u{0}", "nul", #"{"a": 01}"#, String(repeating: "[", count: 100)] {
+            let failure = #expect(throws: Failure.self) { try ChangeBatch(reading: Array(text.utf8)) }
+            #expect(failure?.kind == .malformed, "\(text)")
         }
     }
 

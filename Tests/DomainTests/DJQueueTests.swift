@@ -46,7 +46,7 @@ import Testing
     @Test func order_isTotalAndStable() {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("order_isTotalAndStable: seed \(seed)")
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         for _ in 0..<200 {
             var items = (0..<Int.random(in: 1...30, using: &random)).map { index in
                 Self.item(
@@ -72,7 +72,7 @@ import Testing
     @Test func tally_isTheRecount_afterAnyVotes() {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("tally_isTheRecount_afterAnyVotes: seed \(seed)")
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         var votes: [Int: DJVote] = [:]
         var tally = DJTally()
         for step in 0..<20_000 {
@@ -185,18 +185,5 @@ import Testing
         try read(name: DJLimits.nameBytesMax, art: DJLimits.albumArtBytesMax)
         #expect(throws: Failure.self) { try read(name: DJLimits.nameBytesMax + 1, art: 20) }
         #expect(throws: Failure.self) { try read(name: 1, art: DJLimits.albumArtBytesMax + 1) }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

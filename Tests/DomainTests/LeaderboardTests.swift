@@ -31,7 +31,7 @@ import Testing
     @Test(arguments: [3, 40, 1_000_000]) func board_isWhatASortedArraySays(scores: Int64) throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("board_isWhatASortedArraySays(\(scores)): seed \(seed)")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         var (board, plain, changes) = (Leaderboard(), PlainBoard(), Int64(0))
         for step in 0..<30_000 {
             // Up to 3,000 users; in the middle of the run most leave.
@@ -64,7 +64,7 @@ import Testing
     @Test func boardOfSortedEntries_isTheSame() throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("boardOfSortedEntries_isTheSame: seed \(seed)")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         for count in [0, 1, 96, 97, 4_608, 4_609, 20_000] {
             var plain = PlainBoard()
             for index in 0..<count {
@@ -125,7 +125,7 @@ import Testing
     @Test func movement_isOfThoseWhosePlaceChanged() {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("movement_isOfThoseWhosePlaceChanged: seed \(seed)")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         var (board, changes) = (Leaderboard(), Int64(0))
         let users = (0..<200).map { ID<User>("u\($0)") }
         for _ in 0..<300 {
@@ -150,7 +150,7 @@ import Testing
     @Test func pendingChanges_countAsIfCommitted() {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("pendingChanges_countAsIfCommitted: seed \(seed)")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         var (board, changes) = (Leaderboard(), Int64(0))
         for _ in 0..<400 {
             var (pending, after) = (PendingChanges(), board)
@@ -171,7 +171,7 @@ import Testing
     /// The memory that limits count on, of a board that grew from nothing.
     @Test func entries_areCompact() {
         var board = Leaderboard()
-        var random = SeededRandom(seed: 7)
+        var random = SplitMix64(seed: 7)
         for index in 0..<100_000 {
             let standing = Standing(key: .random(in: 0..<1_000_000, using: &random), reached: Int64(index + 1))
             board.set(standing, of: ID("01hzy7k3m9qv5w2x8r4t6\(10_000_000 + index)"))

@@ -60,7 +60,7 @@ private enum Stage {
         let tenant: String
         let values: [String: String]
 
-        init(_ table: Table, _ random: inout SeededRandom) {
+        init(_ table: Table, _ random: inout SplitMix64) {
             self.table = table
             tenant = ["t1", "t1", "t1", "t2"].randomElement(using: &random) ?? "t1"
             // Few values, so that rows, memberships and scopes meet.
@@ -75,7 +75,7 @@ private enum Stage {
         }
     }
 
-    static func scope(_ random: inout SeededRandom) -> Scope {
+    static func scope(_ random: inout SplitMix64) -> Scope {
         var keys: Set<String> = []
         func value() -> String { ["a", "b", "c", "a:b"].randomElement(using: &random) ?? "a" }
         for _ in 0..<Int.random(in: 0...3, using: &random) {
@@ -107,7 +107,7 @@ private enum Stage {
     static func play(on store: Store) throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("everyTable_isVisibleAsDeclared: seed \(seed)")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let rows = tables.flatMap { table in (0..<24).map { _ in Row(table, &random) } }
         try insert(rows, into: store)
         var cases = 0

@@ -308,7 +308,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {
                 group.addTask {
-                    var random = SeededRandom(seed: seed &+ UInt64(worker))
+                    var random = SplitMix64(seed: seed &+ UInt64(worker))
                     for step in 0..<(steps / 8) {
                         let service = services[(worker + step) % services.count]
                         let challenge = Bool.random(using: &random) ? "c1" : "c2"

@@ -156,7 +156,7 @@ import Testing
         let operations = asked ?? 1_000
         let seed = UInt64.random(in: 1...UInt64.max)
         print("randomOperations_neverDrift: seed \(seed), \(operations) operations")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         var done = 0
         while done < operations {
             // A new service now and then: what is recounted after each operation must not grow without end.
@@ -185,7 +185,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for device in 0..<8 {
                 group.addTask {
-                    var random = SeededRandom(seed: seed &+ UInt64(device))
+                    var random = SplitMix64(seed: seed &+ UInt64(device))
                     for _ in 0..<40 { _ = try await play.step(&random) }
                 }
             }
@@ -222,7 +222,7 @@ struct ConversationPlay: Sendable {
     }
 
     /// - Returns: what was done.
-    func step(_ random: inout SeededRandom) async throws -> String {
+    func step(_ random: inout SplitMix64) async throws -> String {
         let user = Self.users.randomElement(using: &random) ?? ""
         let id = Self.ids.randomElement(using: &random) ?? ""
         let probe = ([probe] + others).randomElement(using: &random) ?? probe

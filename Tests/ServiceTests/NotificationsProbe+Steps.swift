@@ -5,7 +5,7 @@ import Testing
 
 extension NotificationsProbe {
     /// One operation of the recount test: mostly new notifications, or any change of an old one.
-    func randomStep(_ step: Int, user: String, random: inout SeededRandom) async throws {
+    func randomStep(_ step: Int, user: String, random: inout SplitMix64) async throws {
         let known = try await all(of: user).compactMap { $0["id"].text }
         let id = known.randomElement(using: &random)
         switch Int.random(in: 0..<10, using: &random) {
@@ -71,19 +71,4 @@ extension JSONValue {
 
     var text: String? { if case .string(let text) = self { text } else { nil } }
     var number: Int? { if case .integer(let number) = self { Int(number) } else { nil } }
-}
-
-/// A random series that its seed repeats (SplitMix64, Steele et al. 2014).
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
 }

@@ -254,7 +254,7 @@ import Testing
     /// rule of the domain.
     @Test func eviction_followsTheRule() async throws {
         let probe = try await NotificationsProbe.start()
-        var random = SeededRandom(seed: 22)
+        var random = SplitMix64(seed: 22)
         for _ in 0..<50 {
             let priority = Priority.allCases.randomElement(using: &random)!
             let body = Self.draft("a", priority.rawValue)
@@ -340,7 +340,7 @@ import Testing
     @Test(arguments: [UInt64(1), 2, 3])
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
         let probe = try await NotificationsProbe.start()
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let users = ["u1", "u2", "u3"]
         for step in 0..<400 {
             let user = users.randomElement(using: &random)!

@@ -130,7 +130,7 @@ import Testing
 
     /// Sends toggles of forty users, twenty-five at a time, and compares with whoever likes it at the end.
     static func toggle(_ id: String, times: Int, seed: UInt64, through probes: [PostsProbe]) async throws {
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let toggles = (0..<times).map { _ in
             (user: Int.random(in: 0..<40, using: &random), isOn: Bool.random(using: &random))
         }
@@ -200,7 +200,7 @@ import Testing
         let probe = try PostsProbe.start()
         let seed = UInt64.random(in: 1...UInt64.max)
         print("mergedFeed_isThePlainOne: seed \(seed)")
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let users = ["a", "b", "c", "d", "e", "f"]
         var posts: [(id: String, author: String, sequence: Int)] = []
         var follows: [String: Set<String>] = [:]

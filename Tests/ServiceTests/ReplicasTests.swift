@@ -73,7 +73,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for device in 0..<8 {
                 group.addTask {
-                    var random = SeededRandom(seed: seed &+ UInt64(device))
+                    var random = SplitMix64(seed: seed &+ UInt64(device))
                     for _ in 0..<25 { _ = try await play.step(&random) }
                 }
             }

@@ -5,12 +5,12 @@ import Testing
 struct ChangeFuzzTests {
     private struct Round {
         let seed: UInt64
-        var random: SeededRandom
+        var random: SplitMix64
         let fixtures: [[UInt8]]
 
         init() throws {
             seed = UInt64.random(in: 0 ... .max)
-            random = SeededRandom(seed: seed)
+            random = SplitMix64(seed: seed)
             fixtures = try ChangeFixtures.names().map { try ChangeFixtures.bytes($0) }
         }
 
@@ -99,7 +99,7 @@ struct ChangeFuzzTests {
         #expect(taken > 0, "seed \(round.seed): no mutation was harmless, so the mutations prove little")
     }
 
-    private func mutate(_ body: inout [UInt8], with other: [UInt8], _ random: inout SeededRandom) {
+    private func mutate(_ body: inout [UInt8], with other: [UInt8], _ random: inout SplitMix64) {
         guard !body.isEmpty else { return }
         let place = Int.random(in: 0..<body.count, using: &random)
         let end = min(body.count, place + Int.random(in: 1...40, using: &random))
@@ -147,7 +147,7 @@ struct ChangeFuzzTests {
         #expect(taken > 0, "seed \(round.seed)")
     }
 
-    private func mutated(_ value: JSONValue, donor: JSONValue, _ random: inout SeededRandom) -> JSONValue {
+    private func mutated(_ value: JSONValue, donor: JSONValue, _ random: inout SplitMix64) -> JSONValue {
         let descends = Int.random(in: 0..<5, using: &random) > 0
         switch value {
         case .object(var members) where descends:
@@ -170,7 +170,7 @@ struct ChangeFuzzTests {
         }
     }
 
-    private func arbitrary(_ donor: JSONValue, _ random: inout SeededRandom) -> JSONValue {
+    private func arbitrary(_ donor: JSONValue, _ random: inout SplitMix64) -> JSONValue {
         switch Int.random(in: 0..<9, using: &random) {
         case 0: .null
         case 1: .bool(Bool.random(using: &random))

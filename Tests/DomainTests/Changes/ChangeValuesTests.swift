@@ -36,7 +36,7 @@ struct ChangeValuesTests {
     /// What is a number stays equal to what was written, what would be rounded is the text that was written.
     @Test func randomNumbers_areNeverRounded() throws {
         let seed = UInt64.random(in: 0 ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         for _ in 0..<3_000 {
             let double = Double(bitPattern: random.next())
             if double.isFinite {

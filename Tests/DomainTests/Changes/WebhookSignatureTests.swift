@@ -122,7 +122,7 @@ struct WebhookSignatureTests {
 
     @Test func randomDeliveries_areAuthentic_untilOneBitChanges() throws {
         let seed = UInt64.random(in: 0 ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         let secret = try WebhookSignature.Secret(Self.secretText)
         for _ in 0..<200 {
             let length = Int.random(in: 0...300, using: &random)

@@ -124,7 +124,7 @@ import Testing
 
     @Test func randomPattern_matchesAsTheDefinitionSays() throws {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         func word(_ letters: String, _ count: ClosedRange<Int>) -> String {
             String((0..<Int.random(in: count, using: &random)).map { _ in letters.randomElement(using: &random)! })
         }
@@ -155,7 +155,7 @@ import Testing
     /// `in` is the OR of `eq` over its values, for every kind of row.
     @Test func in_isTheOrOfEq() throws {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         for round in 0..<20_000 {
             let values = (0..<Int.random(in: 1...5, using: &random)).map { _ in RandomFilters.value(&random) }
             let row: Filter.Row = ["a": RandomFilters.json(&random)]

@@ -163,7 +163,7 @@ import Testing
     /// Whatever comes when: each offer is heard within its window and the grid, and no key twice within a window.
     @Test(arguments: [11, 12, 13, 14] as [UInt64])
     func everyOffer_isHeardInTime_andNoKeyTwiceInAWindow(seed: UInt64) {
-        var random = TablesGenerator(seed: seed)
+        var random = SplitMix64(seed: seed)
         var coalescer = Coalescer()
         var waiting: [String: Int64] = [:]
         var lastHeard: [String: Int64] = [:]

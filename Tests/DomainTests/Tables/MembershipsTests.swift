@@ -280,7 +280,7 @@ import Testing
     /// holds a key that the update names; and what was kept of the facts brings the same structure back.
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64])
     func memberships_areWhatTheLastRowsSay(seed: UInt64) throws {
-        var random = TablesGenerator(seed: seed)
+        var random = SplitMix64(seed: seed)
         var world = try SchoolWorld()
         var kept: [MembershipFact] = []
         world.memberships = Memberships(world.catalog)

@@ -189,7 +189,7 @@ import Testing
     }
 
     /// A file with one of its values, at a random place, replaced by another or left out.
-    private static func mutated(_ value: JSONValue, _ random: inout TablesGenerator) -> JSONValue {
+    private static func mutated(_ value: JSONValue, _ random: inout SplitMix64) -> JSONValue {
         let others: [JSONValue] = [
             .null, .bool(true), 7, .integer(-1), .number(1.5), "", "id", "{id}", "user:{id}", "everyone", "a:{b}:{c}",
             "{",
@@ -223,7 +223,7 @@ import Testing
 
     /// Whatever stands in a file, it is read or refused with places, the same each time.
     @Test(arguments: [21, 22, 23] as [UInt64]) func anyFile_isReadOrRefusedWithPlaces(seed: UInt64) throws {
-        var random = TablesGenerator(seed: seed)
+        var random = SplitMix64(seed: seed)
         let originals = try ["school", "posts"].map(ShippedTables.document) + [ShippedTables.value(yaml: Self.good)]
         for round in 0..<400 {
             var document = originals[round % originals.count]
@@ -305,7 +305,7 @@ import Testing
         for name in ["school", "posts", "todo"] { try write(ShippedTables.document(name), "good-\(name).json") }
         try write(ShippedTables.value(yaml: Self.good), "good-notes.json")
         // What the reader takes, the schema takes too.
-        var random = TablesGenerator(seed: 31)
+        var random = SplitMix64(seed: 31)
         let school = try ShippedTables.document("school")
         for round in 0..<500 {
             let document = Self.mutated(school, &random)

@@ -450,6 +450,29 @@ def requests(backend, dora, ben):
     ben.call("GET", path, expect=404)
 
 
+def posts(backend, dora, ben):
+    dora.call("PUT", "/v1/users/ben/followers/me", expect=200)
+    post, _ = ben.call("POST", "/v1/posts", {"text": "Fresh fade", "visibility": "followers"}, 201)
+    path = f"/v1/posts/{post['id']}"
+    for person in (dora, ben):
+        person.call("GET", path, expect=200)
+    for kind in ("likes", "reposts"):
+        dora.call("PUT", f"{path}/{kind}/me", expect=200)
+        dora.call("PUT", f"{path}/{kind}/me", expect=200)
+        dora.call("DELETE", f"{path}/{kind}/me", expect=200)
+    page, headers = dora.call("GET", "/v1/feed?limit=5", expect=200)
+    dora.call("GET", "/v1/feed?limit=5", expect=304, headers={"If-None-Match": headers["etag"]})
+    dora.call("GET", f"/v1/feed?since={page['newest']}", expect=200)
+    dora.call("GET", "/v1/posts?limit=1", expect=200)
+    for part in ("", "/followers", "/following"):
+        ben.call("GET", f"/v1/users/ben{part}", expect=200)
+    dora.call("DELETE", path, expect=403)
+    backend.call("POST", "/v1/posts", {"text": "Nobody's"}, 422)
+    ben.call("DELETE", path, expect=204)
+    ben.call("GET", path, expect=404)
+    dora.call("DELETE", "/v1/users/ben/followers/me", expect=204)
+
+
 def row(kind, table, record=None, old=None):
     return {"type": kind, "schema": "public", "table": table, "record": record, "old_record": old}
 
@@ -545,6 +568,8 @@ def main():
     challenges(backend, staff, dora)
     conversations(backend, dora, ben)
     requests(backend, dora, ben)
+    posts(backend, dora, ben)
+    stream.expect("feed:new_post", "feed:post_removed", "follow:changed")
     stream.expect("message:created", "message:deleted", "conversation:read", "conversation:updated",
                   "conversation:removed", "request:created", "request:updated", "request:removed")
     stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",

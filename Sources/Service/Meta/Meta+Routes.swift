@@ -88,6 +88,25 @@ extension MetaFeature {
                 writer.member("duplicatesKnownSeconds", Int(ChangeConstants.duplicatesKnownSeconds))
                 writer.member("tables", settings.tables.tables.count)
             }
+            writer.member("conversations") { writer in
+                writer.member("membersMax", ConversationLimits.membersMax)
+                writer.member("textBytesMax", ConversationLimits.textBytesMax)
+            }
+            writer.member("posts") { writer in
+                writer.member("textBytesMax", PostLimits.textBytesMax)
+                writer.member("followedMax", PostLimits.followedMax)
+                writer.member("newCountMax", PostLimits.newCountMax)
+            }
+            writer.member("dj") { writer in
+                writer.member("tracksMax", DJLimits.tracksMax)
+                writer.member("tracksPerUserMax", DJLimits.tracksPerUserMax)
+                writer.member("presenceSeconds", Int(PresenceLimits.lifetimeSeconds))
+                writer.member("codeSeconds", Int(PresenceLimits.codeSeconds))
+            }
+            writer.member("leaderboards") { writer in
+                writer.member("topMax", LeaderboardLimits.topMax)
+                writer.member("aroundMax", LeaderboardLimits.aroundMax)
+            }
         }
         // The constants change with the settings only: the bytes are their own version.
         return .now(.json(200, body, etag: String(Self.fingerprint(body), radix: 36)))

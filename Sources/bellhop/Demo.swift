@@ -7,11 +7,13 @@ struct Demo: AsyncParsableCommand {
         abstract: "Fill a running service with believable life and keep it moving.",
         discussion: """
             Works through the HTTP API as a backend, a shop's staff and its customers would, with tokens it mints \
-            from BELLHOP_JWT_SECRET: users and their visits, a barber shop with bookings that move, walk-ins, a queue.
+            from BELLHOP_JWT_SECRET: users and their visits, a barber shop with bookings that move, walk-ins, a queue; \
+            people who write to each other and ask to be friends, choose the shop's music, win points, and follow what \
+            the barbers post.
 
               bellhop demo                        until Ctrl-C, an act about every two seconds
               bellhop demo --acts 200 --pace 0    as fast as it goes, then stop
-              bellhop listen --subject ada --topics queue:demo-shop      in another terminal
+              bellhop listen --subject ada --topics queue:demo-shop,dj:demo-shop   in another terminal
 
             With --school a small school's day passes: its rows come as webhooks, and what teachers, pupils, a \
             parent and the admin hear of them stands below each. The service must know the school's tables, as it \

@@ -23,7 +23,7 @@ struct Listen: AsyncParsableCommand {
     @Option(help: "Mint a token for this user instead.")
     var subject: String?
 
-    @Option(help: "Shared topics, separated by commas: queue:s1,queue:s2.")
+    @Option(help: "Shared topics, separated by commas: queue:s1,dj:s1,leaderboard:c1.")
     var topics: String?
 
     @Option(help: "Start after this event instead of now.")
@@ -104,6 +104,10 @@ struct Listen: AsyncParsableCommand {
         case "notification": .cyan
         case "booking": .blue
         case "queue": .green
+        case "message", "conversation", "request": .magenta
+        case "dj", "track": .green
+        case "leaderboard": .red
+        case "feed", "follow": .blue
         case "query", "table": .yellow
         default: .bold
         }
@@ -132,7 +136,7 @@ struct Listen: AsyncParsableCommand {
         case "stream:closing", "stream:resync":
             return json["reason"].string ?? event.data
         default:
-            return TableEvents.summary(event) ?? event.data
+            return FeatureEvents.summary(event) ?? TableEvents.summary(event) ?? event.data
         }
     }
 }

@@ -5,25 +5,36 @@ import Foundation
 actor Stage {
     static let shop = "demo-shop"
     static let customers = ["ada", "ben", "chidi", "dana", "elif", "femi", "grace", "hugo", "ines", "jun"]
-    private static let barbers = [("bo", "Bo"), ("cleo", "Cleo"), ("dmitri", "Dmitri")]
+    static let barbers = [("bo", "Bo"), ("cleo", "Cleo"), ("dmitri", "Dmitri")]
     private static let hospitals = ["St. Mary", "City Hospital", "Riverside Clinic"]
     private static let visits = ["Check-up", "Dental Cleaning", "Physiotherapy", "Eye Exam"]
     private static let services = [("cut", 30), ("beard trim", 15), ("cut and shave", 45), ("color", 60)]
 
     private let speaker: Speaker
+    /// Another device of everybody: another client, with connections of its own.
+    private let secondDevice: Speaker
     private var random: DemoRandom
     private var visitNumber = 0
+    private var keyNumber = 0
+    /// Who talks where.
+    var conversations: [(id: String, members: [String])] = []
+    /// The posts that are there, the newest last.
+    var posts: [(id: String, author: String)] = []
+    /// The newest post that each has looked at, by its number.
+    var feedsSeen: [String: Int] = [:]
     /// The bookings that still move, by id, with the version last seen.
     private var moving: [(id: String, status: String, version: Int, customer: String)] = []
     /// Ids of this play, so that a second play makes new events instead of repeating the first's.
     private let run = String(UInt32.random(in: .min ... .max), radix: 36)
 
     init(baseURL: String, secret: String, tenant: String, seed: UInt64) {
-        speaker = Speaker(baseURL: baseURL, secret: secret, tenant: tenant == "default" ? nil : tenant)
+        let tenant = tenant == "default" ? nil : tenant
+        speaker = Speaker(baseURL: baseURL, secret: secret, tenant: tenant)
+        secondDevice = Speaker(baseURL: baseURL, secret: secret, tenant: tenant)
         random = DemoRandom(state: seed)
     }
 
-    /// The shop, its barbers, and a welcome for everybody.
+    /// The shop, its barbers, a welcome for everybody, and what ties them together.
     func prepare() async throws {
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
         try await expect(backend.put("/v1/shops/\(Stage.shop)", shop), "make the shop")
@@ -34,10 +45,22 @@ actor Stage {
         say("The Cut Club opens: \(Stage.barbers.map(\.1).joined(separator: ", ")) are on duty.")
         for customer in Stage.customers { try await event("auth.signup", for: customer, data: [:]) }
         say("\(Stage.customers.count) people sign up: \(Stage.customers.joined(separator: ", ")).")
+        try await openMusic()
+        try await openChallenge()
+        try await meet()
+        try await followBarbers()
     }
 
-    /// One thing that happens.
+    /// One thing that happens: at the shop, or among its people.
     func act() async throws {
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0, 1: try await actAtShop()
+        case 2, 3: try await actAmongPeople()
+        default: try await actByBarbers()
+        }
+    }
+
+    private func actAtShop() async throws {
         switch Int.random(in: 0..<10, using: &random) {
         case 0, 1: try await visit()
         case 2: try await readSomething()
@@ -45,6 +68,28 @@ actor Stage {
         case 4, 5: try await book()
         case 6: try await walkIn()
         default: try await moveBooking()
+        }
+    }
+
+    private func actAmongPeople() async throws {
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0, 1, 2: try await write()
+        case 3: try await readOnSecondDevice()
+        case 4: try await askToBeFriends()
+        case 5: try await answerRequest()
+        case 6, 7, 8, 9: try await chooseMusic()
+        case 10: try await playNext()
+        default: try await winPoints()
+        }
+    }
+
+    private func actByBarbers() async throws {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0, 1: try await post()
+        case 2, 3, 4: try await like()
+        case 5: try await changeWhomToFollow()
+        case 6: try await lookAtFeed()
+        default: try await winPoints()
         }
     }
 
@@ -146,28 +191,38 @@ actor Stage {
         if moving.count > 200 { moving.removeFirst() }
     }
 
-    private var backend: BellhopClient {
+    /// A key that no other call of any play has.
+    func freshKey() -> String {
+        keyNumber += 1
+        return "demo-\(run)-key-\(keyNumber)"
+    }
+
+    var backend: BellhopClient {
         speaker.speaking(DevelopmentToken(subject: "demo-backend", role: "service_role"))
     }
 
-    private var staff: BellhopClient {
+    var staff: BellhopClient {
         var token = DevelopmentToken(subject: "demo-staff", role: "staff")
         token.claims = ["app_metadata": ["shop_ids": [.string(Stage.shop)]]]
         return speaker.speaking(token)
     }
 
-    private func user(_ name: String) -> BellhopClient { speaker.speaking(DevelopmentToken(subject: name)) }
+    func user(_ name: String) -> BellhopClient { speaker.speaking(DevelopmentToken(subject: name)) }
+
+    func userElsewhere(_ name: String) -> BellhopClient { secondDevice.speaking(DevelopmentToken(subject: name)) }
 
     @discardableResult
-    private func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {
+    func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {
         try Speaker.expect(answer, what)
     }
 
-    private func pick<Element>(_ elements: [Element]) -> Element {
+    func pick<Element>(_ elements: [Element]) -> Element {
         elements[Int.random(in: elements.indices, using: &random)]
     }
 
-    private func say(_ text: String) {
+    func number(in range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
+
+    func say(_ text: String) {
         Terminal.line("\(Terminal.paint("·", .cyan)) \(text)")
     }
 }

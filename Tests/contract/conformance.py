@@ -451,7 +451,7 @@ def requests(backend, dora, ben):
 
 
 def posts(backend, dora, ben):
-    dora.call("PUT", "/v1/users/ben/followers/me", expect=200)
+    dora.call("PUT", "/v1/users/ben/followers/me", expect=201)
     post, _ = ben.call("POST", "/v1/posts", {"text": "Fresh fade", "visibility": "followers"}, 201)
     path = f"/v1/posts/{post['id']}"
     for person in (dora, ben):

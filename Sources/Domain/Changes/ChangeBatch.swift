@@ -61,6 +61,9 @@ public struct ChangeBatch: Sendable, Hashable {
             parsed = parse(body[item.bytes], item)
             // A body that is no JSON holds no item that could be rejected alone.
             if !isArray, case .failure(let failure)? = parsed { throw failure }
+            if !isArray, case .success(let value)? = parsed, !value.mayBeDelivered {
+                throw .invalid("", "must be a change, or an array of changes, not \(value.typeName)")
+            }
         }
         do throws(ChangeFault) {
             let value = try value(parsed, byteCount: item.bytes.count)
@@ -111,6 +114,16 @@ public struct ChangeBatch: Sendable, Hashable {
     }
 }
 
+extension JSONValue {
+    /// Whether it is a change, or a tombstone: another value is no delivery that has an item to reject.
+    fileprivate var mayBeDelivered: Bool {
+        switch self {
+        case .object, .null: true
+        case .bool, .integer, .number, .string, .array: false
+        }
+    }
+}
+
 /// Which forms a delivery's items may have.
 private enum ChangeExpectation {
     case any
@@ -123,10 +136,10 @@ private enum ChangeExpectation {
         let isEventType = delivery.mediaType == "application/cloudevents+json"
         guard !isArray || !isEventType else {
             throw Failure(
-                .malformed, "changes.not_an_event", "application/cloudevents+json is one event, and no array.")
+                .invalid, "changes.not_an_event", "application/cloudevents+json is one event, and no array.")
         }
         guard isArray || !isBatchType, isArray || format != .batch else {
-            throw Failure(.malformed, "changes.not_a_batch", "The body must be a JSON array of changes.")
+            throw Failure(.invalid, "changes.not_a_batch", "The body must be a JSON array of changes.")
         }
         let isBinary = !delivery.attributes.isEmpty && !isBatchType && !isEventType
         let isCloudEvent = isBinary || isBatchType || isEventType
@@ -138,7 +151,7 @@ private enum ChangeExpectation {
         if isBinary {
             guard !isArray else {
                 throw Failure(
-                    .malformed, "changes.not_an_event", "ce- headers describe one event, and the body is an array.")
+                    .invalid, "changes.not_an_event", "ce- headers describe one event, and the body is an array.")
             }
             self = .binaryCloudEvent
         } else if isCloudEvent {

@@ -31,7 +31,6 @@ struct ChangeRejectionsTests {
 
     static let malformed: [Malformed] = [
         // No form at all.
-        Malformed("1", "", "must be an object, not a number"),
         Malformed("[[]]", "/0", "must be an object, not an array"),
         Malformed("{}", "", "is none of the known forms"),
         Malformed(#"{"event": "phx_reply", "payload": {"status": "ok"}}"#, "", "is none of the known forms"),
@@ -266,6 +265,10 @@ struct ChangeRejectionsTests {
         for text in ["\u{0}", "nul", #"{"a": 01}"#, String(repeating: "[", count: 100)] {
             let failure = #expect(throws: Failure.self) { try ChangeBatch(reading: Array(text.utf8)) }
             #expect(failure?.kind == .malformed, "\(text)")
+        }
+        for text in ["1", #""change""#, "true"] {
+            let failure = #expect(throws: Failure.self) { try ChangeBatch(reading: Array(text.utf8)) }
+            #expect(failure?.kind == .invalid, "\(text)")
         }
     }
 

@@ -101,6 +101,12 @@ import Testing
         // ENG E-2: clients split long lists by it.
         #expect(config.json["subscriptions"]["valuesMax"].int == 1000)
         #expect(config.json["changes"]["itemsMax"].int == 1000 && config.json["changes"]["tables"].int == 9)
+        #expect(config.json["conversations"]["membersMax"].int == 256)
+        #expect(config.json["userRequests"]["openMax"].int == 500)
+        #expect(config.json["posts"]["newCountMax"].int == 1000 && config.json["posts"]["tellingSeconds"].int == 1)
+        #expect(config.json["dj"]["tracksPerUserMax"].int == 5 && config.json["dj"]["presenceSeconds"].int == 600)
+        #expect(config.json["leaderboards"]["topMax"].int == 500)
+        #expect(config.json["leaderboards"]["updateSeconds"].int == 1)
     }
 
     /// CUT N-5.

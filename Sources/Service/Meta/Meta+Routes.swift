@@ -88,25 +88,7 @@ extension MetaFeature {
                 writer.member("duplicatesKnownSeconds", Int(ChangeConstants.duplicatesKnownSeconds))
                 writer.member("tables", settings.tables.tables.count)
             }
-            writer.member("conversations") { writer in
-                writer.member("membersMax", ConversationLimits.membersMax)
-                writer.member("textBytesMax", ConversationLimits.textBytesMax)
-            }
-            writer.member("posts") { writer in
-                writer.member("textBytesMax", PostLimits.textBytesMax)
-                writer.member("followedMax", PostLimits.followedMax)
-                writer.member("newCountMax", PostLimits.newCountMax)
-            }
-            writer.member("dj") { writer in
-                writer.member("tracksMax", DJLimits.tracksMax)
-                writer.member("tracksPerUserMax", DJLimits.tracksPerUserMax)
-                writer.member("presenceSeconds", Int(PresenceLimits.lifetimeSeconds))
-                writer.member("codeSeconds", Int(PresenceLimits.codeSeconds))
-            }
-            writer.member("leaderboards") { writer in
-                writer.member("topMax", LeaderboardLimits.topMax)
-                writer.member("aroundMax", LeaderboardLimits.aroundMax)
-            }
+            writeSocialLimits(&writer)
         }
         // The constants change with the settings only: the bytes are their own version.
         return .now(.json(200, body, etag: String(Self.fingerprint(body), radix: 36)))
@@ -125,6 +107,45 @@ extension MetaFeature {
         writer.member("valuesPerStreamMax", FilterLimits.valuesPerStreamMax)
         writer.member("searchesPerStreamMax", FilterLimits.searchesPerStreamMax)
         writer.member("patternRunMax", FilterLimits.patternRunMax)
+    }
+
+    /// What clients of conversations, requests, posts, DJ mode and leaderboards count and draw by.
+    private static func writeSocialLimits(_ writer: inout JSONWriter) {
+        writer.member("conversations") { writer in
+            writer.member("membersMax", ConversationLimits.membersMax)
+            writer.member("conversationsOfUserMax", ConversationLimits.conversationsOfUserMax)
+            writer.member("textBytesMax", ConversationLimits.textBytesMax)
+            writer.member("rewindMax", ConversationLimits.rewindMax)
+            writer.member("previewCharactersMax", ConversationLimits.previewCharactersMax)
+        }
+        writer.member("userRequests") { writer in
+            writer.member("openMax", RequestLimits.openMax)
+        }
+        writer.member("posts") { writer in
+            writer.member("textBytesMax", PostLimits.textBytesMax)
+            writer.member("mediaMax", PostLimits.mediaMax)
+            writer.member("mediaBytesMax", PostLimits.mediaBytesMax)
+            writer.member("followedMax", PostLimits.followedMax)
+            writer.member("newCountMax", PostLimits.newCountMax)
+            writer.member("pageMax", PostLimits.pageMax)
+            writer.member("tellingSeconds", Int(PostLimits.tellingSeconds))
+        }
+        writer.member("dj") { writer in
+            writer.member("tracksMax", DJLimits.tracksMax)
+            writer.member("tracksPerUserMax", DJLimits.tracksPerUserMax)
+            writer.member("updatesPerSecondMax", DJLimits.updatesPerSecondMax)
+            writer.member("presenceSeconds", Int(PresenceLimits.lifetimeSeconds))
+            writer.member("codeSeconds", Int(PresenceLimits.codeSeconds))
+        }
+        writer.member("leaderboards") { writer in
+            writer.member("entriesMax", LeaderboardLimits.entriesMax)
+            writer.member("topDefault", LeaderboardLimits.topDefault)
+            writer.member("topMax", LeaderboardLimits.topMax)
+            writer.member("aroundDefault", LeaderboardLimits.aroundDefault)
+            writer.member("aroundMax", LeaderboardLimits.aroundMax)
+            writer.member("watchedTop", LeaderboardLimits.watchedTop)
+            writer.member("updateSeconds", Int(LeaderboardLimits.updatePauseSeconds))
+        }
     }
 
     /// FNV-1a: the same in every process, as a version must be.

@@ -1,5 +1,5 @@
-import Visibility
 import Database
+import Visibility
 
 /// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
 enum Catalog {

@@ -1,5 +1,5 @@
-import Visibility
 import Testing
+import Visibility
 
 @testable import Database
 

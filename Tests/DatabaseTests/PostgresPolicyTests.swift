@@ -1,6 +1,6 @@
-import Visibility
 import PostgresServer
 import Testing
+import Visibility
 
 @testable import Database
 

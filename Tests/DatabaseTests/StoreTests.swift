@@ -1,7 +1,7 @@
-import Visibility
 import Foundation
 import Synchronization
 import Testing
+import Visibility
 
 @testable import Database
 

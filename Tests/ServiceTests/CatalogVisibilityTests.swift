@@ -1,5 +1,4 @@
 @testable import Database
-import Visibility
 import Domain
 import PostgresServer
 import Testing

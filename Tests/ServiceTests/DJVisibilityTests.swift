@@ -1,4 +1,3 @@
-import Visibility
 import Database
 import Domain
 import Foundation

@@ -1,8 +1,7 @@
-import Visibility
 import Database
 import Domain
-import Visibility
 import Realtime
+import Visibility
 
 /// What those who watch a board are told, and the replicas: at most once a second.
 ///

@@ -1,8 +1,8 @@
-import Synchronization
-import Visibility
 import Database
 import Domain
 import MicroHTTP
+import Synchronization
+import Visibility
 
 extension ChangesFeature {
     static func endpoints(_ tables: TableRegister?) -> [Endpoint] {

@@ -1,8 +1,7 @@
-import Visibility
 import Database
 import Domain
-import Visibility
 import MicroHTTP
+import Visibility
 
 extension ConversationsFeature {
     static let endpoints = [

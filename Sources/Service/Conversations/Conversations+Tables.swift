@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 extension ConversationsFeature {
     /// Each member's own place in a conversation: how far somebody has read is nobody else's business. These rows are the

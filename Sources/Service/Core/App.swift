@@ -1,4 +1,3 @@
-import Realtime
 import Database
 import Domain
 import Foundation

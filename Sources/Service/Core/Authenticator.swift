@@ -1,10 +1,10 @@
-import Synchronization
-import Visibility
 import Crypto
 import Domain
 import Foundation
 import JWTKit
 import Logging
+import Synchronization
+import Visibility
 
 /// Who has proved to be whom, with what every request of theirs needs.
 final class Principal: Sendable {

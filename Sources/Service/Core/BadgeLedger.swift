@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 /// The counts of every user as rows, changed by the transactions that change what they count.
 enum BadgeLedger {

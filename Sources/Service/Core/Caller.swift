@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 /// Who calls, as the verified token says.
 struct Caller: Sendable {

@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 /// Turns the claims of a verified token into a caller (FORMATS.md, tokens).
 ///

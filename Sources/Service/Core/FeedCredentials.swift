@@ -1,5 +1,5 @@
-import Database
 import Crypto
+import Database
 import Domain
 import Foundation
 import MicroHTTP

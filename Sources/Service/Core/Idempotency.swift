@@ -1,8 +1,8 @@
-import Visibility
 import Crypto
 import Database
 import Domain
 import MicroHTTP
+import Visibility
 
 /// Answers kept by `Idempotency-Key`, so that a repeated request is answered and not done again.
 ///

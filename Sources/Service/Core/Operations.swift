@@ -1,7 +1,7 @@
-import Visibility
 import Database
 import Domain
 import MicroHTTP
+import Visibility
 
 /// What the commands ask of the service without running it.
 public enum Operations {

@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 /// What a write decides upon: named before it reads, so that on PostgreSQL, where several write at the same time, those
 /// who decide upon the same thing come one after the other. On SQLite all writes do.

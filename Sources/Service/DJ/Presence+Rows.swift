@@ -1,4 +1,3 @@
-import Visibility
 import Crypto
 import Database
 import Domain

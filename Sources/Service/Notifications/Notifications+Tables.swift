@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 extension NotificationsFeature {
     /// Backends write, but do not read: what a user was told is the user's alone (VIS NFR-3.1).

@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 extension PreferencesFeature {
     static let preferences = Table("preferences", read: ["user:{user_id}"], write: ["user:{user_id}"])

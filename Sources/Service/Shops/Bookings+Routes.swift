@@ -1,7 +1,7 @@
-import Visibility
 import Database
 import Domain
 import MicroHTTP
+import Visibility
 
 extension ShopsFeature {
     static let bookingEndpoints = [

@@ -1,6 +1,6 @@
-import Visibility
 import Database
 import Domain
+import Visibility
 
 extension ShopsFeature {
     static let shops = Table(

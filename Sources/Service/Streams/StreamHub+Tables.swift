@@ -1,8 +1,8 @@
 import Database
-import Visibility
 import Domain
 import MicroHTTP
 import Realtime
+import Visibility
 
 extension StreamHub {
     /// The shard's clock. Windows are of real time, whatever time requests are made to believe in.
@@ -65,12 +65,12 @@ extension StreamHub {
         }
         var news: [(slot: Int32, news: RowNews)] = []
         func note(_ match: SubscriptionMatch) {
-            guard hub.contains(match.slot),
-                let transition = match.transition(
-                    seesOld: hub.holds(match.slot, anyOf: oldReaders), seesNew: seesNew(match.slot))
-            else { return }
+            guard hub.contains(match.slot) else { return }
+            let seesNew = seesNew(match.slot)
+            let seesOld = hub.holds(match.slot, anyOf: oldReaders)
+            guard let transition = match.transition(seesOld: seesOld, seesNew: seesNew) else { return }
             let subscription = tables.index.subscription(match)
-            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew(match.slot)) { return }
+            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew) { return }
             if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
             news[news.count - 1].news.add(subscription, transition)
         }

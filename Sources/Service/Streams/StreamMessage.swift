@@ -1,9 +1,9 @@
 import Database
-import Visibility
 import Domain
 import MicroHTTP
 import Realtime
 import Synchronization
+import Visibility
 
 /// What reaches a shard from other threads.
 enum StreamMessage: Sendable {

@@ -1,6 +1,6 @@
-import Realtime
 import Domain
 import MicroHTTP
+import Realtime
 
 extension StreamsFeature {
     static func endpoints(_ directory: StreamDirectory?) -> [Endpoint] {

@@ -1,6 +1,6 @@
-import Visibility
 import Domain
 import Testing
+import Visibility
 
 /// SCH EC9: who belongs where, from ingested rows, and what of a token's claims still counts.
 @Suite struct MembershipsTests {

@@ -1,6 +1,6 @@
-import Visibility
 import Domain
 import Foundation
+import Visibility
 import Yams
 
 /// The files that are shipped, read as the service reads them.

@@ -1,7 +1,7 @@
-import Visibility
 import Domain
 import Foundation
 import Testing
+import Visibility
 
 /// The file of tables: what is read, what is refused and where.
 @Suite struct TableFileTests {

@@ -4,8 +4,9 @@ enum StreamLimits {
     static let topicsMax = StreamConstants.topicsMax
     /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
     static let topicBytesMax = 160
-    /// Events replayed to one resuming stream. Beyond it, fetching everything again is cheaper for both sides, and a
-    /// few thousand such clients at once (after a restart) would hold the log's readers for minutes.
+    /// Events replayed to one resuming stream, and changes of rows that are looked at again for one of its keys, because
+    /// it may have broken before their window ended. Beyond it, fetching everything again is cheaper for both sides, and
+    /// a few thousand such clients at once (after a restart) would hold the log's readers for minutes.
     static let replayEventsMax = 1000
     /// Bytes of one replay, which wait in memory until the client has read them.
     static let replayBytesMax = 1024 * 1024
@@ -17,9 +18,6 @@ enum StreamLimits {
     /// Bytes of events that a shard handles without sending in between. Rows of one delivery are committed at once; if
     /// they were all queued at once, whoever hears each of 1,000 would look like a slow client before the first was sent.
     static let pieceBytesMax = 16 * 1024
-    /// Changes of rows that are looked at again for one key of a resuming stream, because the stream may have broken
-    /// before their window ended. More within one window, and it is told to fetch everything.
-    static let recentChangesMax = 256
     /// Records whose counts one `engagement_update` tells, about 50 bytes each. Without it, a stream that watches a whole
     /// table would gather all of it.
     static let countsPerEventMax = 1000

@@ -99,10 +99,9 @@ struct StreamReader: Sendable {
             case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
             case .after(let sequence):
                 let held = try heldKeys(tx)
-                if let recent = try recentChanges(
-                    tx, through: sequence, routes: tableRoutes, limit: StreamLimits.replayEventsMax),
+                if let recent = try recentChanges(tx, through: sequence, routes: routes(of: tables.filter(hasCounts))),
                     let events = try self.replay(
-                        tx, held: held, after: sequence, through: newest, routes: tableRoutes)
+                        tx, held: held, after: sequence, through: newest, routes: routes(of: tables))
                 {
                     appendRows(events, since: recent, held: held, to: &writer)
                 } else {
@@ -123,8 +122,7 @@ struct StreamReader: Sendable {
         var events: [StreamEvent] = []
         var invalidation: Coalescer.Batch?
         if case .after(let sequence) = resumption {
-            if let recent = try recentChanges(
-                tx, through: sequence, routes: Array(caller.scope.keys), limit: StreamLimits.recentChangesMax),
+            if let recent = try recentChanges(tx, through: sequence, routes: Array(caller.scope.keys)),
                 let found = try sequence < head ? replay(tx, held: held, after: sequence, through: head) : []
             {
                 events = found.filter { !$0.isChange }
@@ -179,19 +177,26 @@ struct StreamReader: Sendable {
 
     // MARK: Changes of rows
 
-    private var tableRoutes: [String] {
+    private func routes(of tables: [TableSubscription]) -> [String] {
         Set(tables.map { "#" + EventLog.topic(schema: $0.schema, table: $0.table) }).sorted()
+    }
+
+    /// Whether changes of the table may wait for the end of a window, as counts.
+    private func hasCounts(_ subscription: TableSubscription) -> Bool {
+        // The tables that are not declared are the service's own.
+        surroundings.tables.catalog.find(schema: subscription.schema, table: subscription.table)?.counts.isEmpty != true
     }
 
     /// Changes whose window may not have ended when the stream broke that had got as far as `sequence`: their keys are
     /// told again, since a key is told after its window. Telling one twice makes a client fetch once more, and no more.
     private func recentChanges(
-        _ tx: Transaction, through sequence: Int64, routes: [String], limit: Int
+        _ tx: Transaction, through sequence: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
         // A second for what lies between the change's moment and its window's beginning.
         let age = surroundings.tables.longestWindow + .seconds(1)
         return try EventLog.recentChanges(
-            in: tx.db, tenant: caller.tenant, routes: routes, through: sequence, within: age, limit: limit)
+            in: tx.db, tenant: caller.tenant, routes: routes, through: sequence, within: age,
+            limit: StreamLimits.replayEventsMax)
     }
 
     /// The queries that changes made stale, as far as the caller may hear of them; nil: none.
@@ -288,7 +293,7 @@ struct StreamReader: Sendable {
         try replay(
             tx, held: held, after: after, through: through,
             routes: Array(caller.scope.keys) + held.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
-                + tableRoutes)
+                + routes(of: tables))
     }
 
     private func replay(

@@ -15,7 +15,10 @@
  * One event is --burst SSE events on each of --expect streams (default: all of them). The publishing connections live
  * in the first thread. Latencies count from the moment the request was sent, and in paced mode also from the moment
  * its answer (which tells that the event is committed) was read; so they do in closed mode with --expect 1.
- * With --later-ms M they count from M later: for what is to come after a wait. */
+ * With --later-ms M they count from M later: for what is to come after a wait.
+ *
+ * With --poll the threads ask for events without ever sleeping. One that sleeps is woken by the server's send, on the
+ * same machine, and what that costs would look like the server's. */
 #include "load.h"
 
 enum { SOURCES = 8, PORTS_MAX = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536,
@@ -41,7 +44,7 @@ static struct {
     RequestTemplate open_request, publish_request;
     char **tokens, **subscriptions;
     size_t token_count, subscription_count;
-    bool until_input_ends, marker_topics;
+    bool until_input_ends, marker_topics, polls;
     uint64_t first_number, later_ns;
 } options = {.threads = 1, .streams = 1, .window = 1, .burst = 1, .group = 1, .seconds = 3, .warmup = 0.5,
              .rate = 50, .open_timeout = 60, .event = "", .ready_event = ""};
@@ -256,7 +259,7 @@ static void open_more(Reader *reader) {
 /* One round of a reader's loop; events with data ≥ streams belong to the publisher side. */
 static int read_round(Reader *reader, struct epoll_event *events, int count, int timeout) {
     open_more(reader);
-    int ready = epoll_wait(reader->epoll, events, count, timeout);
+    int ready = epoll_wait(reader->epoll, events, count, options.polls ? 0 : timeout);
     uint64_t found = 0;
     for (int i = 0; i < ready; i++) {
         uint64_t index = events[i].data.u64;
@@ -563,7 +566,7 @@ static void parse(int argc, char **argv) {
         {"group", 1, 0, 'g'}, {"window", 1, 0, 'w'}, {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'W'}, {"rate", 1, 0, 'r'},
         {"server-pid", 1, 0, 'i'}, {"publishers", 1, 0, 'N'}, {"open-timeout", 1, 0, 'o'}, {"until-input-ends", 0, 0, 'I'},
         {"first-number", 1, 0, 'f'}, {"publish-port", 1, 0, 'q'}, {"marker-topics", 0, 0, 'K'},
-        {"subscriptions", 1, 0, 'S'}, {"later-ms", 1, 0, 'l'}, {0}};
+        {"subscriptions", 1, 0, 'S'}, {"later-ms", 1, 0, 'l'}, {"poll", 0, 0, 'L'}, {0}};
     const char *path = "/", *publish_path = "/publish", *publish_method = "POST", *publish_body = "";
     char *headers = NULL, *publish_headers = NULL;
     uint64_t users = 1;
@@ -579,6 +582,7 @@ static void parse(int argc, char **argv) {
         case 'T': options.tokens = lines_of(optarg, &options.token_count); break;
         case 'S': options.subscriptions = lines_of(optarg, &options.subscription_count); break;
         case 'l': options.later_ns = strtoull(optarg, NULL, 10) * 1000000u; break;
+        case 'L': options.polls = true; break;
         case 'e': options.event = optarg; break;
         case 'y': options.ready_event = optarg; break;
         case 'k': options.marker = optarg; break;

@@ -361,15 +361,17 @@ class ChangeRows:
     # -- latency -----------------------------------------------------------------------------------------------
 
     def latency(self):
-        """50 changes a second, each a row for 1,000 streams; and 20 a second, each a query key for all of them."""
+        """50 changes a second, each a row for 1,000 streams; and 20 a second, each a query key for all of them. Two shards
+        where there are cores for them, as for any event."""
         streams = 200 if self.quick else 1_000
-        server = self.server()
+        server = self.server(shards=2 if self.cores.two_servers else 1)
         common = {"mode": "paced", "threads": self.bench.client_threads, "warmup": 0.5, "seconds": max(2, 2 * self.seconds),
                   "publish_header": server.publisher, "subscriptions": subscription_file("every", [[subscription("items")]])}
-        with server.start(self.cores.server) as process:
+        with server.start(self.cores.two_servers or self.cores.server) as process:
             common.update(port=process.port, server_pid=process.pid)
-            rows = load("sse_load", self.cores.all_load(), rate=50, marker='"n":', publish_body=item("{n}"), **common,
-                        **CHANGES, **self.streams(streams, "table:change"))
+            rows, asleep = (load("sse_load", self.cores.all_load(), rate=50, marker='"n":', publish_body=item("{n}"),
+                                 poll=polls, **common, **CHANGES, **self.streams(streams, "table:change"))
+                            for polls in (True, False))
             page = {"id": "{n}", "title": "A page"}
             keys = load("sse_load", self.cores.all_load(), rate=20, marker='"recordId":"', later_ms=1_000,
                         publish_body=change("pages", page, kind="INSERT"), **common, **CHANGES,
@@ -383,7 +385,7 @@ class ChangeRows:
             self.report.add(Row.at_most(
                 f"Change of a row → client, {streams:,} streams, 50/s to all, {part} (from sending the request)", goal,
                 rows["latencyUs"][part] / 1000, unit="ms",
-                peers=f"from the 202: {rows['sinceAnswerUs'][part] / 1000:.2f} ms"))
+                peers=f"to a client that sleeps: {asleep['latencyUs'][part] / 1000:.2f} ms"))
         for part in ("p50", "p99", "max"):
             late = keys["sinceAnswerUs"][part] / 1000
             self.report.add(Row.at_most(

@@ -57,6 +57,9 @@ extension StreamHub {
         let (row, change) = (telling.row, telling.change)
         let oldReaders = hub.find(change.oldReaders, tenant: row.tenant)
         let newReaders = hub.find(change.newReaders, tenant: row.tenant)
+        let matches = matches(of: row, only: slot, among: change.oldReaders + change.newReaders)
+        // From here on nothing changes them: as members of a class they would be retained anew for each match.
+        let (hub, index) = (hub, tables.index)
         func seesNew(_ slot: Int32) -> Bool {
             guard hub.holds(slot, anyOf: newReaders) else { return false }
             guard !change.losses.isEmpty else { return true }
@@ -64,29 +67,36 @@ extension StreamHub {
             return hub.holds(slot, anyOf: hub.find(readers, tenant: row.tenant))
         }
         var news: [(slot: Int32, news: RowNews)] = []
-        func note(_ match: SubscriptionMatch) {
-            guard hub.contains(match.slot) else { return }
+        for match in matches where hub.contains(match.slot) {
             let seesNew = seesNew(match.slot)
             let seesOld = hub.holds(match.slot, anyOf: oldReaders)
-            guard let transition = match.transition(seesOld: seesOld, seesNew: seesNew) else { return }
-            let subscription = tables.index.subscription(match)
-            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew) { return }
+            guard let transition = match.transition(seesOld: seesOld, seesNew: seesNew) else { continue }
+            let subscription = index.subscription(match)
+            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew) { continue }
             if news.last?.slot != match.slot { news.append((match.slot, RowNews())) }
             news[news.count - 1].news.add(subscription, transition)
-        }
-        if let slot {
-            tables.index.forEachMatch(row, in: slot, note)
-        } else if oldReaders.streamCount + newReaders.streamCount < tables.index.candidateCount(row) {
-            let readers = hub.find(change.oldReaders + change.newReaders, tenant: row.tenant)
-            for slot in hub.streams(holding: readers) { tables.index.forEachMatch(row, in: slot, note) }
-        } else {
-            var matches: [SubscriptionMatch] = []
-            tables.forEachMatch(row) { matches.append($0) }
-            matches.forEach(note)
         }
         for (slot, news) in news where tables.isNew(sequence, to: slot) {
             tell(news, of: &telling, sequence, slot)
         }
+    }
+
+    /// The subscriptions that a row's values find; of those who may read it, if these are fewer.
+    private func matches(of row: RowChange, only slot: Int32?, among readers: [String]) -> [SubscriptionMatch] {
+        var matches: [SubscriptionMatch] = []
+        if let slot {
+            tables.index.forEachMatch(row, in: slot) { matches.append($0) }
+            return matches
+        }
+        let readers = hub.find(readers, tenant: row.tenant)
+        if readers.streamCount < tables.index.candidateCount(row) {
+            for slot in hub.streams(holding: readers) {
+                tables.index.forEachMatch(row, in: slot) { matches.append($0) }
+            }
+        } else {
+            tables.forEachMatch(row) { matches.append($0) }
+        }
+        return matches
     }
 
     private func tell(_ news: RowNews, of telling: inout RowTelling, _ sequence: Int64, _ slot: Int32) {

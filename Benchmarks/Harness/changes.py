@@ -55,9 +55,9 @@ class ChangeRows:
         self.quick, self.seconds = bench.quick, bench.seconds
         self.many = 2_000 if bench.quick else 10_000
 
-    def server(self, shards=1, **options):
+    def server(self, shards=1, settings=None, **options):
         return Bellhop(self.bench.executable("bellhop"), shards=shards, database=WORK / "changes.sqlite",
-                       settings={"BELLHOP_TABLES": TABLES}, **options)
+                       settings={"BELLHOP_TABLES": TABLES, **(settings or {})}, **options)
 
     def streams(self, count, event, **options):
         return {"streams": count, "path": "/v1/stream", "tokens": token_file(count), "ready_event": "stream:ready",
@@ -364,7 +364,7 @@ class ChangeRows:
         """50 changes a second, each a row for 1,000 streams; and 20 a second, each a query key for all of them. Two shards
         where there are cores for them, as for any event."""
         streams = 200 if self.quick else 1_000
-        server = self.server(shards=2 if self.cores.two_servers else 1)
+        server = self.server(shards=2 if self.cores.two_servers else 1, settings={"BELLHOP_PIN_SHARDS": "true"})
         common = {"mode": "paced", "threads": self.bench.client_threads, "warmup": 0.5, "seconds": max(2, 2 * self.seconds),
                   "publish_header": server.publisher, "subscriptions": subscription_file("every", [[subscription("items")]])}
         with server.start(self.cores.two_servers or self.cores.server) as process:

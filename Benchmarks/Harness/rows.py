@@ -356,7 +356,8 @@ class Bench:
     def commit_to_client(self):
         """Two shards where there are cores for them; every one of 50 events a second goes to all 1,000 streams."""
         cores = self.cores.two_servers or self.cores.server
-        server = Bellhop(self.executable("bellhop"), shards=2 if self.cores.two_servers else 1)
+        server = Bellhop(self.executable("bellhop"), shards=2 if self.cores.two_servers else 1,
+                         settings={"BELLHOP_PIN_SHARDS": "true"})
         results = {True: [], False: []}
         with server.start(cores) as process:
             for polls in [True] * self.turns + [False]:

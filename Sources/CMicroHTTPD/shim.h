@@ -12,7 +12,9 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static inline struct MHD_Daemon *cmhd_start(
     unsigned int flags, MHD_AccessHandlerCallback handler, void *context, struct MHD_OptionItem *options) {
@@ -74,6 +76,24 @@ static inline uint64_t cmhd_raise_descriptor_limit(void) {
         getrlimit(RLIMIT_NOFILE, &limit);
     }
     return (uint64_t)limit.rlim_cur;
+}
+
+/* Keeps the calling thread on one core: the last of those it may use for place 0, the one before for 1, and so on. By
+ * the system's calls, because what wraps them is hidden from Swift. */
+static inline void cmhd_keep_on_core(unsigned int place) {
+    enum { BITS = 8 * sizeof(unsigned long), WORDS = 8192 / BITS };
+    unsigned long allowed[WORDS] = {0}, chosen[WORDS] = {0};
+    if (syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed) < 0) return;
+    unsigned int count = 0;
+    for (unsigned int core = 0; core < WORDS * BITS; core++) count += allowed[core / BITS] >> core % BITS & 1;
+    if (count == 0) return;
+    unsigned int skipped = place % count;
+    for (unsigned int core = WORDS * BITS; core-- > 0;) {
+        if (!(allowed[core / BITS] >> core % BITS & 1) || skipped-- > 0) continue;
+        chosen[core / BITS] = 1ul << core % BITS;
+        break;
+    }
+    syscall(SYS_sched_setaffinity, 0, sizeof chosen, chosen);
 }
 
 #endif

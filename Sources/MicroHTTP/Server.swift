@@ -34,6 +34,7 @@ public final class Server<Program: StreamProgram>: Sendable {
         var options = StreamShardOptions()
         options.bufferBytesMax = configuration.streamBufferBytesMax
         options.heartbeatSeconds = configuration.heartbeatSeconds
+        options.isPinned = configuration.pinsShards
         options.released = { places.release() }
         shards = try (0..<configuration.shards).map { try StreamShard<Program>(index: $0, options: options) }
         places.shards = shards

@@ -113,6 +113,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     private func run() {
         guard let program else { preconditionFailure("the program is set before the thread is made") }
         table.beginOwnership()
+        if options.isPinned { cmhd_keep_on_core(UInt32(index)) }
         let startedAt = cmhd_monotonic_nanoseconds()
         var batch: [StreamInbox<Program.Message>.Item] = []
         while true {

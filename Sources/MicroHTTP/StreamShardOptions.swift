@@ -11,18 +11,22 @@ struct StreamShardOptions: Sendable {
     /// How long `StreamShard.close(_:)` waits for a slow reader to take what was sent before. Without it a stalled client
     /// would keep its stream for ever.
     var closingSeconds: Double
+    /// Whether each shard keeps to a core of its own. Two that are woken at once by a thread which stays busy may share
+    /// one for milliseconds otherwise. A shard that the system does not let choose works all the same.
+    var isPinned: Bool
     /// Called once for each adopted descriptor after it was closed, from the shard's thread, or from the thread that
     /// calls `adopt` or `stop`.
     var released: @Sendable () -> Void
 
     init(
         bufferBytesMax: Int = 65_536, heartbeatSeconds: Int = 15, heartbeat: [UInt8] = Array(":\n\n".utf8),
-        closingSeconds: Double = 5, released: @escaping @Sendable () -> Void = {}
+        closingSeconds: Double = 5, isPinned: Bool = false, released: @escaping @Sendable () -> Void = {}
     ) {
         self.bufferBytesMax = bufferBytesMax
         self.heartbeatSeconds = heartbeatSeconds
         self.heartbeat = heartbeat
         self.closingSeconds = closingSeconds
+        self.isPinned = isPinned
         self.released = released
     }
 }

@@ -128,6 +128,26 @@ struct StreamLifetimeTests {
         fixture.waitForCounters("all are counted") { $0.opened == rounds && $0.closed == rounds }
     }
 
+    // MARK: Cores
+
+    /// The shard of the fixture is the fourth, and has the fourth core from the end of those that the process may use.
+    @Test func pinnedShard_keepsToItsCore_andOthersMayUseAll() throws {
+        @Sendable func cores() -> [Int] {
+            let status = (try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8)) ?? ""
+            let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
+            let ranges = line?.split(separator: "\t").last?.split(separator: ",") ?? []
+            return ranges.flatMap { range in
+                let ends = range.split(separator: "-").compactMap { Int($0) }
+                return ends.isEmpty ? [] : Array(ends[0]...ends[ends.count - 1])
+            }
+        }
+        let allowed = cores()
+        try #require(!allowed.isEmpty)
+        #expect(try ShardFixture().perform { _ in cores() } == allowed)
+        let pinned = try ShardFixture(.init(heartbeatSeconds: 0, isPinned: true))
+        #expect(pinned.perform { _ in cores() } == [allowed[allowed.count - 1 - 3 % allowed.count]])
+    }
+
     // MARK: Time
 
     @Test func silentStream_getsHeartbeats() throws {

@@ -48,6 +48,7 @@ struct Routing: Sendable {
         configuration.port = settings.port
         configuration.reactors = settings.reactors
         configuration.shards = settings.shards
+        configuration.pinsShards = settings.pinsShards
         configuration.connectionsMax = settings.connectionsMax
         configuration.connectionTimeoutSeconds = settings.connectionTimeoutSeconds
         configuration.streamsMax = settings.streamsMax

@@ -46,6 +46,7 @@ public struct Settings: Sendable {
     let claims: ClaimPaths
     public let reactors: Int
     public let shards: Int
+    public let pinsShards: Bool
     public let workers: Int
     public let connectionsMax: Int
     public let connectionTimeoutSeconds: Int
@@ -121,6 +122,7 @@ public struct Settings: Sendable {
             tier: values.paths("claimTier"))
         reactors = try values.int("reactors", in: 1...64)
         shards = try values.int("shards", in: 1...64)
+        pinsShards = try values.bool("pinShards")
         workers = try values.int("workers", in: 1...256)
         connectionsMax = try values.int("connectionsMax", in: 16...1_000_000)
         connectionTimeoutSeconds = try values.int("connectionTimeoutSeconds", in: 1...3600)
@@ -245,6 +247,7 @@ extension Settings {
             "true: the black-card wait exactly as the document's formula has it (decision 3).", "false"),
         Key("reactors", "Threads", "Threads that speak HTTP.", "\(max(1, min(2, cores / 2)))"),
         Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - max(1, min(2, cores / 2))))"),
+        Key("pinShards", "Threads", "true: each shard keeps to a core, on a machine of its own.", "false"),
         Key("workers", "Threads", "Threads for requests that wait.", "\(max(4, cores))"),
         Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
         Key("logRequests", "Operation", "true: a line for each request.", "false"),

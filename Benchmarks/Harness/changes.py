@@ -105,30 +105,32 @@ class ChangeRows:
         "batches of 100": ("b", 100, 500, 8),
         "single webhooks, 64 connections": ("c", 1, 20_000, 64),
     }
+    BOARDS = 100
+
+    def wishes(self, streams):
+        """100 ids on each stream. 1 % of the streams watch rows that change, each row one of them; and every change of a
+        note is heard by 1 %."""
+        watchers = streams // 100
+        changing = watchers * IDS
+        ids = [[item_id(name.replace("{u}", str(user))) for user in range(changing // places) for name in names(mark, places)]
+               for mark, places, _, _ in self.FORMS.values()]
+        for stream in range(streams):
+            note = {"id": "note", "table": "notes", "filter": f"board=eq.{stream % self.BOARDS}"}
+            if stream % 100 == 0:
+                yield [note] + [dict(subscription("items", of_form[stream // 100::watchers]), id=str(number))
+                                for number, of_form in enumerate(ids)]
+            else:
+                yield [note, subscription("items", [item_id(f"quiet-{stream}-{place}") for place in range(IDS)])]
 
     def ingest(self):
         """10,000 streams with 100 ids each. 100 of them (1 %) watch rows that change, each row one of them; and every
         change of a note is heard by 1 % of the streams."""
-        watchers, boards = self.many // 100, 100
-        changing = watchers * IDS
-
-        def wishes():
-            ids = [[item_id(name.replace("{u}", str(user))) for user in range(changing // places) for name in names(mark, places)]
-                   for mark, places, _, _ in self.FORMS.values()]
-            for stream in range(self.many):
-                note = {"id": "note", "table": "notes", "filter": f"board=eq.{stream % boards}"}
-                if stream % 100 == 0:
-                    watcher = stream // 100
-                    yield [note] + [dict(subscription("items", of_form[watcher::watchers]), id=str(number))
-                                    for number, of_form in enumerate(ids)]
-                else:
-                    yield [note, subscription("items", [item_id(f"quiet-{stream}-{place}") for place in range(IDS)])]
-
+        changing = self.many // 100 * IDS
         server = self.server(shards=2)
         table, rates = [], {}
         with server.start(self.cores.two_servers or self.cores.server) as process:
             watching = Load("sse_load", self.cores.load[0], port=process.port, mode="hold", threads=1,
-                            subscriptions=subscription_file("ingest", wishes()), **self.streams(self.many, "table:change"))
+                            subscriptions=subscription_file("ingest", self.wishes(self.many)), **self.streams(self.many, "table:change"))
             watching.ready()
             told = 0
             for name, (mark, places, deliveries, connections) in self.FORMS.items():
@@ -139,10 +141,10 @@ class ChangeRows:
                 told += run["told"]
                 table.append(self.cells(name, "1", run))
             bodies = [item("{u}", table="notes").replace('"board":7', f'"board":{place}') for place in range(100)]
-            run = self.deliver(process, server, bodies, self.many // boards, 1, 20 if self.quick else 200, 2)
+            run = self.deliver(process, server, bodies, self.many // self.BOARDS, 1, 20 if self.quick else 200, 2)
             rates["notes"] = run["rate"]
             told += run["told"]
-            table.append(self.cells("batches of 100", f"{self.many // boards:,}", run))
+            table.append(self.cells("batches of 100", f"{self.many // self.BOARDS:,}", run))
             mark, places, _, _ = self.FORMS["batches of 1,000"]
             paced = self.post_paced(process, server, [item(one) for one in names(mark, places)], changing // places)
             time.sleep(1)
@@ -178,13 +180,15 @@ class ChangeRows:
                 f"{run['latencyUs']['p50'] / 1000:.1f}", f"{run['latencyUs']['p99'] / 1000:.1f}",
                 f"{run['serverUsPerRequest'] / run['places']:.1f}"]
 
-    def deliver(self, process, server, bodies, hearing, users, deliveries, connections):
-        """Posts so many deliveries as fast as they are answered, and waits until the last row has gone to its streams."""
-        before = told_rows(process)
+    def deliver(self, process, server, bodies, hearing, users, deliveries, connections, teller=None):
+        """Posts so many deliveries as fast as they are answered, and waits until the last row has gone to its streams, which
+        may be another replica's."""
+        teller = teller or process
+        before = told_rows(teller)
         begin = time.monotonic()
         result = self.post_load(process, server, bodies, users, connections, count=deliveries, seconds=120)
         wanted = deliveries * len(bodies) * hearing
-        while (told := told_rows(process) - before) < wanted:
+        while (told := told_rows(teller) - before) < wanted:
             if time.monotonic() > begin + 120:
                 raise Unavailable(f"{told:,} of {wanted:,} rows were told within 120 s")
             time.sleep(0.01)

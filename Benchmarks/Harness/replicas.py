@@ -6,6 +6,7 @@ import subprocess
 import time
 
 from . import commit_order
+from .changes import IDS, TABLES, ChangeRows, item, names, subscription_file
 from .machine import Unavailable, say
 from .postgres import Cluster
 from .processes import Load, Server, free_port, load, server_environment
@@ -34,8 +35,8 @@ class Installation:
         self.cluster.psql(f"CREATE ROLE {SERVICE} LOGIN IN ROLE bellhop_service;")
         return self
 
-    def replica(self, name):
-        return Replica(self, name)
+    def replica(self, name, **settings):
+        return Replica(self, name, settings)
 
     def sql(self, text):
         """Asked in the database beside the service's own, so that the question is not counted with its answers."""
@@ -45,8 +46,8 @@ class Installation:
 class Replica(Bellhop):
     """One process of the service on the shared database."""
 
-    def __init__(self, installation, name, shards=1):
-        super().__init__(installation.executable, shards=shards)
+    def __init__(self, installation, name, settings):
+        super().__init__(installation.executable, settings=settings)
         self.installation, self.name = installation, name
 
     def start(self, cores):
@@ -55,7 +56,7 @@ class Replica(Bellhop):
             "BELLHOP_HOST": "127.0.0.1", "BELLHOP_PORT": str(port),
             "BELLHOP_DATABASE": self.installation.cluster.url(SERVICE, DATABASE), "BELLHOP_JWT_SECRET": SECRET,
             "BELLHOP_DATABASE_CONNECTIONS": str(READERS), "BELLHOP_REACTORS": "1", "BELLHOP_SHARDS": str(self.shards),
-            "BELLHOP_RATE_LIMIT_USER": "0"}, ready_path="/readyz")
+            "BELLHOP_RATE_LIMIT_USER": "0", **self.settings}, ready_path="/readyz")
 
     def open_topics(self, server):
         for shop in range(TOPICS):
@@ -95,7 +96,8 @@ class ReplicaRows:
                     ("commit on A → client on B", self.across_replicas),
                     ("a topic that all streams share", self.shared_topic),
                     ("idle streams", self.idle_streams),
-                    ("durable notifications", self.durable)):
+                    ("durable notifications", self.durable),
+                    ("table changes", self.changes)):
                 self._part(title, lambda rows=rows: rows(installation))
         with Cluster(self.every) as cluster:
             installation = Installation(cluster, executable).make()
@@ -249,6 +251,26 @@ class ReplicaRows:
             if result["statuses"].get("201", 0) < result["requests"] * 0.99 or not result["requests"]:
                 raise Unavailable(f"POST /v1/events: {result['statuses']}")
         return sum(result["goodRps"] for result in results)
+
+    def changes(self, installation):
+        """Delivered to A, told by B, whose streams have 100 ids each; 1 % of them watch rows that change."""
+        streams, rows = 1_000 if self.quick else 2_000, ChangeRows(self.bench)
+        changing = streams // 100 * IDS
+        a, b = (installation.replica(name, BELLHOP_TABLES=TABLES) for name in "AB")
+        with a.start(self.served) as first, b.start(self.served) as second:
+            watching = Load("sse_load", self.loading, port=second.port, mode="hold", threads=1,
+                            subscriptions=subscription_file("replicas", rows.wishes(streams)),
+                            **rows.streams(streams, "table:change"))
+            watching.ready()
+            for name, (mark, places, deliveries, connections) in rows.FORMS.items():
+                run = rows.deliver(first, a, [item(one) for one in names(mark, places)], 1, changing // places,
+                                   deliveries // (10 if self.quick else 2), connections, teller=second)
+                self.report.add(Row(
+                    f"Table changes taken in by A and told by B, PostgreSQL, {streams:,} streams of which 1 % watch them: {name}",
+                    "≥ 10,000 /s", f"{run['rate']:,.0f} changes/s",
+                    f"CPU of A per change: {run['serverUsPerRequest'] / places:.0f} µs", "",
+                    "yes" if run["rate"] >= 10_000 else "NO"))
+            watching.result()
 
     def badges(self, installation):
         """The service against pgbench as its own pool would be: as many connections, the same query, prepared.

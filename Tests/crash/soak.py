@@ -238,17 +238,17 @@ class Session:
 
     # -- the proof ---------------------------------------------------------------------------------------------
 
-    def open_streams(self):
+    def metric(self, name):
         status, body = self.service.request("GET", "/metrics", None)
         for line in body.decode().splitlines():
-            if line.startswith("bellhop_streams_open "):
+            if line.startswith(f"{name} "):
                 return int(float(line.split()[-1]))
-        raise Failed(f"/metrics ({status}) does not tell how many streams are open")
+        raise Failed(f"/metrics ({status}) does not tell {name}")
 
     def memory(self):
-        """Bytes of its own. The pages of the database that readers map are the kernel's cache, and come and go."""
-        status = pathlib.Path(f"/proc/{self.service.process.pid}/status").read_text()
-        return int(status.split("RssAnon:")[1].split()[0]) * 1024
+        """Bytes allocated and not freed. The resident set has mapped pages of the database in it too, which come and go, and
+        what the allocator keeps after a burst."""
+        return self.metric("bellhop_process_allocated_bytes")
 
     def sockets(self):
         """Descriptors of files aside, which readers of the database open when there is much to do, and keep."""
@@ -275,7 +275,7 @@ class Session:
             if passed >= 60 * (self.counts["minutes"] + 1):
                 self.counts["minutes"] += 1
                 told = ", ".join(f"{self.counts[name]:,} {name}" for name in ("rows", "requests", "streams", "told"))
-                print(f"  {self.counts['minutes']} min: {samples[-1][1] / 2**20:.1f} MiB, {told}", flush=True)
+                print(f"  {self.counts['minutes']} min: {samples[-1][1] / 2**20:.1f} MiB allocated, {told}", flush=True)
         if self.problems:
             raise Failed("; ".join(self.problems[:3]))
         self.settle(acting, at_rest)
@@ -287,7 +287,7 @@ class Session:
         for thread in acting:
             thread.join(PATIENCE_SECONDS)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while (left := self.open_streams()) != len(PEOPLE) or self.sockets() > at_rest:
+        while (left := self.metric("bellhop_streams_open")) != len(PEOPLE) or self.sockets() > at_rest:
             if time.monotonic() > deadline or self.problems:
                 break
             time.sleep(0.05)

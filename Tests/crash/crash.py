@@ -286,24 +286,59 @@ def judge(play, streams):
                 raise Failed(f"{event} of {user} was acknowledged and is gone: repeating it answered {status}")
 
 
-def judge_scores(play):
-    """All points, in the order their answers say: each rank must be that of its moment, and the last ones those shown."""
-    points = dict.fromkeys(play.users, 0)
-    reached = {}
-    for answer in sorted(play.scores, key=lambda answer: answer["version"]):
+class Board:
+    """A leaderboard as it must be behind the scores that were answered, the highest first."""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.scores = {}
+        # The change by which each has reached their score: it puts equal ones in order.
+        self.reached = {}
+        self.version = 0
+
+    def add(self, user, points):
+        """Whether it changes anything."""
+        before = self.scores.get(user)
+        after = points if before is None else before + points if self.mode == "add" else max(before, points)
+        if after == before:
+            return False
+        self.version += 1
+        self.scores[user], self.reached[user] = after, self.version
+        return True
+
+    def items(self):
+        order = sorted(self.scores, key=lambda user: (-self.scores[user], self.reached[user]))
+        return [
+            {"userId": user, "displayName": None, "score": self.scores[user], "position": position,
+             "rank": 1 + sum(score > self.scores[user] for score in self.scores.values())}
+            for position, user in enumerate(order, 1)
+        ]
+
+
+def replay_scores(mode, answered):
+    """The board behind all scores, in the order their answers say: each answer must be that of its moment.
+
+    - answered: pairs of what was sent and the answer.
+    """
+    board = Board(mode)
+    # One that has changed nothing tells the version that it found.
+    for points, answer in sorted(answered, key=lambda one: (one[1]["version"], not one[1]["changed"])):
         user = answer["userId"]
-        points[user] += 1
-        reached[user] = answer["version"]
-        rank = 1 + sum(points[other] > points[user] for other in play.users)
-        if (answer["score"], answer["rank"]) != (points[user], rank):
-            raise Failed(f"the score of {user} should be {points[user]} and rank {rank}: {answer}")
-    if sorted(answer["version"] for answer in play.scores) != list(range(1, len(play.scores) + 1)):
-        raise Failed("scores that were not acknowledged count")
+        changed = board.add(user, points)
+        item = next(item for item in board.items() if item["userId"] == user)
+        wanted = {**item, "changed": changed, "entries": len(board.scores), "version": board.version}
+        if wanted != {name: answer[name] for name in wanted}:
+            raise Failed(f"{points} for {user} should have been answered by {wanted}: {answer}")
+    return board
+
+
+def judge_scores(play):
+    """A score that nobody was told of would leave a gap in the versions; at the end the board shows all of them."""
+    board = replay_scores("add", [(1, answer) for answer in play.scores])
     status, answer = play.service.request("GET", f"{CHALLENGE}/leaderboard", play.backend)
-    shown = [(item["userId"], item["score"]) for item in json.loads(answer)["items"]] if status == 200 else status
-    order = sorted(reached, key=lambda user: (-points[user], reached[user]))
-    if shown != [(user, points[user]) for user in order]:
-        raise Failed(f"the leaderboard should be {order} with {points}: {shown}")
+    shown = json.loads(answer)["items"] if status == 200 else status
+    if shown != board.items():
+        raise Failed(f"the leaderboard should be {board.items()}: {shown}")
 
 
 def run(options, folder):

@@ -196,6 +196,10 @@ def url(user, password, database, *ports, options=""):
     return f"postgres://{user}:{password}@{hosts}/{database}" + (f"?{options}" if options else "")
 
 
+def with_parameter(address, parameter):
+    return address + ("&" if "?" in address else "?") + parameter
+
+
 class Session:
     """A psql that stays: it holds what it has begun until it is told otherwise."""
 

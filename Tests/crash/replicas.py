@@ -30,11 +30,12 @@ import threading
 import time
 import traceback
 
+import crowd
 import postgres
 from crash import PATIENCE_SECONDS, Failed, Service, token
 from witnesses import (
     HANG_SECONDS, Budget, Client, Listeners, Load, Log, Refusal, Stream, Traveller, check_refusal, judge_load,
-    judge_stream, wait_until,
+    judge_stream, judge_streams, wait_until,
 )
 
 DATABASE = "bellhop"
@@ -117,7 +118,12 @@ class Stage:
     def running(self, **settings):
         """Two replicas, ended at the end: also their end must be in order."""
         settings = {"BELLHOP_DATABASE": self.service_url(), **settings}
-        self.replicas = [Replica(name, self.options.binary, self.folder, self.secret, settings) for name in "AB"]
+        database = settings["BELLHOP_DATABASE"]
+        self.replicas = [
+            Replica(name, self.options.binary, self.folder, self.secret, {
+                **settings, "BELLHOP_DATABASE": postgres.with_parameter(database, f"application_name=bellhop-{name}"),
+            }) for name in "AB"
+        ]
         try:
             for replica in self.replicas:
                 replica.start()
@@ -179,33 +185,11 @@ class Stage:
     def judge(self, load, listeners, must_be_whole=True):
         """All that must hold at the end of a load, whatever happened in it; gives the number of gaps that were told."""
         log = self.log()
-        epoch = self.epoch()
-        log.check_counts()
         judge_load(load, log)
-        gaps = sum(judge_stream(stream, log, epoch, must_be_whole) for stream in listeners.streams)
-        if must_be_whole:
-            self.compare_twins(listeners)
+        gaps = judge_streams(listeners, log, self.epoch(), must_be_whole)
         self.check_rows(load)
         self.check_badges(load)
         return gaps
-
-    def compare_twins(self, listeners):
-        """What a user's streams were told while both were there is the same, on whichever replicas they were."""
-        twins = {}
-        for stream in listeners.streams:
-            twins.setdefault(stream.user, []).append(stream)
-        for user, streams in twins.items():
-            start = max(stream.connections[0].marks[0][2] for stream in streams)
-            told = [
-                {f.sequence: f for c in stream.connections for f in c.facts if f.sequence > start} for stream in streams
-            ]
-            for other in told[1:]:
-                differing = [
-                    sequence for sequence in told[0].keys() ^ other.keys()
-                    if (told[0].get(sequence) or other.get(sequence)).name != "badges:update"
-                ]
-                if differing:
-                    raise Failed(f"the streams of {user} were told differently: {sorted(differing)[:5]}")
 
     def check_rows(self, load):
         """Every acknowledged event has its one row: also one that made room for others is remembered."""
@@ -354,18 +338,7 @@ def killed(stage):
     choices = random.Random(f"{stage.options.seed}-killed")
     with stage.running() as replicas:
         alive = set(replicas)
-
-        def elsewhere(replica):
-            place = {"at": replica}
-
-            def choose():
-                if place["at"] not in alive:
-                    place["at"] = next(iter(alive))
-                return place["at"]
-
-            return choose
-
-        with Listeners(stage.streams(users, replicas, elsewhere)) as listeners:
+        with Listeners(stage.streams(users, replicas, whoever_is_in(alive))) as listeners:
             with Load(replicas, users, f"{stage.options.seed}-killed", may_break=True) as load:
                 for turn in range(2 * stage.options.rounds):
                     load.wait_for(choices.randint(50, 200))
@@ -385,6 +358,47 @@ def killed(stage):
             "again, "
             f"{sum(len(stream.connections) - 1 for stream in listeners.streams)} resumptions"
         )
+
+
+def whoever_is_in(alive):
+    """How streams choose where to go on: where they are, while that one is alive."""
+
+    def elsewhere(replica):
+        place = {"at": replica}
+
+        def choose():
+            if place["at"] not in alive:
+                place["at"] = next(iter(alive))
+            return place["at"]
+
+        return choose
+
+    return elsewhere
+
+
+def crowded(stage):
+    """Messages, scores, votes and likes, while one replica after the other is killed in the middle of them."""
+    with stage.running() as replicas:
+        alive = set(replicas)
+        people = crowd.Crowd(replicas, "crowd", stage.options.seed)
+
+        def kill(blow):
+            alive.discard(blow.victim)
+            people.strike(blow)
+            # What it has sent before is done, or never will be.
+            sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{blow.victim.name}'"
+            wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed", RECOVERY_SECONDS)
+            blow.victim.start()
+            alive.add(blow.victim)
+
+        with Listeners(stage.streams(people.users, replicas, whoever_is_in(alive))) as listeners:
+            line = crowd.play(people, listeners, 6 * stage.options.rounds, kill)
+            stage.wait_until_told(listeners)
+        log = stage.log()
+        judge_streams(listeners, log, stage.epoch())
+        crowd.judge_talk(people, log)
+        stage.check()
+        return line
 
 
 def storm(stage):
@@ -1186,7 +1200,7 @@ def refuses(stage, user, password, what, advice=r"CREATE\s+ROLE", database=DATAB
 
 
 SCENARIOS = {
-    "crosswise": crosswise, "reconnections": reconnections, "killed": killed, "storm": storm, "long": long_transactions,
+    "crosswise": crosswise, "reconnections": reconnections, "killed": killed, "crowd": crowded, "storm": storm, "long": long_transactions,
     "restarts": restarts, "frozen": frozen, "exhausted": exhausted, "locked": locked, "pgbouncer": pgbouncer,
     "across": across, "roles": roles,
     # The last, since the database lives on elsewhere after it.

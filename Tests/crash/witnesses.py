@@ -53,8 +53,10 @@ def check_refusal(status, headers, body, what):
 class Client:
     """A kept connection to each of the replicas."""
 
-    def __init__(self, replicas):
+    def __init__(self, replicas, watch=None):
         self.replicas = replicas
+        # Called with the replica, "sent" or "answered", and the connection: who wants to strike a replica just then.
+        self.watch = watch or (lambda *_: None)
         self.connections = {}
         self.slowest = 0.0
 
@@ -75,8 +77,10 @@ class Client:
         start = time.monotonic()
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, sent)
+            self.watch(replica, "sent", connection)
             answer = connection.getresponse()
             content = answer.read()
+            self.watch(replica, "answered", connection)
         except (OSError, http.client.HTTPException) as problem:
             connection.close()
             del self.connections[replica]
@@ -96,8 +100,9 @@ class Client:
 
 
 class Load:
-    """Writers and readers on all replicas. What is not answered is sent again, to the other replica as it comes, with the
-    same Idempotency-Key, until it is answered: so at the end every write is either done and acknowledged, or a failure.
+    """Writers and readers on all replicas. What is not answered is sent again, to another replica than the one that broke
+    off, with the same Idempotency-Key, until it is answered: so at the end every write is either done and acknowledged,
+    or a failure.
     """
 
     def __init__(self, replicas, users, seed, writers=8, readers=1, may_break=False):
@@ -112,6 +117,9 @@ class Load:
         # Nobody begins a request while it is not set.
         self.gate = threading.Event()
         self.gate.set()
+        # Nobody repeats a request while it is not set.
+        self.repeating = threading.Event()
+        self.repeating.set()
         self.lock = threading.Lock()
         # Guarded by the lock, as is all that follows.
         self.busy = 0
@@ -123,13 +131,14 @@ class Load:
         self.slowest = 0.0
         self.succeeded_at = {}
         self.problems = []
-        self.threads = [
-            threading.Thread(target=self._work, args=(self._write, f"{seed}-{number}"), daemon=True)
-            for number in range(writers)
-        ] + [
-            threading.Thread(target=self._work, args=(self._read, f"{seed}-r{number}"), daemon=True)
-            for number in range(readers)
-        ]
+        self.threads = [self.thread(self._write, f"{seed}-{number}") for number in range(writers)]
+        self.threads += [self.thread(self._read, f"{seed}-r{number}") for number in range(readers)]
+
+    def thread(self, step, seed):
+        return threading.Thread(target=self._work, args=(step, seed), daemon=True)
+
+    def watch(self, replica, moment, connection):
+        """What happens at each request, see `Client`."""
 
     def __enter__(self):
         for thread in self.threads:
@@ -165,6 +174,23 @@ class Load:
         finally:
             self.gate.set()
 
+    @contextlib.contextmanager
+    def unrepeated(self):
+        """What breaks is not sent again before the end of it; paused meanwhile, everything else is answered."""
+        self.repeating.clear()
+        try:
+            yield
+        finally:
+            self.repeating.set()
+
+    def _wait_to_repeat(self):
+        while not self.repeating.is_set() and not self.problems:
+            with self.lock:
+                self.busy -= 1
+            self.repeating.wait(0.1)
+            with self.lock:
+                self.busy += 1
+
     def wait_for_all(self, since, seconds, what):
         """Waits until each replica has done a write that was sent after a moment."""
         wait_until(
@@ -188,7 +214,7 @@ class Load:
 
     def _work(self, step, seed):
         choices = random.Random(seed)
-        client = Client(self.replicas)
+        client = Client(self.replicas, self.watch)
         memory = {"seed": seed, "count": 0, "versions": {}, "ids": {}}
         try:
             while not self.is_over.is_set() and not self.problems:
@@ -212,9 +238,12 @@ class Load:
     def _until_answered(self, client, choices, method, path, bearer, good, body=None, key=None):
         deadline = time.monotonic() + PATIENCE_SECONDS
         attempts = 0
+        broken = None
         while time.monotonic() < deadline and not self.problems:
+            if attempts:
+                self._wait_to_repeat()
             attempts += 1
-            replica = choices.choice(self.replicas)
+            replica = choices.choice([one for one in self.replicas if one is not broken] or self.replicas)
             sent_at = time.monotonic()
             try:
                 status, headers, content = client.request(replica, method, path, bearer, body, key)
@@ -234,6 +263,7 @@ class Load:
                     raise Failed(f"{method} {path}: {replica.name} broke the connection: {problem!r}") from None
                 with self.lock:
                     self.breaks += 1
+                broken = replica
                 self.is_over.wait(0.01)
         raise Failed(f"{method} {path} was not answered in {PATIENCE_SECONDS} s, or given up")
 
@@ -606,6 +636,30 @@ class Log:
                 if told <= version:
                     raise Failed(f"event {row.sequence} tells {user} of version {told} after {version}")
                 version = told
+
+
+def judge_streams(listeners, log, epoch, must_be_whole=True):
+    """Every stream against the log, and those of one user against each other; gives the number of gaps told."""
+    log.check_counts()
+    gaps = sum(judge_stream(stream, log, epoch, must_be_whole) for stream in listeners.streams)
+    if must_be_whole:
+        compare_twins(listeners, log)
+    return gaps
+
+
+def compare_twins(listeners, log):
+    """What a user's streams were told while both were there is the same, on whichever replicas they were: but for
+    states, of which a replay tells the newest."""
+    twins = {}
+    for stream in listeners.streams:
+        twins.setdefault(stream.user, []).append(stream)
+    for user, streams in twins.items():
+        start = max(stream.connections[0].marks[0][2] for stream in streams)
+        states = {row.sequence for row in log.of(user) if row.collapse}
+        told = [{f.sequence for c in stream.connections for f in c.facts if f.sequence > start} for stream in streams]
+        for other in told[1:]:
+            if differing := (told[0] ^ other) - states:
+                raise Failed(f"the streams of {user} were told differently: {sorted(differing)[:5]}")
 
 
 def judge_stream(stream, log, epoch, must_be_whole=False):

@@ -22,7 +22,7 @@ import tempfile
 import threading
 
 from crash import Board, Failed, Service, replay_scores
-from witnesses import Client, Listeners, Load, Log, Stream, judge_streams, wait_until
+from witnesses import HANG_SECONDS, Client, Listeners, Load, Log, Stream, judge_streams, wait_until
 
 SHOP = "/v1/shops/crowd"
 # What a challenge does with scores; each is the name of a board, too.
@@ -31,6 +31,8 @@ MODES = ("add", "best")
 AROUND = 1
 # Longer than any request takes when all is well.
 BLOW_SECONDS_MAX = 0.03
+# Fewer than there are people: who waits for an answer that was lost does nothing else.
+LOST_MAX = 4
 
 Said = collections.namedtuple("Said", "id sender text")
 
@@ -49,21 +51,27 @@ class Place:
 
 
 class Blow:
-    """The service is to be killed at the so many'th request from now on: behind its sending, or behind its answer."""
+    """A replica is to be killed at one of the next requests to it: in its middle, behind its answer, or when the answers to
+    some are there and none of them has been read, as if each was lost on its way."""
 
     def __init__(self, victim, choices):
         self.victim = victim
-        self.moment = choices.choice(["sent", "sent", "answered"])
-        self.left = choices.randint(1, 30)
-        self.seconds = choices.random() ** 2 * BLOW_SECONDS_MAX
+        self.lost = choices.choice([0, 0, choices.randint(1, LOST_MAX)])
+        self.moment = "sent" if self.lost else choices.choice(["sent", "sent", "answered"])
+        # Requests until then.
+        self.left = self.lost + choices.randint(1, 30)
+        self.seconds = HANG_SECONDS if self.lost else choices.random() ** 2 * BLOW_SECONDS_MAX
         self.is_done = threading.Event()
 
-    def strike(self, connection):
+    def strike(self, connection, is_last):
         if self.moment == "sent":
-            # In the middle of the request, wherever that is by then.
+            # Until there is an answer; or as long as was chosen, wherever the request is by then.
             select.select([connection.sock], [], [], self.seconds)
-        self.victim.kill()
-        self.is_done.set()
+        if is_last:
+            self.victim.kill()
+            self.is_done.set()
+        if self.lost:
+            raise ConnectionResetError("the answer was lost")
 
 
 class Crowd(Load):
@@ -133,10 +141,11 @@ class Crowd(Load):
             if blow is None or blow.victim is not replica or blow.moment != moment:
                 return
             blow.left -= 1
-            if blow.left:
+            if blow.left >= max(1, blow.lost):
                 return
-            self.blow = None
-        blow.strike(connection)
+            if is_last := blow.left == 0:
+                self.blow = None
+        blow.strike(connection, is_last)
 
     def strike(self, blow):
         self.blow = blow
@@ -628,7 +637,7 @@ def play(crowd, listeners, rounds, kill):
     crowd.wait_until_told(listeners, crowd.check())
     return (
         f"{rounds} kills, {crowd.acknowledged} deeds of {len(crowd.users)} people, {unanswered} of them unanswered at a "
-        f"kill, {sum(map(len, crowd.said.values()))} messages, {sum(map(len, crowd.scores.values()))} scores, "
+        f"kill, {crowd.replays} done before it, {sum(map(len, crowd.said.values()))} messages, {sum(map(len, crowd.scores.values()))} scores, "
         f"{sum(len(stream.connections) - 1 for stream in listeners.streams)} resumptions"
     )
 

@@ -377,10 +377,12 @@ def whoever_is_in(alive):
 
 
 def crowded(stage):
-    """Messages, scores, votes and likes, while one replica after the other is killed in the middle of them."""
+    """Messages, scores, votes and likes, while one replica after the other is killed in the middle of them, and now and
+    then PostgreSQL under the one that is left."""
     with stage.running() as replicas:
         alive = set(replicas)
         people = crowd.Crowd(replicas, "crowd", stage.options.seed)
+        choices = random.Random(f"{stage.options.seed}-crowd-restarts")
 
         def kill(blow):
             alive.discard(blow.victim)
@@ -388,8 +390,12 @@ def crowded(stage):
             # What it has sent before is done, or never will be.
             sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{blow.victim.name}'"
             wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed", RECOVERY_SECONDS)
+            if choices.random() < 0.25:
+                stage.cluster.stop("immediate")
+                stage.cluster.start()
             blow.victim.start()
             alive.add(blow.victim)
+            stage.wait_until_ready(True, RECOVERY_SECONDS, "/readyz to tell that both replicas are there")
 
         with Listeners(stage.streams(people.users, replicas, whoever_is_in(alive))) as listeners:
             line = crowd.play(people, listeners, 6 * stage.options.rounds, kill)

@@ -55,7 +55,8 @@ class Client:
 
     def __init__(self, replicas, watch=None):
         self.replicas = replicas
-        # Called with the replica, "sent" or "answered", and the connection: who wants to strike a replica just then.
+        # Called with the replica, "sent" or "answered", and the connection: who wants to strike a replica just then, or to
+        # break the connection by raising so.
         self.watch = watch or (lambda *_: None)
         self.connections = {}
         self.slowest = 0.0
@@ -128,6 +129,8 @@ class Load:
         self.changes = 0
         self.refusals = 0
         self.breaks = 0
+        # Answers of the first time to a repetition: what had been done, and its answer lost.
+        self.replays = 0
         self.slowest = 0.0
         self.succeeded_at = {}
         self.problems = []
@@ -250,6 +253,7 @@ class Load:
                 if status in good:
                     with self.lock:
                         self.succeeded_at[replica] = max(self.succeeded_at.get(replica, 0), sent_at)
+                        self.replays += "idempotency-replayed" in headers
                     if status == 200 and 201 in good and attempts == 1:
                         raise Failed(f"{method} {path} at {replica.name} answered 200 to the first of its kind: {body}")
                     return content
@@ -679,7 +683,10 @@ def judge_stream(stream, log, epoch, must_be_whole=False):
             end = connection.marks[index + 1][0] if index + 1 < len(connection.marks) else len(connection.facts)
             facts = connection.facts[start:end]
             judge_facts(facts, base, rows, known, where)
-        if must_be_whole and len(connection.marks) != 1:
+        if not connection.marks and connection.facts:
+            raise Failed(f"{where} was told {connection.facts[:3]} before its beginning")
+        # None: it was closed before its beginning, and the next one came with the same id.
+        if must_be_whole and len(connection.marks) > 1:
             raise Failed(f"{where} was told of a gap: {connection.marks[1:]}")
     if must_be_whole and stream.last_sequence < log.newest(stream.user):
         raise Failed(f"{stream.user} stands at {stream.last_sequence}, and not at {log.newest(stream.user)}")

@@ -259,7 +259,8 @@ class Person:
         self.choices = choices
         self.name = f"{self.crowd.seed}-{self.number}-{self.count}"
         [deed] = choices.choices(
-            [self.send, self.read, self.delete, self.move, self.score, self.vote, self.like], [6, 3, 1, 1, 4, 3, 2]
+            [self.send, self.read, self.delete, self.move, self.score, self.vote, self.like, self.look],
+            [6, 3, 1, 1, 4, 3, 2, 3],
         )
         deed()
 
@@ -395,6 +396,34 @@ class Person:
             raise Failed(f"{method} {path} of {self.user} was answered by {answer}")
         with self.noting() as crowd:
             (crowd.likes.add if is_liked else crowd.likes.discard)((self.user, post))
+
+
+    def look(self):
+        """What one has done oneself is shown at once at every replica, while others go on."""
+        crowd = self.crowd
+        what = self.choices.choice(["place", "score", "vote", "like"])
+        if what == "place" and (conversation := self.conversation()):
+            shown = self.get(f"/v1/conversations/{conversation}")["readPosition"]
+            known = crowd.places[self.user, conversation].position
+        elif what == "vote":
+            shown = {item["trackId"]: item["userVote"] for item in self.get(f"{SHOP}/dj")["queue"]}
+            known = {track: crowd.votes.get((self.user, track), "none") for track in crowd.tracks}
+        elif what == "like":
+            post = self.choices.choice(crowd.posts)
+            shown, known = self.get(f"/v1/posts/{post}")["liked"], (self.user, post) in crowd.likes
+        else:
+            # Others change boards, too; but none goes back behind what was answered before it was asked for.
+            mode = self.choices.choice(MODES)
+            with crowd.lock:
+                known = max((answer["version"] for _, answer in crowd.scores[mode]), default=0)
+            version = self.get(f"{board_path(mode)}/leaderboard?around=me")["version"]
+            shown = known if version >= known else version
+        if shown != known:
+            raise Failed(f"{self.user} looks for the own {what}, and is shown {shown}, and not {known}")
+
+    def get(self, path):
+        bearer = self.crowd.bearers[self.user]
+        return json.loads(self.crowd._until_answered(self.client, self.choices, "GET", path, bearer, (200,)))
 
 
 class View:
@@ -635,9 +664,10 @@ def play(crowd, listeners, rounds, kill):
     if crowd.pending:
         raise Failed(f"not answered: {crowd.pending}")
     crowd.wait_until_told(listeners, crowd.check())
+    messages, scores = sum(map(len, crowd.said.values())), sum(map(len, crowd.scores.values()))
     return (
-        f"{rounds} kills, {crowd.acknowledged} deeds of {len(crowd.users)} people, {unanswered} of them unanswered at a "
-        f"kill, {crowd.replays} done before it, {sum(map(len, crowd.said.values()))} messages, {sum(map(len, crowd.scores.values()))} scores, "
+        f"{rounds} kills, {crowd.acknowledged} deeds of {len(crowd.users)} people, {messages} messages and {scores} scores "
+        f"among them, {unanswered} requests unanswered at a kill, {crowd.replays} with a key done before it, "
         f"{sum(len(stream.connections) - 1 for stream in listeners.streams)} resumptions"
     )
 

@@ -208,8 +208,7 @@ enum EventLog {
         for route in routes {
             let recent = try db.rows(
                 """
-                SELECT event.sequence, event.tenant, event.name, event.topic, event.audience, event.collapse, event.data
-                FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                SELECT \(content) FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
                     WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
                     ORDER BY sequence DESC LIMIT \(limit)) AS recent
                 JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
@@ -225,7 +224,7 @@ enum EventLog {
     static func following(_ sequence: Int64, limit: Int, in db: Connection) throws -> [StreamEvent] {
         try db.rows(
             """
-            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            SELECT \(content) FROM \(events, unscoped: keeping) AS event
             WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(limit)
             """, event)
     }
@@ -234,7 +233,7 @@ enum EventLog {
     static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
         try db.row(
             """
-            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            SELECT \(content) FROM \(events, unscoped: keeping) AS event
             WHERE sequence = \(sequence)
             """, event)
     }
@@ -250,10 +249,14 @@ enum EventLog {
     private static func fetch(_ sequences: [Int], in db: Connection) throws -> [StreamEvent] {
         try db.rows(
             """
-            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            SELECT \(content) FROM \(events, unscoped: keeping) AS event
             WHERE sequence IN \(values: sequences) ORDER BY sequence
             """, event)
     }
+
+    /// The columns of which ``event(_:)`` makes an event, in its order.
+    private static let content: SQL =
+        "event.sequence, event.tenant, event.name, event.topic, event.audience, event.collapse, event.data"
 
     private static func event(_ row: Row) throws -> StreamEvent {
         StreamEvent(

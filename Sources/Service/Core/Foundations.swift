@@ -2,7 +2,6 @@ import Database
 import Domain
 import Logging
 import MicroHTTP
-import Realtime
 
 /// What requests and streams stand on, read from the database at start.
 struct Foundations {

@@ -3,6 +3,7 @@
 #define CMICROHTTPD_SHIM_H
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -76,6 +77,12 @@ static inline uint64_t cmhd_raise_descriptor_limit(void) {
         getrlimit(RLIMIT_NOFILE, &limit);
     }
     return (uint64_t)limit.rlim_cur;
+}
+
+/* Bytes that the process has allocated and not freed. What the allocator keeps for later is not in them. */
+static inline uint64_t cmhd_allocated_bytes(void) {
+    struct mallinfo2 info = mallinfo2();
+    return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
 /* Keeps the calling thread on one core: the last of those it may use for place 0, the one before for 1, and so on. By

@@ -21,6 +21,14 @@ public enum SSE {
         appendBody(name, data, to: &bytes)
     }
 
+    /// Where a stream stands, without an event: clients keep it as their last id, and tell nobody.
+    public static func place(_ cursor: Cursor) -> [UInt8] {
+        var bytes: [UInt8] = []
+        appendID(epoch: cursor.epoch, sequence: cursor.sequence, to: &bytes)
+        bytes.append(lineFeed)
+        return bytes
+    }
+
     /// How long a client waits before it connects again. Digits only: anything else is ignored by clients.
     public static func appendRetry(milliseconds: Int, to bytes: inout [UInt8]) {
         precondition(milliseconds >= 0, "a retry is digits only")

@@ -4,7 +4,7 @@ proves that
 
   - every change that was acknowledged is known (delivered once more, it is a duplicate),
   - a stream, resuming with its last id, was told every acknowledged row in order, and none that was never sent; twice
-    only what it missed and asked for again because it was broken off before anything with an id followed,
+    only what it missed and asked for again because it was broken off before its new id came,
   - what the rows told of memberships is known as it was told last.
 
     Tests/crash/deliveries.py --binary .build/debug/bellhop [--rounds 5] [--seed 1]
@@ -96,8 +96,11 @@ class Watcher:
                 data.append(line[6:])
             elif line.startswith("id: "):
                 identifier = line[4:]
-            elif not line and data:
-                self._received(name, json.loads("\n".join(data)), before, identifier)
+            elif not line:
+                if data:
+                    self._received(name, json.loads("\n".join(data)), before, identifier)
+                else:
+                    self.last_id = identifier or self.last_id
                 name, data, identifier = "message", [], None
 
     def _received(self, name, data, before, identifier):
@@ -110,7 +113,7 @@ class Watcher:
             if row not in self.known:
                 self.known.add(row)
                 self.told.append(row)
-            # What was missed comes without ids: until a row with one follows, the same is asked for again.
+            # What was missed comes without ids, and a block with nothing but the new id behind it.
             self.last_id = identifier or self.last_id
         if name == "stream:ready":
             self.last_id = self.last_id or identifier

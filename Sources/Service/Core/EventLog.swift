@@ -188,10 +188,9 @@ enum EventLog {
                 ORDER BY sequence LIMIT \(limit)
                 """)
         }
-        let sequences = Array(found.sorted().prefix(limit))
-        return try stride(from: 0, to: sequences.count, by: fetchedAtOnceMax).flatMap { start in
-            try fetch(Array(sequences[start..<min(start + fetchedAtOnceMax, sequences.count)]), in: db)
-        }.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
+        return try fetch(Array(found.sorted().prefix(limit)), in: db).filter {
+            $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience)
+        }
     }
 
     /// The last changes of rows that somebody hears by the given keys, up to a number and not older than the given time
@@ -204,27 +203,30 @@ enum EventLog {
         ) { Timestamp(microseconds: Int64(try $0.integer(0))) }
         guard let end else { return [] }
         let start = end.adding(seconds: -age.components.seconds)
-        var found: [StreamEvent] = []
+        // A change has the routes of all that hear it: it is found by each, and read once.
+        var found: Set<Int> = []
         for route in routes {
             let recent = try db.rows(
                 """
-                SELECT \(content) FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                SELECT event.sequence
+                FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
                     WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
                     ORDER BY sequence DESC LIMIT \(limit)) AS recent
                 JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
                 WHERE event.name = \("\(change)") AND event.created_at >= \(start.microseconds)
-                """, event)
-            guard recent.count < limit else { return nil }
-            found += recent
+                """
+            ) { try $0.integer(0) }
+            found.formUnion(recent)
+            guard recent.count < limit, found.count < limit else { return nil }
         }
-        return found
+        return try fetch(found.sorted(), in: db)
     }
 
     /// All that follow a number, oldest first: for replicas that others write beside.
     static func following(_ sequence: Int64, limit: Int, in db: Connection) throws -> [StreamEvent] {
         try db.rows(
             """
-            SELECT \(content) FROM \(events, unscoped: keeping) AS event
+            SELECT \(content) FROM \(events, unscoped: keeping)
             WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(limit)
             """, event)
     }
@@ -233,7 +235,7 @@ enum EventLog {
     static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
         try db.row(
             """
-            SELECT \(content) FROM \(events, unscoped: keeping) AS event
+            SELECT \(content) FROM \(events, unscoped: keeping)
             WHERE sequence = \(sequence)
             """, event)
     }
@@ -246,17 +248,20 @@ enum EventLog {
     /// Binds of one statement: few enough that the statement's text is one of a few.
     private static let fetchedAtOnceMax = 128
 
+    /// - Parameter sequences: in their order.
     private static func fetch(_ sequences: [Int], in db: Connection) throws -> [StreamEvent] {
-        try db.rows(
-            """
-            SELECT \(content) FROM \(events, unscoped: keeping) AS event
-            WHERE sequence IN \(values: sequences) ORDER BY sequence
-            """, event)
+        try stride(from: 0, to: sequences.count, by: fetchedAtOnceMax).flatMap { start in
+            let group = Array(sequences[start..<min(start + fetchedAtOnceMax, sequences.count)])
+            return try db.rows(
+                """
+                SELECT \(content) FROM \(events, unscoped: keeping)
+                WHERE sequence IN \(values: group) ORDER BY sequence
+                """, event)
+        }
     }
 
     /// The columns of which ``event(_:)`` makes an event, in its order.
-    private static let content: SQL =
-        "event.sequence, event.tenant, event.name, event.topic, event.audience, event.collapse, event.data"
+    private static let content: SQL = "sequence, tenant, name, topic, audience, collapse, data"
 
     private static func event(_ row: Row) throws -> StreamEvent {
         StreamEvent(

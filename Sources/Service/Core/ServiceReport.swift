@@ -70,6 +70,9 @@ final class ServiceReport: @unchecked Sendable {
         text.single(
             "bellhop_process_resident_memory_bytes", .gauge, "Memory of the process.",
             Double(ProcessMemory.residentBytes))
+        text.single(
+            "bellhop_process_allocated_bytes", .gauge, "Memory that is allocated and not freed: grows with a leak.",
+            Double(ProcessMemory.allocatedBytes))
         lock.withLock { serverSamples }(&text)
         return text.text
     }
@@ -98,14 +101,5 @@ final class ServiceReport: @unchecked Sendable {
         text.histogram(
             "bellhop_database_commit_duration_seconds", bounds: StoreMetrics.commitSecondsBounds,
             counts: store.commitSecondsBuckets, sum: store.commitSeconds)
-    }
-}
-
-enum ProcessMemory {
-    /// Zero where the system does not tell.
-    static var residentBytes: Int {
-        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
-        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 }

@@ -174,6 +174,10 @@ extension StreamHub {
             if let replay = wishes.replay {
                 for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
                 tellMissed(after: replay.through, to: slot)
+                // What was missed has no ids of its own: now the client has all up to here, and resumes behind it.
+                if let cursor = liveCursor(of: slot) {
+                    shard.send(SharedBytes(SSE.place(cursor)), to: handles[Int(slot)], collapse: 0)
+                }
             }
         }
         guard let topics = wishes.topics else { return [] }

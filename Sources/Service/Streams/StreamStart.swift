@@ -202,7 +202,8 @@ struct StreamReader: Sendable {
     /// The queries that changes made stale, as far as the caller may hear of them; nil: none.
     private func staleKeys(of changes: [StreamEvent]) -> Coalescer.Batch? {
         var coalescer = Coalescer()
-        for case let change? in changes.map({ RoutedChange(reading: $0.data) }) {
+        // One after the other: read, a thousand of them hold megabytes.
+        for case let change? in changes.lazy.map({ RoutedChange(reading: $0.data) }) {
             for invalidation in change.invalidations where !caller.scope.keys.isDisjoint(with: invalidation.audience) {
                 let knows = !caller.scope.keys.isDisjoint(with: invalidation.causeAudience)
                 coalescer.offer(
@@ -233,7 +234,7 @@ struct StreamReader: Sendable {
             counts = [:]
         }
         let last = events.first?.sequence ?? .max
-        for event in recent.sorted(by: { $0.sequence < $1.sequence }) + events {
+        for event in recent + events {
             guard let change = RoutedChange(reading: event.data) else { continue }
             var telling = RowTelling(change, tenant: event.tenant, cursor: nil)
             for part in news(of: telling, held: held).parts {

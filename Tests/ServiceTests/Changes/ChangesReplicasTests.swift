@@ -286,6 +286,29 @@ import Testing
         #expect(!again.received.contains { $0.name == "stream:resync" })
     }
 
+    /// Rows that were missed come without ids, and behind them the id with which to resume: they are never told again.
+    @Test func rowsMissed_moveTheLastId() async throws {
+        let school = try await School()
+        let identity = School.parent("p1")
+        let mine: [JSON] = [["table": "attendance"]]
+        let first = try await school.service.listen(as: identity)
+        first.close()
+        try await school.tell(School.attendance("missed", of: "s1", "late"))
+        let second = try await school.service.listen(as: identity)
+        try await second.subscribe(mine, through: school.service, as: identity, since: first.ready.id)
+        let missed = try await second.next("table:change")
+        #expect(missed.json["record"]["id"].string == "missed" && missed.id == second.ready.id)
+        // An event without an id of its own shows the last one.
+        try await second.subscribe(mine, through: school.service, as: identity, since: "zzzzzz-1")
+        let place = try await second.next("stream:resync").id
+        #expect(place != first.ready.id)
+        second.close()
+        try await school.tell(School.attendance("after", of: "s1", "late"))
+        let third = try await school.service.listen(as: identity)
+        try await third.subscribe(mine, through: school.service, as: identity, since: place)
+        #expect(try await third.next("table:change").json["record"]["id"].string == "after")
+    }
+
     /// A cursor that is not kept any more is said aloud, and the subscriptions hold from here on.
     @Test func cursorThatIsGone_isAGap_andRowsGoOn() async throws {
         let school = try await School()

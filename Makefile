@@ -13,8 +13,7 @@ test: ## everything that CI runs, in stages
 	@.ci/test
 
 soak: ## half an hour of a school's life on the release build; memory must stay flat
-	@swift build -c release --product bellhop
-	@python3 Tests/crash/soak.py --binary "$$(swift build -c release --show-bin-path)/bellhop"
+	@bellhop="$$(.ci/release)" && python3 Tests/crash/soak.py --binary "$$bellhop"
 
 bench: ## the whole table of speed and size, written to Docs/performance.md
 	@Benchmarks/run

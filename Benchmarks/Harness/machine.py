@@ -15,6 +15,7 @@ WORK = BENCHMARKS / ".work"
 PACKAGES = {
     "gcc": "/usr/bin/gcc",
     "libc6-dev": "/usr/include/stdio.h",
+    "libcurl4-openssl-dev": "/usr/bin/curl-config",
     "libmicrohttpd-dev": "/usr/include/microhttpd.h",
     "libsqlite3-dev": "/usr/include/sqlite3.h",
     "pkg-config": "/usr/bin/pkg-config",
@@ -175,6 +176,8 @@ def build_swift(package, product, scratch, seconds):
     say(f"bench: building {product} in release (minutes the first time, seconds afterwards)")
     command = ["swift", "build", "-c", "release", "--product", product, "--package-path", str(package),
                "--scratch-path", str(scratch)]
+    # The service and its peers alike, as images have them: with the Swift libraries inside.
+    command += ["--static-swift-stdlib", "-Xlinker", "-lcurl"]
     try:
         _run(command, timeout=seconds)
         where = subprocess.run(command + ["--show-bin-path"], capture_output=True, text=True, timeout=120).stdout.strip()

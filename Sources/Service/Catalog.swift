@@ -3,23 +3,19 @@ import Visibility
 
 /// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
 enum Catalog {
-    /// - Parameters:
-    ///   - streams: nil, as the others, lists what there is without serving it.
-    static func features(
-        streams: StreamDirectory? = nil, boards: Leaderboards? = nil, report: ServiceReport? = nil,
-        tables: TableRegister? = nil, explain: ExplainFeature.Surroundings? = nil
-    ) -> [Feature] {
+    /// - Parameter parts: nil lists what there is without serving it.
+    static func features(servedBy parts: ServingParts? = nil) -> [Feature] {
         [
-            MetaFeature.feature(report),
+            MetaFeature.feature(parts?.report),
             BadgesFeature.feature(conversations: ConversationsFeature.unread),
             NotificationsFeature.feature,
             PreferencesFeature.feature,
             ShopsFeature.feature,
             DJFeature.feature,
-            ChallengesFeature.feature(boards),
-            StreamsFeature.feature(streams),
-            ChangesFeature.feature(tables),
-            ExplainFeature.feature(explain),
+            ChallengesFeature.feature(parts?.boards),
+            StreamsFeature.feature(parts?.streams),
+            ChangesFeature.feature(parts?.tables),
+            ExplainFeature.feature(parts.map(ExplainFeature.Surroundings.init)),
             ConsoleFeature.feature,
             ConversationsFeature.feature,
             RequestsFeature.feature,

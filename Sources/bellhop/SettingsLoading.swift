@@ -114,8 +114,8 @@ struct SettingsLoading {
         guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
             throw SettingsMistake(description: "the settings file \(file) cannot be read")
         }
-        // JSON is YAML, so one reader serves both.
-        guard let root = try Yams.compose(yaml: text) else { return InMemoryProvider(name: file, values: [:]) }
+        // JSON is YAML, so one reader serves both. Names alone are of interest, so scalars need no types.
+        guard let root = try Yams.compose(yaml: text, .basic) else { return InMemoryProvider(name: file, values: [:]) }
         let known = Settings.catalog.map(\.name)
         for name in try SettingsLoading.keys(of: root, at: "") where !known.contains(name) {
             throw SettingsMistake(description: unknown("setting", name, among: known) + " (in \(file))")

@@ -8,24 +8,11 @@ import Testing
 
 /// Many votes at once: the counts are those of a recount, the order is total, and watchers are not flooded.
 @Suite struct DJStormTests {
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-
-        /// SplitMix64 (Steele, Lea, Flood 2014).
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-    }
-
     /// One guest's votes, one after the other; the last one on each track counts.
     private static func voteRepeatedly(
         _ client: BellhopClient, times: Int, on tracks: [String], seed: UInt64
     ) async throws -> [String: DJVote] {
-        var random = Random(state: seed)
+        var random = SeededGenerator(seed: seed)
         var last: [String: DJVote] = [:]
         for _ in 0..<times {
             let track = tracks[Int.random(in: tracks.indices, using: &random)]

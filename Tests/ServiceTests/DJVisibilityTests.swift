@@ -71,9 +71,9 @@ import Visibility
         "s1", "s1", "u1", "a:b", "é", "e\u{301}", "%3A", "", "staff", "{s1}", "'", "\\", "s1:staff",
     ]
 
-    private static func pick(_ random: inout Random) -> String { values.randomElement(using: &random) ?? "" }
+    private static func pick(_ random: inout SeededGenerator) -> String { values.randomElement(using: &random) ?? "" }
 
-    private static func scope(_ random: inout Random) -> Scope {
+    private static func scope(_ random: inout SeededGenerator) -> Scope {
         let keys = (0..<Int.random(in: 0...4, using: &random)).map { _ -> String in
             switch Int.random(in: 0..<7, using: &random) {
             case 0, 1: AudienceKey.make("user", pick(&random))
@@ -89,7 +89,7 @@ import Visibility
     @Test func tablesOfDJMode_showTheSameRows_onBothEngines_andInSwift() throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("tablesOfDJMode_showTheSameRows: seed \(seed)")
-        var random = Random(state: seed)
+        var random = SeededGenerator(seed: seed)
         let sqlite = try Store.open(DatabaseURL("sqlite::memory:"))
         defer { sqlite.close() }
         try sqlite.migrate(Catalog.migrations)
@@ -160,7 +160,7 @@ import Visibility
     @Test func order_isTheSame_onBothEngines_andInSwift() throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("order_isTheSame: seed \(seed)")
-        var random = Random(state: seed)
+        var random = SeededGenerator(seed: seed)
         let sqlite = try Store.open(DatabaseURL("sqlite::memory:"))
         defer { sqlite.close() }
         try sqlite.migrate(Catalog.migrations)
@@ -207,19 +207,6 @@ import Visibility
                     }
                 }
             }
-        }
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014).
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
         }
     }
 }

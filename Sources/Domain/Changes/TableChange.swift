@@ -72,15 +72,6 @@ public struct TableChange: Sendable, Hashable {
         self.deduplicationID = deduplicationID
     }
 
-    /// False only if the sender tells that a column of an updated row is what it was: the old and the new value are
-    /// equal, or the column is among ``unchangedColumns``. Where the old value is not told it may have changed.
-    public func mayHaveChanged(_ column: String) -> Bool {
-        guard kind == .update else { return true }
-        if unchangedColumns.contains(column) { return false }
-        guard let new = record?[column], let old = oldRecord?[column] else { return true }
-        return new != old
-    }
-
     /// The row's key: of the row after the change, of the row before it for a delete.
     ///
     /// Throws what is wrong with the pointer `/record/{column}` or `/oldRecord/{column}`
@@ -107,28 +98,6 @@ public struct TableChange: Sendable, Hashable {
         where self[keyPath: place].hasPrefix(prefix + "/") {
             self[keyPath: place].removeFirst(prefix.count)
         }
-    }
-
-    /// The key of the row before the change, where the sender tells it: an update may move a row to another key.
-    public func oldPrimaryKey(_ columns: [String]) -> PrimaryKey? {
-        guard let oldRecord else { return nil }
-        return try? PrimaryKey(columns, of: oldRecord, at: "/oldRecord")
-    }
-
-    /// A name for the content: the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the JSON
-    /// `[schema, table, kind, oldRecord, record]` with sorted keys and without spaces.
-    ///
-    /// It serves to speak of a change in logs and explanations. It is not secret-proof and tells no duplicates.
-    public var contentDigest: String {
-        var writer = JSONWriter(reserving: 512)
-        writer.array { writer in
-            writer.value(schema)
-            writer.value(table)
-            writer.value(kind.rawValue)
-            writer.value(oldRecord.map(JSONValue.object))
-            writer.value(record.map(JSONValue.object))
-        }
-        return FNV1a128.hexadecimal(of: writer.bytes)
     }
 }
 

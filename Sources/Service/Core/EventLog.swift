@@ -226,7 +226,7 @@ enum EventLog {
     static func following(_ sequence: Int64, limit: Int, in db: Connection) throws -> [StreamEvent] {
         try db.rows(
             """
-            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            SELECT \(content) FROM \(events, unscoped: keeping)
             WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(limit)
             """, event)
     }
@@ -235,7 +235,7 @@ enum EventLog {
     static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
         try db.row(
             """
-            SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+            SELECT \(content) FROM \(events, unscoped: keeping)
             WHERE sequence = \(sequence)
             """, event)
     }
@@ -254,11 +254,14 @@ enum EventLog {
             let group = Array(sequences[start..<min(start + fetchedAtOnceMax, sequences.count)])
             return try db.rows(
                 """
-                SELECT sequence, tenant, name, topic, audience, collapse, data FROM \(events, unscoped: keeping)
+                SELECT \(content) FROM \(events, unscoped: keeping)
                 WHERE sequence IN \(values: group) ORDER BY sequence
                 """, event)
         }
     }
+
+    /// The columns of which ``event(_:)`` makes an event, in its order.
+    private static let content: SQL = "sequence, tenant, name, topic, audience, collapse, data"
 
     private static func event(_ row: Row) throws -> StreamEvent {
         StreamEvent(

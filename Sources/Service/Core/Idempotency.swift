@@ -63,14 +63,39 @@ enum Idempotency {
                         "must be 1 to \(Limits.idempotencyKeyBytesMax) visible characters without spaces")
                 ])
         }
-        var hash = SHA256()
-        hash.update(data: Array(call.request.path.utf8) + [0])
-        for item in call.request.queryItems { hash.update(data: Array("\(item.name)=\(item.value ?? "")&".utf8)) }
-        hash.update(data: Array((call.request.header("If-Match") ?? "").utf8) + [0])
-        hash.update(data: call.request.body)
         return Claim(
             tenant: call.caller.tenant, userId: call.caller.userId.text, route: route, key: key,
-            fingerprint: Array(hash.finalize()))
+            fingerprint: fingerprint(of: call.request))
+    }
+
+    /// A digest of all that says what a request asks for.
+    private static func fingerprint(of request: Request) -> [UInt8] {
+        var hash = SHA256()
+        hash.update(data: Array(request.path.utf8) + [0])
+        for item in request.queryItems { hash.update(data: Array("\(item.name)=\(item.value ?? "")&".utf8)) }
+        hash.update(data: Array((request.header("If-Match") ?? "").utf8) + [0])
+        // Sorted, since a proxy may order them anew.
+        for line in request.headers.compactMap(meaning).sorted() { hash.update(data: Array(line.utf8) + [0]) }
+        hash.update(data: request.body)
+        return Array(hash.finalize())
+    }
+
+    /// A header that says what the body means, in one spelling; nil for all others.
+    ///
+    /// - `ce-…`: a CloudEvent in binary mode has its id, type and source there, and its row alone in the body.
+    /// - `webhook-id`: equal rows with different ids are different deliveries. A sender that tries again sends the same.
+    /// - `Content-Type`: tells a batch of CloudEvents from one. JSON is what is read where nothing is said, and counts
+    ///   as nothing; nor do parameters count.
+    ///
+    /// The proofs of who sends (`Authorization`, `webhook-timestamp`, `webhook-signature`) are left out, since they are
+    /// made anew for each try, and so is `X-Client-Id`, which another process may have by the next.
+    private static func meaning(of header: (name: String, value: String)) -> String? {
+        let name = header.name.lowercased()
+        if name == "content-type" {
+            let type = header.value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+            return type == "application/json" ? nil : "\(name):\(type)"
+        }
+        return name.hasPrefix("ce-") || name == "webhook-id" ? "\(name):\(header.value)" : nil
     }
 
     /// The kept answer, marked as a replay; nil if there is none.
@@ -92,7 +117,7 @@ enum Idempotency {
         guard found.fingerprint == claim.fingerprint else {
             throw Failure(
                 .invalid, "idempotency.key_reused", "This Idempotency-Key was used for another request.",
-                fields: [Failure.Field("Idempotency-Key", "was sent with another body")])
+                fields: [Failure.Field("Idempotency-Key", "was sent with another body, or other headers")])
         }
         var headers = found.headers.split(separator: "\n").compactMap { line -> (name: String, value: String)? in
             guard let colon = line.firstIndex(of: ":") else { return nil }

@@ -1,4 +1,3 @@
-import Database
 import Domain
 import Foundation
 import Logging
@@ -7,22 +6,10 @@ import MicroHTTP
 /// All routes of the service with their metrics: what the server is made from.
 struct Routing: Sendable {
     let routes: [Route]
-    let report: ServiceReport
+    private let report: ServiceReport
 
-    init(
-        dispatcher: Dispatcher, directory: StreamDirectory, boards: Leaderboards, store: Store,
-        authenticator: Authenticator, tables: TableRegister
-    ) {
-        // The report lists the routes' metrics, and is itself asked by routes: it is given all of them once they exist.
-        let report = ServiceReport(
-            store: store, authenticator: authenticator, streams: directory.metrics,
-            changes: tables.metrics)
-        let endpoints = Catalog.features(
-            streams: directory, boards: boards, report: report, tables: tables,
-            explain: .init(
-                tables: tables, authenticator: authenticator, log: directory.surroundings.log,
-                live: directory.surroundings.live)
-        ).flatMap(\.endpoints)
+    init(dispatcher: Dispatcher, parts: ServingParts) {
+        let endpoints = Catalog.features(servedBy: parts).flatMap(\.endpoints)
         var metrics: [EndpointMetrics] = []
         var routes = endpoints.map { endpoint in
             let counts = EndpointMetrics(method: endpoint.method.rawValue, route: endpoint.pattern)
@@ -31,15 +18,16 @@ struct Routing: Sendable {
         }
         let stream = EndpointMetrics(method: "GET", route: StreamRoute.pattern)
         metrics.append(stream)
-        let streamRoute = StreamRoute(directory)
+        let streamRoute = StreamRoute(parts.streams)
         routes.append(
             Route(.get, StreamRoute.pattern) { request in
                 _ = RequestTrace.of(request, endpoint: stream)
                 return streamRoute.reply(to: request)
             })
-        report.include(endpoints: metrics)
+        // The report is itself asked by routes: it is given their metrics once they exist.
+        parts.report.include(endpoints: metrics)
         self.routes = routes
-        self.report = report
+        report = parts.report
     }
 
     func configuration(_ settings: Settings, logger: Logger) -> ServerConfiguration {

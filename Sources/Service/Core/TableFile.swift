@@ -40,7 +40,9 @@ struct TableFile {
     init(yaml text: String) throws(Failure) {
         let node: Node?
         do {
-            node = try Yams.compose(yaml: text)
+            // What a plain scalar stands for is read by `value`; the default rules would have as many regular
+            // expressions compiled for it, which takes 5 MB of every start.
+            node = try Yams.compose(yaml: text, .basic)
         } catch {
             throw Failure(.invalid, "tables.invalid", "is no YAML: \(Self.reason(error))")
         }

@@ -9,6 +9,13 @@ enum ExplainFeature {
         let log: LogIdentity
         /// What streams hold by rows of the service.
         let live: [LiveMembership]
+
+        init(_ parts: ServingParts) {
+            tables = parts.tables
+            authenticator = parts.authenticator
+            log = parts.streams.surroundings.log
+            live = parts.streams.surroundings.live
+        }
     }
 
     /// - Parameter surroundings: nil lists the route without serving it.

@@ -130,7 +130,9 @@ struct ChangeFormatsTests {
     @Test func debeziumId_isThePositionAndTheContent_andSurvivesARestart() throws {
         let body = String(decoding: try ChangeFixtures.bytes("debezium-update"), as: UTF8.self)
         let id = try #require(try ChangeFixtures.change(text: body).deduplicationID)
-        #expect(id.hasPrefix("debezium:") && id.utf8.count == 41)
+        // FNV-1a, 128 bits, of ["postgresql","PostgreSQL_server","public","customers","u",{"lsn":"24023128",
+        // "txId":"556"},{"id":1},{…}] without spaces.
+        #expect(id == "debezium:4c12d1ec9886836ff432ebe7544ae317")
         func changed(_ old: String, _ new: String) throws -> String? {
             #expect(body.contains(old))
             return try ChangeFixtures.change(text: body.replacing(old, with: new)).deduplicationID
@@ -250,8 +252,6 @@ struct ChangeFormatsTests {
     @Test func primaryKey_isTakenFromTheRowThatIsThere() throws {
         let update = try ChangeFixtures.change("debezium-update")
         #expect(try update.primaryKey(["id"]).text == "1")
-        #expect(update.oldPrimaryKey(["id"])?.values == [.integer(1)])
-        #expect(update.oldPrimaryKey(["email"]) == nil)
         let delete = try ChangeFixtures.change("supabase-webhook-delete")
         #expect(try delete.primaryKey(["id"]).text == "7c9e6679-7425-40de-944b-e07fc1f90ae7")
         #expect(try delete.primaryKey(["student_id", "sticker_id"]).text == #"["st-1",14]"#)
@@ -272,12 +272,5 @@ struct ChangeFormatsTests {
         var long = update
         long.record?["id"] = .string(String(repeating: "x", count: ChangeLimits.primaryKeyBytesMax + 1))
         #expect(fault(long, ["id"])?.pointer == "/record")
-    }
-
-    @Test func contentDigest_isTheDocumentedHash() throws {
-        let change = TableChange(
-            format: .debezium, schema: "s", table: "t", kind: .delete, oldRecord: ["b": .integer(1), "a": .null])
-        // FNV-1a, 128 bits, of ["s","t","DELETE",{"a":null,"b":1},null].
-        #expect(change.contentDigest == "49207c947268d5a07ebdf3b1c63ef78b")
     }
 }

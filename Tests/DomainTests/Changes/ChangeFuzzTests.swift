@@ -72,7 +72,6 @@ struct ChangeFuzzTests {
         }
         #expect((change.deduplicationID?.utf8.count ?? 0) <= ChangeLimits.deduplicationIDBytesMax, "seed \(seed)")
         #expect(change.unchangedColumns.allSatisfy { change.record?[$0] == nil }, "seed \(seed)")
-        #expect(change.contentDigest.utf8.count == 32, "seed \(seed)")
         for row in [change.record, change.oldRecord] {
             guard let row else { continue }
             // What is kept as JSON is read again with the reader's default bounds.
@@ -80,9 +79,7 @@ struct ChangeFuzzTests {
             #expect(throws: Never.self, "seed \(seed)") { try JSONValue(parsing: bytes) }
         }
         for column in (change.record ?? [:]).keys {
-            _ = change.mayHaveChanged(column)
             _ = try? change.primaryKey([column])
-            _ = change.oldPrimaryKey([column])
         }
     }
 

@@ -252,6 +252,35 @@ import Testing
         #expect(try await probe.heard(stream).count == 1)
     }
 
+    /// In binary mode the headers are half of the event: with another of them it is another request.
+    @Test func idempotencyKey_isOfTheHeadersToo_thatSayWhatTheBodyMeans() async throws {
+        let probe = try FeedProbe()
+        let stream = try await probe.listen()
+        let row = School.insert("notes", FeedProbe.note("n1"))
+        func send(_ changed: [String: String], with key: String = "k1") async throws -> ServiceAnswer {
+            let headers = [
+                "Idempotency-Key": key, "ce-specversion": "1.0", "ce-id": "e1", "ce-type": "t", "ce-source": "/notes",
+            ]
+            return try await probe.send(row, headers.merging(changed) { $1 })
+        }
+        let first = try await send([:])
+        #expect(first.counts == [202, 1, 0, 0], "\(first.text)")
+        for same in [[:], ["Content-Type": "Application/JSON; charset=utf-8"]] {
+            let again = try await send(same)
+            #expect(again.counts == first.counts && again[header: "Idempotency-Replayed"] == "true", "\(same)")
+        }
+        for other in [
+            ["ce-id": "e2"], ["ce-type": "u"], ["ce-source": "/other"], ["ce-authid": "ann"], ["webhook-id": "w1"],
+            ["Content-Type": "application/cloudevents+json"],
+        ] {
+            let refused = try await send(other)
+            #expect(refused.status == 422, "\(other): \(refused.text)")
+            #expect(refused.json["code"].string == "idempotency.key_reused", "\(other)")
+        }
+        #expect(try await send(["ce-id": "e2"], with: "k2").counts == [202, 1, 0, 0])
+        #expect(try await probe.heard(stream).count == 2)
+    }
+
     // MARK: What is on disk
 
     /// Acknowledged means kept: streams that come afterwards, of another process, are told.

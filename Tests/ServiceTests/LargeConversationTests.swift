@@ -1,3 +1,4 @@
+import BellhopClient
 import Database
 import Domain
 import Testing

@@ -75,17 +75,20 @@ enum BadgeLedger {
         _ changes: ArraySlice<(userId: ID<User>, change: BadgeChange)>, tenant: String, at now: Timestamp,
         in db: Connection
     ) throws -> [ID<User>: Badges] {
-        let rows = changes.map { userId, change -> SQL in
-            """
-            (\(tenant), \(userId.text), \(change.messages), \(change.requests), \(change.bell), 1, \(now.microseconds))
-            """
+        var values: [SQLValue] = []
+        values.reserveCapacity(changes.count * 7)
+        for (userId, change) in changes {
+            values += [
+                .text(tenant), .text(userId.text), change.messages.sqlValue, change.requests.sqlValue,
+                change.bell.sqlValue, .integer(1), .integer(now.microseconds),
+            ]
         }
         var sums: [ID<User>: Badges] = [:]
         try db.forEach(
             """
             INSERT INTO \(badges, unscoped: keeping)
                 (tenant, user_id, messages, requests, bell, version, updated_at)
-            VALUES \(SQL.joined(rows, separator: ", "))
+            VALUES \(SQL.rows(of: values, columns: 7))
             ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
                 requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
                 version = badges.version + 1, updated_at = excluded.updated_at

@@ -127,15 +127,13 @@ enum EventLog {
 
     /// Many rows by few statements: one message to all members of a conversation is hundreds of events.
     private static func insertions(_ into: SQL, of values: [SQLValue], columns: Int) -> [SQL] {
-        let row = "(" + Array(repeating: "?", count: columns).joined(separator: ", ") + ")"
         var statements: [SQL] = []
         var rest = values[...]
         while !rest.isEmpty {
             // Powers of two: few different texts, whatever the number of rows.
             let rows = rest.count / columns
             let size = 1 << min(insertedAtOnceBits, Int.bitWidth - 1 - rows.leadingZeroBitCount)
-            let text = " VALUES " + Array(repeating: row, count: size).joined(separator: ", ")
-            statements.append(into + SQL(unchecked: text, binds: Array(rest.prefix(size * columns))))
+            statements.append("\(into) VALUES \(SQL.rows(of: rest.prefix(size * columns), columns: columns))")
             rest = rest.dropFirst(size * columns)
         }
         return statements

@@ -1,7 +1,7 @@
 # make run starts it, make test proves it; the rest is listed by make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test soak bench bench-quick image image-test format clean
+.PHONY: help run test test-long soak bench bench-quick image image-test format clean
 
 help: ## this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -11,6 +11,9 @@ run: ## build in release and start on 127.0.0.1:8080 with a development token to
 
 test: ## everything that CI runs, in stages
 	@.ci/test
+
+test-long: ## a million random operations on conversations, recounted after each, on SQLite and PostgreSQL (an hour)
+	@.ci/test long
 
 soak: ## half an hour of a school's life on the release build; memory must stay flat
 	@bellhop="$$(.ci/release)" && python3 Tests/crash/soak.py --binary "$$bellhop"

@@ -10,6 +10,7 @@ from .changes import ChangeRows
 from .machine import WORK, Unavailable, say
 from .feeds import FeedRows
 from .leaderboards import LeaderboardRows
+from .messages import MessageRows
 from .processes import Load, load, request
 from .replicas import ReplicaRows
 from .report import Row
@@ -520,6 +521,7 @@ class Bench:
             ("order", "order of commits on PostgreSQL", lambda: ReplicaRows(self).order(), ["Commit order on PostgreSQL"]),
             ("leaderboards", "leaderboards", lambda: LeaderboardRows(self).measure(), ["Leaderboards"]),
             ("feed", "posts and feeds", lambda: FeedRows(self).measure(), ["Feeds"]),
+            ("messages", "messages", lambda: MessageRows(self).measure(), ["Messages"]),
             ("start", "start and memory", self.start, ["Start to first answer, existing database", "Resident memory at start"]),
             ("growth", "growth with stored notifications", self.growth, ["Growth with stored notifications"]),
             ("image", "image", self.image, ["Container image"]),

@@ -61,6 +61,14 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return result
     }
 
+    /// What follows VALUES, of many rows: `(?, ?), (?, ?)`. Their values stand one after the other.
+    public static func rows(of values: some Collection<SQLValue>, columns: Int) -> SQL {
+        precondition(columns > 0 && !values.isEmpty && values.count % columns == 0, "a row has \(columns) values")
+        let row = "(" + Array(repeating: "?", count: columns).joined(separator: ", ") + ")"
+        let text = Array(repeating: row, count: values.count / columns).joined(separator: ", ")
+        return SQL(text: text, binds: Array(values))
+    }
+
     public mutating func append(_ other: SQL) {
         if let theirs = other.target {
             precondition(target == nil, "a statement writes one table: \(text)")

@@ -58,4 +58,39 @@ public final class RawConnection: Sendable {
             if let text, soFar.contains(text) { return soFar }
         }
     }
+
+    /// Reads the answer to one request, by its Content-Length; the connection is kept.
+    public func readAnswer() throws -> (status: Int, body: [UInt8]) {
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        var head: (status: Int, bytes: Int, bodyBytes: Int)?
+        while true {
+            if let head, all.count >= head.bytes + head.bodyBytes {
+                return (head.status, Array(all[head.bytes..<head.bytes + head.bodyBytes]))
+            }
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { throw Failed(what: "receive after \(String(decoding: all, as: UTF8.self))") }
+            all += buffer[..<count]
+            if head == nil { head = Self.head(of: all) }
+        }
+    }
+
+    /// Nil: there is more of it to come.
+    private static func head(of bytes: [UInt8]) -> (status: Int, bytes: Int, bodyBytes: Int)? {
+        let lineEndBytes = 2
+        var (start, status, bodyBytes) = (0, 0, 0)
+        while let end = (start..<max(start, bytes.count - 1)).first(where: {
+            bytes[$0] == 0x0D && bytes[$0 + 1] == 0x0A
+        }) {
+            let line = String(decoding: bytes[start..<end], as: UTF8.self)
+            if line.isEmpty { return (status, end + lineEndBytes, bodyBytes) }
+            if start == 0 { status = Int(line.split(separator: " ")[1]) ?? 0 }
+            let parts = line.split(separator: ":", maxSplits: 1)
+            if parts.count == 2, parts[0].lowercased() == "content-length" {
+                bodyBytes = Int(parts[1].filter { $0 != " " }) ?? 0
+            }
+            start = end + lineEndBytes
+        }
+        return nil
+    }
 }

@@ -149,31 +149,34 @@ import Testing
         #expect(unread.map { $0["id"] } == [.string(two)])
     }
 
-    /// CNT R-COUNTS-3 through the whole service: random operations of three users on several devices, and after each
-    /// everything is counted anew. `TEST_CONVERSATION_OPERATIONS` asks for more of them.
+    /// CNT R-COUNTS-3 through the whole service and its store: random operations of three users on two devices each, and
+    /// of a backend. After each, its answer and every row that is kept are compared with a model that counts anew.
+    /// `TEST_CONVERSATION_OPERATIONS` asks for more of them: `make test-long` for a million on each store.
     @Test func randomOperations_neverDrift() async throws {
         let asked = ProcessInfo.processInfo.environment["TEST_CONVERSATION_OPERATIONS"].flatMap { Int($0) }
-        let operations = asked ?? 1_000
+        let operations = asked ?? 2_000
         let seed = UInt64.random(in: 1...UInt64.max)
         print("randomOperations_neverDrift: seed \(seed), \(operations) operations")
         var random = SplitMix64(seed: seed)
         var done = 0
         while done < operations {
             // A new service now and then: what is recounted after each operation must not grow without end.
-            let probe = try await NotificationsProbe.start()
-            let play = ConversationPlay(probe)
-            try await play.begin()
-            for _ in 0..<min(250, operations - done) {
-                let what = try await play.step(&random)
+            let devices = try ConversationDevices(seed: random.next())
+            for _ in 0..<min(Self.operationsOfService, operations - done) {
+                let step = try devices.step()
                 done += 1
-                let drift = try play.drift()
-                guard drift.isEmpty else {
-                    Issue.record("seed \(seed), operation \(done), \(what): \(drift)")
+                guard step.differences.isEmpty else {
+                    Issue.record("seed \(seed), operation \(done), \(step.what): \(step.differences)")
                     return
                 }
             }
+            let differences = try devices.audit()
+            #expect(differences.isEmpty, "seed \(seed), operation \(done): \(differences)")
+            if done % 50_000 == 0 { print("randomOperations_neverDrift: \(done) operations") }
         }
     }
+
+    private static let operationsOfService = 500
 
     /// Devices that all act at once: whoever is served first, nothing drifts.
     @Test func devicesAtTheSameTime_leaveNoDrift() async throws {

@@ -63,6 +63,8 @@ extension ConversationsFeature {
         let others = places.filter { $0.userId != message.senderId }
         for (userId, _) in others { try tx.adjustBadges(of: userId, messages: 1) }
         try tx.storeCounts(of: others.map(\.userId))
+        // What all are told alike is written once.
+        let (written, preview) = (JSONWriter.bytes(message), JSONWriter.bytes(MessagePreview.line(of: message.text)))
         var ownUnread: Int?
         for (userId, place) in places {
             let unread = place.unread(of: message.sequence)
@@ -70,8 +72,8 @@ extension ConversationsFeature {
             let badges = try tx.badges(of: userId)
             let data = JSONWriter.object { writer in
                 writer.member("conversationId", message.conversationId)
-                writer.member("message", message)
-                writer.member("preview", MessagePreview.line(of: message.text))
+                writer.member("message", json: written)
+                writer.member("preview", json: preview)
                 writer.member("order", order)
                 writer.member("unread", unread)
                 writer.member("badges", badges)
@@ -128,6 +130,7 @@ extension ConversationsFeature {
         let changed = try exclude(erased, tx)
         try tx.hold(changed.map { .user($0.userId) })
         for (userId, _) in changed { try tx.adjustBadges(of: userId, messages: -1) }
+        try tx.storeCounts(of: changed.map(\.userId))
         for (userId, place) in changed {
             let badges = try tx.badges(of: userId)
             let data = JSONWriter.object { writer in

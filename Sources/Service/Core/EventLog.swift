@@ -90,7 +90,7 @@ enum EventLog {
         guard let newest else { throw DatabaseError(.corrupt, "the events have no counter") }
         var sequence = Int64(newest - count)
         var events: [StreamEvent] = []
-        var statements: [SQL] = []
+        var (eventRows, routeRows): ([SQLValue], [SQLValue]) = ([], [])
         for transaction in pending {
             for draft in transaction.drafts {
                 sequence += 1
@@ -98,29 +98,49 @@ enum EventLog {
                     sequence: sequence, tenant: draft.tenant ?? transaction.tenant, name: draft.name,
                     audience: draft.audience,
                     topic: draft.topic, collapse: draft.collapse.map { CollapseKey.of($0) } ?? 0, data: draft.data)
-                statements.append(insertion(of: event, at: transaction.now))
-                statements += routes(topic: draft.topic, audience: draft.audience).map { route in
-                    """
-                    INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)
-                    VALUES (\(event.tenant), \(route), \(event.sequence))
-                    """
+                eventRows += row(of: event, at: transaction.now)
+                for route in routes(topic: draft.topic, audience: draft.audience) {
+                    routeRows += [.text(event.tenant), .text(route), .integer(event.sequence)]
                 }
                 events.append(event)
             }
         }
-        try db.runWithCommit(statements)
+        let intoEvents: SQL = """
+            INSERT INTO \(Self.events, unscoped: keeping)
+                (sequence, tenant, name, topic, audience, collapse, data, created_at)
+            """
+        let intoRoutes: SQL = "INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)"
+        try db.runWithCommit(
+            insertions(intoEvents, of: eventRows, columns: 8) + insertions(intoRoutes, of: routeRows, columns: 3))
         try db.notify(channel, "\(newest)")
         return events
     }
 
-    private static func insertion(of event: StreamEvent, at now: Timestamp) -> SQL {
-        """
-        INSERT INTO \(events, unscoped: keeping) (sequence, tenant, name, topic, audience, collapse, data, created_at)
-        VALUES (\(event.sequence), \(event.tenant), \(event.name), \(event.topic),
-            \(event.audience.joined(separator: " ")), \(Int64(bitPattern: event.collapse)),
-            \(String(decoding: event.data, as: UTF8.self)), \(now.microseconds))
-        """
+    /// The columns of an event, in the order in which it is inserted.
+    private static func row(of event: StreamEvent, at now: Timestamp) -> [SQLValue] {
+        [
+            .integer(event.sequence), .text(event.tenant), .text(event.name), event.topic.map { .text($0) } ?? .null,
+            .text(event.audience.joined(separator: " ")), .integer(Int64(bitPattern: event.collapse)),
+            .text(String(decoding: event.data, as: UTF8.self)), .integer(now.microseconds),
+        ]
     }
+
+    /// Many rows by few statements: one message to all members of a conversation is hundreds of events.
+    private static func insertions(_ into: SQL, of values: [SQLValue], columns: Int) -> [SQL] {
+        var statements: [SQL] = []
+        var rest = values[...]
+        while !rest.isEmpty {
+            // Powers of two: few different texts, whatever the number of rows.
+            let rows = rest.count / columns
+            let size = 1 << min(insertedAtOnceBits, Int.bitWidth - 1 - rows.leadingZeroBitCount)
+            statements.append("\(into) VALUES \(SQL.rows(of: rest.prefix(size * columns), columns: columns))")
+            rest = rest.dropFirst(size * columns)
+        }
+        return statements
+    }
+
+    /// 64 rows of one statement: some hundred binds, of which PostgreSQL takes 65,535 and SQLite 32,766.
+    private static let insertedAtOnceBits = 6
 
     /// A row's change has the routes of both: of those whose queries it makes stale, and of its table, for streams that
     /// have missed changes of rows.

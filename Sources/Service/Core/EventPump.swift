@@ -68,6 +68,12 @@ final class EventPump: @unchecked Sendable {
     /// Events of a transaction that was committed here.
     func committed(_ events: [StreamEvent]) {
         condition.withLock {
+            // The usual case: they are the next ones, and one transaction's numbers have no gaps.
+            if waiting.isEmpty, let first = events.first, first.sequence == head + 1 {
+                head += Int64(events.count)
+                last = events.last
+                return replica.publish(events)
+            }
             if waiting.count + events.count > Self.waitingMax { waiting = [:] }
             for event in events {
                 if event.sequence > head {

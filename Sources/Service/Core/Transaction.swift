@@ -139,23 +139,37 @@ final class Transaction {
     /// Stores what waits of several users' counts together: ``badges(of:)`` knows them then.
     func storeCounts(of users: [ID<User>]) throws {
         try settle()
-        var waiting: [(userId: ID<User>, change: BadgeChange)] = []
+        var gaining: [(userId: ID<User>, change: BadgeChange)] = []
+        var losing: [BadgeChange: [ID<User>]] = [:]
         for user in users {
-            guard counts[user] == nil, let change = changes[user], !change.isNone, change.takesNothing else { continue }
-            waiting.append((user, change))
-            changes[user] = nil
+            guard counts[user] == nil, let change = changes[user], !change.isNone else { continue }
+            if change.takesNothing {
+                gaining.append((user, change))
+            } else {
+                losing[change, default: []].append(user)
+            }
         }
+        try storeTogether(gaining) { try BadgeLedger.add($0, tenant: tenant, at: now, in: db) }
+        for (change, users) in losing {
+            try storeTogether(users) { try BadgeLedger.add(change, toEach: $0, tenant: tenant, at: now, in: db) }
+        }
+    }
+
+    private func storeTogether<Element>(
+        _ waiting: [Element], _ store: (ArraySlice<Element>) throws -> [ID<User>: Badges]
+    ) throws {
         var rest = waiting[...]
         while !rest.isEmpty {
             // Powers of two: few different texts, whatever the number of users.
             let size = 1 << min(Self.storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
-            let sums = try BadgeLedger.add(rest.prefix(size), tenant: tenant, at: now, in: db)
+            let sums = try store(rest.prefix(size))
+            for user in sums.keys { changes[user] = nil }
             counts.merge(sums) { $1 }
             rest = rest.dropFirst(size)
         }
     }
 
-    /// 64 rows of one statement: seven binds each.
+    /// 64 rows of one statement: at most seven binds each.
     private static let storedAtOnceBits = 6
 
     private func storeCounts(of user: ID<User>) throws {

@@ -1,0 +1,121 @@
+import BellhopClient
+import Database
+import Domain
+import Testing
+
+@testable import Service
+
+/// Conversations as large as they can be: what is written for many members at once is exact for each of them.
+@Suite struct LargeConversationTests {
+    /// The largest there can be: more than are written by one statement, and no multiple of it without the sender.
+    private static let size = ConversationLimits.membersMax
+
+    private static func name(_ number: Int) -> String { "u\(number)" }
+
+    private static func converse(_ probe: NotificationsProbe) async throws -> String {
+        let names = (1..<size).map { "\"\(name($0))\"" }.joined(separator: ",")
+        let made = try await probe.call(
+            "POST", "/v1/conversations", as: .user(name(0)), #"{"memberIds":[\#(names)]}"#)
+        return try #require(made.json["id"].text)
+    }
+
+    /// What each user's count is, and how often it has changed.
+    private static func counts(_ probe: NotificationsProbe) throws -> [String: [Int]] {
+        let rows = try probe.service.app.store.read { db in
+            try db.rows(
+                """
+                SELECT user_id, messages, requests, bell, version
+                FROM \(BadgeLedger.badges, unscoped: .audit("a test looks at everybody's"))
+                """
+            ) { (try $0.text(0), try [$0.integer(1), $0.integer(2), $0.integer(3), $0.integer(4)]) }
+        }
+        return Dictionary(uniqueKeysWithValues: rows)
+    }
+
+    @Test func messages_countForEachMember_onceEach() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await Self.converse(probe)
+        for number in 1...3 {
+            let sent = try await probe.send("m\(number)", to: id, as: Self.name(0))
+            #expect(sent.status == 201)
+            #expect(sent.json["unread"] == .integer(0))
+        }
+        let counts = try Self.counts(probe)
+        #expect(counts.count == Self.size - 1)
+        #expect(counts.allSatisfy { $0.value == [3, 0, 0, 3] })
+        try await probe.expectExactCounts()
+    }
+
+    /// One less for whoever had not read as far, with a version of its own; nothing for the others, nor a new version.
+    @Test func deletions_takeFromThoseWhoHadNotReadAsFar() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await Self.converse(probe)
+        var messages: [String] = []
+        for number in 1...3 {
+            messages.append(
+                try #require(try await probe.send("m\(number)", to: id, as: Self.name(0)).json["message"]["id"].text))
+        }
+        // Every third has read nothing, one message, all; one has a bell too.
+        for number in 1..<Self.size where number % 3 > 0 {
+            #expect(try await probe.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
+        }
+        _ = try await probe.call(
+            "POST", "/v1/notifications", as: .service, NotificationsTests.draft("news", to: Self.name(3)))
+        let before = try Self.counts(probe)
+        let listeners = [
+            try await probe.listen(as: .user(Self.name(3))), try await probe.listen(as: .user(Self.name(4))),
+            try await probe.listen(as: .user(Self.name(5))),
+        ]
+
+        let path = "/v1/conversations/\(id)/messages"
+        #expect(try await probe.call("DELETE", "\(path)/\(messages[1])", as: .user(Self.name(0))).status == 200)
+        let after = try Self.counts(probe)
+        #expect(after.count == before.count)
+        for number in 1..<Self.size {
+            let (old, new) = (before[Self.name(number)] ?? [], after[Self.name(number)] ?? [])
+            let lost = number % 3 == 2 ? 0 : 1
+            #expect(new == [old[0] - lost, old[1], old[2], old[3] + lost], "\(Self.name(number))")
+        }
+        try await probe.expectExactCounts()
+
+        // Each is told as many as are stored; who loses nothing is told no counts.
+        for (number, listener) in zip(3..., listeners) {
+            let told = try await listener.next("message:deleted")
+            let stored = after[Self.name(number)] ?? []
+            #expect(told["sequence"] == .integer(2))
+            guard number % 3 < 2 else {
+                #expect(told["badges"] == .null)
+                continue
+            }
+            #expect(told["unread"].number == stored[0])
+            #expect(told["badges"]["messages"].number == stored[0])
+            #expect(told["badges"]["bell"].number == stored[2])
+            #expect(told["badges"]["version"].number == stored[3])
+            #expect(try await listener.next("badges:update") == told["badges"])
+        }
+
+        // Once more changes nothing.
+        #expect(try await probe.call("DELETE", "\(path)/\(messages[1])", as: .service).status == 200)
+        #expect(try Self.counts(probe) == after)
+    }
+
+    /// A stream that was away reads what many statements have stored as if it had been one: in order, and its own only.
+    @Test func streamsResume_overMessagesToMany() async throws {
+        let probe = try await NotificationsProbe.start()
+        let id = try await Self.converse(probe)
+        let first = try await probe.listen(as: .user(Self.name(200)))
+        _ = try await probe.send("m1", to: id, as: Self.name(0))
+        _ = try await first.next("message:created")
+        _ = try await first.next("badges:update")
+        let cursor = first.listener.lastEventID
+        first.listener.close()
+        for number in 2...4 { _ = try await probe.send("m\(number)", to: id, as: Self.name(number)) }
+        let back = try await probe.service.listen(as: .user(Self.name(200)), lastEventID: cursor)
+        for number in 2...4 {
+            let event = try JSONValue(parsing: Array(try await back.next("message:created").data.utf8))
+            #expect(event["message"]["sequence"] == .integer(Int64(number)))
+            #expect(event["unread"] == .integer(Int64(number)))
+            #expect(event["badges"]["messages"] == .integer(Int64(number)))
+        }
+    }
+}

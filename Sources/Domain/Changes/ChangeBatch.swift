@@ -61,7 +61,7 @@ public struct ChangeBatch: Sendable, Hashable {
             parsed = parse(body[item.bytes], item)
             // A body that is no JSON holds no item that could be rejected alone.
             if !isArray, case .failure(let failure)? = parsed { throw failure }
-            if !isArray, case .success(let value)? = parsed, !value.mayBeDelivered {
+            if !isArray, case .success(let value)? = parsed, !expectation.mayBeDelivered(value) {
                 throw .invalid("", "must be a change, or an array of changes, not \(value.typeName)")
             }
         }
@@ -114,16 +114,6 @@ public struct ChangeBatch: Sendable, Hashable {
     }
 }
 
-extension JSONValue {
-    /// Whether it is a change, or a tombstone: another value is no delivery that has an item to reject.
-    fileprivate var mayBeDelivered: Bool {
-        switch self {
-        case .object, .null: true
-        case .bool, .integer, .number, .string, .array: false
-        }
-    }
-}
-
 /// Which forms a delivery's items may have.
 private enum ChangeExpectation {
     case any
@@ -160,6 +150,14 @@ private enum ChangeExpectation {
             self = .only(format)
         } else {
             self = .any
+        }
+    }
+
+    /// Whether it is a change, or a tombstone: another value is no delivery that has an item to reject.
+    func mayBeDelivered(_ value: JSONValue) -> Bool {
+        switch (value, self) {
+        case (.object, _), (.null, .any), (.null, .only(.debezium)), (.null, .binaryCloudEvent): true
+        default: false
         }
     }
 

@@ -49,6 +49,28 @@ class Failed(Exception):
     pass
 
 
+def run_script(name, description, run, **more):
+    """What a script does around its `run(options, folder)`: options, a printed seed, a folder, and what failed.
+
+    `more` are further options with their defaults, which give their types. Returns the exit code.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    for option, default in more.items():
+        parser.add_argument(f"--{option}", type=type(default), default=default)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    options = parser.parse_args()
+    given = ", ".join(f"{getattr(options, option):g} {option}" for option in more)
+    print(f"{name}: seed {options.seed}, {given}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            run(options, pathlib.Path(folder))
+        except Failed as problem:
+            print(f"{name}: seed {options.seed}: {problem}", file=sys.stderr)
+            return 1
+    return 0
+
+
 class Service:
     """The process under test, on one port for all its lives."""
 
@@ -399,23 +421,5 @@ def run(options, folder):
     print(f"  {total} acknowledged events, each seen exactly once by {len(streams)} streams over {connections} connections")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    parser.add_argument("--users", type=int, default=4)
-    parser.add_argument("--writers", type=int, default=4)
-    options = parser.parse_args()
-    print(f"crash: seed {options.seed}, {options.rounds} rounds", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            run(options, pathlib.Path(folder))
-        except Failed as problem:
-            print(f"crash: seed {options.seed}: {problem}", file=sys.stderr)
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script("crash", __doc__, run, rounds=5, users=4, writers=4))

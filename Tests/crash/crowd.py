@@ -8,20 +8,17 @@ So it kills one process on SQLite; on several replicas replicas.py has the same 
 needed. The choices follow from the seed, which is printed; the moment of a kill within a commit is the machine's.
 """
 
-import argparse
 import collections
 import contextlib
 import json
-import pathlib
 import random
 import select
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 
-from crash import Board, Failed, Service, replay_scores
+from crash import Board, Failed, Service, replay_scores, run_script
 from witnesses import HANG_SECONDS, Client, Listeners, Load, Log, Stream, judge_streams, wait_until
 
 SHOP = "/v1/shops/crowd"
@@ -722,21 +719,5 @@ def run(options, folder):
     print(f"  {line}", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    options = parser.parse_args()
-    print(f"crowd: seed {options.seed}, {options.rounds} rounds", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            run(options, pathlib.Path(folder))
-        except Failed as problem:
-            print(f"crowd: seed {options.seed}: {problem}", file=sys.stderr)
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script("crowd", __doc__, run, rounds=5))

@@ -13,17 +13,14 @@ Only Python's standard library is needed. The choices follow from the seed, whic
 a commit is the machine's.
 """
 
-import argparse
 import http.client
 import json
-import pathlib
 import random
 import sys
-import tempfile
 import threading
 import time
 
-from crash import PATIENCE_SECONDS, Failed, Service, token
+from crash import PATIENCE_SECONDS, Failed, Service, run_script, token
 
 SECRET = "the secret of the feed under test"
 SCHOOL = "default"
@@ -239,21 +236,5 @@ def judge(told, acknowledged, sent):
         raise Failed("the changes were told in another order")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    options = parser.parse_args()
-    print(f"deliveries: seed {options.seed}, {options.rounds} rounds", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            run(options, pathlib.Path(folder))
-        except Failed as problem:
-            print(f"deliveries: seed {options.seed}: {problem}", file=sys.stderr)
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script("deliveries", __doc__, run, rounds=5))

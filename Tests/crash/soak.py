@@ -10,22 +10,19 @@
 Only Python's standard library is needed. Under five minutes memory still warms up, and is shown without being judged.
 """
 
-import argparse
 import collections
 import http.client
 import json
 import os
-import pathlib
 import random
 import selectors
 import socket
 import struct
 import sys
-import tempfile
 import threading
 import time
 
-from crash import PATIENCE_SECONDS, Failed, Service, token
+from crash import PATIENCE_SECONDS, Failed, Service, run_script, token
 
 SECRET = "the secret of the feed under test"
 SCHOOL = "default"
@@ -322,21 +319,5 @@ def run(options, folder):
             service.kill()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    options = parser.parse_args()
-    print(f"soak: seed {options.seed}, {options.minutes:g} minutes", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            run(options, pathlib.Path(folder))
-        except Failed as problem:
-            print(f"soak: seed {options.seed}: {problem}", file=sys.stderr)
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script("soak", __doc__, run, minutes=30.0))

@@ -69,8 +69,11 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         self.cause = cause
     }
 
-    public var description: String {
-        var text = "\(code.rawValue): \(detail)"
+    public var description: String { "\(code.rawValue): \(reason)" }
+
+    /// The detail with what caused it and the statement it is about.
+    public var reason: String {
+        var text = detail
         if let cause { text += " (\(cause.rawValue))" }
         if let sql { text += " in: \(sql)" }
         return text

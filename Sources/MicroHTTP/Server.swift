@@ -10,6 +10,8 @@ public final class Server<Program: StreamProgram>: Sendable {
     private let places: StreamPlaces<Program>
     /// The port that is listened on.
     public let port: Int
+    /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
+    public let descriptorsMax: Int
 
     /// Opens the listening sockets; nothing is accepted before ``start()``.
     ///
@@ -30,6 +32,7 @@ public final class Server<Program: StreamProgram>: Sendable {
         configuration.streamsMax = max(
             1, min(configuration.streamsMax, descriptors - reserve))
         self.configuration = configuration
+        descriptorsMax = descriptors
         let places = StreamPlaces<Program>(max: configuration.streamsMax)
         var options = StreamShardOptions()
         options.bufferBytesMax = configuration.streamBufferBytesMax
@@ -67,7 +70,10 @@ public final class Server<Program: StreamProgram>: Sendable {
     }
 
     public var openStreams: Int { shards.reduce(0) { $0 + $1.openStreams } }
+    /// Streams that may be open at a time, after the limit of descriptors.
     public var streamsMax: Int { configuration.streamsMax }
+    /// Connections that may be open at a time, after the limit of descriptors.
+    public var connectionsMax: Int { configuration.connectionsMax }
     /// Requests whose head was read since the start.
     public var requestCount: Int { reactors.reduce(0) { $0 + $1.counters.requests.load(ordering: .relaxed) } }
 }

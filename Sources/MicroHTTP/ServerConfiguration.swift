@@ -20,7 +20,8 @@ public struct ServerConfiguration: Sendable {
     public var shards = 1
     /// Whether each shard keeps to a core of its own: less delay where nothing else runs, more where something does.
     public var pinsShards = false
-    /// Connections open at a time, streams aside. Without it a flood of connections takes all descriptors.
+    /// Connections open at a time, streams aside; lowered to a quarter of the descriptors. Without it a flood of
+    /// connections takes all of them.
     public var connectionsMax = 10_000
     /// After this time without a byte a connection is closed. Without it slow senders hold connections for ever.
     public var connectionTimeoutSeconds = 30

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 
 /// The command `bellhop`.
 @main
@@ -26,10 +27,17 @@ struct Bellhop: AsyncParsableCommand {
             """,
         version: Version.text,
         groupedSubcommands: [
-            CommandGroup(name: "Run", subcommands: [Serve.self, Migrate.self, Check.self]),
+            CommandGroup(name: "Run", subcommands: [Serve.self, Health.self, Migrate.self, Check.self]),
             CommandGroup(name: "Try", subcommands: [Token.self, Listen.self, Demo.self]),
             CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),
         ])
+
+    /// Foundation makes folders for cookies and a cache in the user's home for every URLSession, also for one that is
+    /// ephemeral and uses neither. Where no folder can be made it goes without.
+    static func main() async {
+        for variable in ["XDG_CACHE_HOME", "XDG_DATA_HOME"] { setenv(variable, "/dev/null", 1) }
+        await main(nil)
+    }
 }
 
 enum Version {

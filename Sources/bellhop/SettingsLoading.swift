@@ -19,11 +19,20 @@ struct SettingsFlags: ParsableArguments {
     ///
     /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
     func load(verifiesTokens: Bool = true) async throws -> Settings {
+        try await read { try Settings(reader: $0, verifiesTokens: verifiesTokens) }
+    }
+
+    /// Reads where the service listens, and no more; mistakes as by `load`.
+    func loadAddress() async throws -> Settings.Address {
+        try await read { try Settings.Address(reader: $0) }
+    }
+
+    private func read<Value>(_ value: (ConfigReader) throws -> Value) async throws -> Value {
         do {
             let environment = ProcessInfo.processInfo.environment
             let file = config ?? environment["BELLHOP_CONFIG"]
-            return try await SettingsLoading(flags: flags, environment: environment, file: file)
-                .settings(verifiesTokens: verifiesTokens)
+            return try value(
+                await SettingsLoading(flags: flags, environment: environment, file: file).reader())
         } catch {
             throw Terminal.failure("\(SettingsLoading.explain(error))", code: 78)
         }
@@ -45,38 +54,17 @@ struct SettingsLoading {
     /// Variables that belong to the commands, not to the service.
     static let commandVariables: Set<String> = ["BELLHOP_CONFIG", "BELLHOP_TOKEN", "BELLHOP_URL"]
 
-    func settings(verifiesTokens: Bool = true) async throws -> Settings {
+    func reader() async throws -> ConfigReader {
         try checkFlags()
         try checkEnvironment()
-        let secrets = Set(Settings.catalog.filter(\.isSecret).map { SettingsLoading.variable($0.name) })
+        let secrets = Set(Settings.catalog.filter(\.isSecret).map(\.variable))
         var providers: [any ConfigProvider] = [
             CommandLineArgumentsProvider(arguments: ["bellhop"] + separatedFlags),
             EnvironmentVariablesProvider(environmentVariables: environment, secretsSpecifier: .specific(secrets))
                 .prefixKeys(with: "bellhop"),
         ]
         if let file { providers.append(try await provider(of: file)) }
-        return try Settings(reader: ConfigReader(providers: providers), verifiesTokens: verifiesTokens)
-    }
-
-    /// `rateLimitUser` → `--rate-limit-user`.
-    static func flag(_ name: String) -> String {
-        "--" + words(of: name).joined(separator: "-")
-    }
-
-    /// `rateLimitUser` → `BELLHOP_RATE_LIMIT_USER`.
-    static func variable(_ name: String) -> String {
-        "BELLHOP_" + words(of: name).joined(separator: "_").uppercased()
-    }
-
-    private static func words(of name: String) -> [String] {
-        var words: [String] = [""]
-        var last: Character = "."
-        for character in name {
-            if character == "." || (character.isUppercase && last.isLowercase) { words.append("") }
-            if character != "." { words[words.count - 1] += character.lowercased() }
-            last = character
-        }
-        return words.filter { !$0.isEmpty }
+        return ConfigReader(providers: providers)
     }
 
     /// `--port=80` as `--port 80`, the one form swift-configuration reads.
@@ -88,7 +76,7 @@ struct SettingsLoading {
     }
 
     private func checkFlags() throws {
-        let known = Settings.catalog.map { SettingsLoading.flag($0.name) }
+        let known = Settings.catalog.map(\.flag)
         var seen: Set<String> = []
         var rest = separatedFlags[...]
         while let flag = rest.popFirst() {
@@ -103,7 +91,7 @@ struct SettingsLoading {
     }
 
     private func checkEnvironment() throws {
-        let known = Settings.catalog.map { SettingsLoading.variable($0.name) }
+        let known = Settings.catalog.map(\.variable)
         for name in environment.keys.sorted()
         where name.hasPrefix("BELLHOP_") && !known.contains(name) && !SettingsLoading.commandVariables.contains(name) {
             throw SettingsMistake(description: unknown("variable", name, among: known))
@@ -159,7 +147,7 @@ struct SettingsLoading {
     }
 
     static func explain(_ error: any Error) -> String {
-        "\(error)".split(separator: "\n").joined(separator: " ")
+        Operations.reason(of: error).split(separator: "\n").joined(separator: " ")
     }
 
     /// The catalogue of all settings, as `--help` shows it.
@@ -175,7 +163,7 @@ struct SettingsLoading {
                 lines += ["", "\(group.uppercased()):"]
             }
             let fallback = key.isSecret ? "" : key.fallback.map { " [\($0)]" } ?? ""
-            lines.append("  \(flag(key.name))  (\(variable(key.name)))\(fallback)")
+            lines.append("  \(key.flag)  (\(key.variable))\(fallback)")
             lines.append("      \(key.help)")
         }
         return lines.joined(separator: "\n")

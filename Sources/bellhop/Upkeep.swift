@@ -33,10 +33,11 @@ struct Check: AsyncParsableCommand {
         discussion: """
             Without --url: opens the database, recounts all badges from their notifications, looks for bookings that \
             overlap and for damage of the file. Exit code 1 if anything differs.
-            With --url: a health check for containers; exit code 0 if the address answers 200 within three seconds.
+            With --url: exit code 0 if the address answers 200 within three seconds; `bellhop health` asks the service on \
+            this machine, with less effort.
 
               bellhop check --database sqlite:bellhop.sqlite
-              bellhop check --url http://127.0.0.1:8080/healthz
+              bellhop check --url https://bell.example.org/healthz
             """)
 
     @Option(help: "Ask this address instead of opening the database.")

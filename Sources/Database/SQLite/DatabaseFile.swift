@@ -4,8 +4,8 @@ import Synchronization
 /// The file of an open database, and what makes it this process's own.
 ///
 /// A lock file beside it holds an advisory lock (`flock`) and the owner's process id. The kernel drops the lock when
-/// the process ends, however it ends, so a stale file never blocks a start. The database file itself stays readable
-/// for others (`sqlite3`, `bellhop check`).
+/// the process ends, however it ends, so a stale file never blocks a start. The database file itself is not
+/// locked: other processes of its user may read it (`sqlite3`, `bellhop check`).
 final class DatabaseFile: Sendable {
     let path: String
     /// The private directory of an in-memory database, removed at the end.
@@ -26,10 +26,17 @@ final class DatabaseFile: Sendable {
             privateDirectory = nil
             if access == .readOnly {
                 lockDescriptor = Atomic(-1)
-                guard FileManager.default.fileExists(atPath: path) else {
+                guard Self.permits(path, R_OK) else {
+                    guard errno == ENOENT else { throw Self.refusal(of: path, because: errno) }
                     throw DatabaseError(.cannotOpen, "there is no database \(path)")
                 }
             } else {
+                // SQLite makes files beside the database, and would tell of a folder that takes none without naming it.
+                let folder = Self.folder(of: path)
+                guard Self.permits(folder, W_OK | X_OK) else {
+                    guard errno == ENOENT else { throw Self.refusal(of: folder, because: errno) }
+                    throw DatabaseError(.cannotOpen, "the folder \(folder) does not exist")
+                }
                 lockDescriptor = Atomic(try Self.lock(path + ".lock", database: path))
             }
         case .memory:
@@ -48,6 +55,13 @@ final class DatabaseFile: Sendable {
             rename(unnamed, directory + "/" + Self.lockName)
             privateDirectory = directory
             path = directory + "/database.sqlite"
+        }
+        guard access != .readOnly else { return }
+        do throws(DatabaseError) {
+            try Self.makePrivate(path)
+        } catch {
+            release()
+            throw error
         }
     }
 
@@ -74,6 +88,24 @@ final class DatabaseFile: Sendable {
         }
     }
 
+    /// Makes the file, if there is none, for this user alone. SQLite gives the mode of the database to the files beside
+    /// it, and would itself leave that to the umask.
+    private static func makePrivate(_ path: String) throws(DatabaseError) {
+        if permits(path, R_OK | W_OK) { return }
+        // Never opened where it exists: closing a descriptor drops all of the process's locks on the file, SQLite's too.
+        guard errno == ENOENT else { throw refusal(of: path, because: errno) }
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw refusal(of: path, because: errno) }
+        close(descriptor)
+    }
+
+    /// Whether this process may do that to a file or folder; if not, `errno` says why.
+    private static func permits(_ path: String, _ access: Int32) -> Bool {
+        faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0
+    }
+
+    static func folder(of path: String) -> String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
+
     /// One name for one file, whichever way it was written: two names would make two locks.
     private static func resolved(_ path: String) -> String {
         let whole = URL(fileURLWithPath: path).standardizedFileURL
@@ -81,7 +113,7 @@ final class DatabaseFile: Sendable {
             defer { free(known) }
             return String(cString: known)
         }
-        let directory = whole.deletingLastPathComponent().path
+        let directory = folder(of: whole.path)
         guard let known = realpath(directory, nil) else { return whole.path }
         defer { free(known) }
         return String(cString: known) + "/" + whole.lastPathComponent
@@ -89,10 +121,7 @@ final class DatabaseFile: Sendable {
 
     private static func lock(_ lockPath: String, database: String) throws(DatabaseError) -> Int32 {
         let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            let code: DatabaseError.Code = errno == EROFS || errno == EACCES ? .readOnly : .cannotOpen
-            throw DatabaseError(code, "cannot make \(lockPath): \(lastSystemError())")
-        }
+        guard descriptor >= 0 else { throw refusal(of: lockPath, because: errno) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let isHeld = errno == EWOULDBLOCK
             let reason = lastSystemError()

@@ -100,9 +100,26 @@ public final class App: Sendable {
                 tell: { directory.tell($0) }))
         try server.start()
         ticker.start()
+        warnOfLoweredLimits()
         logger.info(
             "Bellhop is listening.",
             metadata: ["host": "\(settings.host)", "port": "\(port)", "database": "\(settings.database)"])
+    }
+
+    /// Descriptors that do not suffice would otherwise show under full load only.
+    private func warnOfLoweredLimits() {
+        let limits = [
+            ("streamsMax", settings.streamsMax, server.streamsMax),
+            ("connectionsMax", settings.connectionsMax, server.connectionsMax),
+        ]
+        for (name, asked, allowed) in limits where allowed < asked {
+            logger.warning(
+                "The limit of descriptors lowers a setting.",
+                metadata: [
+                    "setting": "\(Settings.Key.variable(name))", "asked": "\(asked)", "holds": "\(allowed)",
+                    "RLIMIT_NOFILE": "\(server.descriptorsMax)",
+                ])
+        }
     }
 
     var boards: Leaderboards { parts.boards }

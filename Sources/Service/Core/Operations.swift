@@ -55,6 +55,11 @@ public enum Operations {
     /// Whether what has failed may succeed later without anybody changing it.
     public static func passes(_ error: any Error) -> Bool { (error as? DatabaseError)?.isTransient ?? false }
 
+    /// Why something has failed, for a person at the terminal: without the code that programs switch on.
+    public static func reason(of error: any Error) -> String {
+        (error as? DatabaseError).map { "database: \($0.reason)" } ?? "\(error)"
+    }
+
     /// Recounts everything that is kept as a number; gives every difference. Works beside a running service.
     public static func check(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions

@@ -70,6 +70,21 @@ public struct Settings: Sendable {
     public let logRequests: Bool
     public let shutdownSeconds: Int
 
+    /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
+    public struct Address: Sendable {
+        public let host: String
+        public let port: Int
+
+        public init(reader: ConfigReader) throws {
+            try self.init(values: SettingsReader(reader: reader))
+        }
+
+        fileprivate init(values: SettingsReader) throws {
+            host = values.text("host")
+            port = try values.int("port", in: 0...65535)
+        }
+    }
+
     /// The claims that tell who a caller is, each as paths of which the first that is present wins.
     struct ClaimPaths: Sendable {
         var role: [[String]]
@@ -87,12 +102,12 @@ public struct Settings: Sendable {
     }
 
     private init(values: SettingsReader, verifiesTokens: Bool) throws {
-        host = values.text("host")
-        port = try values.int("port", in: 0...65535)
+        let address = try Address(values: values)
+        (host, port) = (address.host, address.port)
         do {
             database = try DatabaseURL(values.text("database"))
         } catch {
-            throw Mistake(description: "database: \(error.detail)")
+            throw Mistake("database", error.detail)
         }
         databaseCacheMegabytes = try values.int("databaseCacheMegabytes", in: 1...4096)
         leaderboardMegabytes = try values.int("leaderboardMegabytes", in: 0...1_000_000)
@@ -106,12 +121,12 @@ public struct Settings: Sendable {
         guard jwtSecret != nil || jwks != nil || !verifiesTokens else {
             throw Mistake(
                 description: """
-                    no token could be verified: set jwtSecret (HS256) or jwks (a file or URL of public keys); \
-                    `make run` makes a secret for development
+                    no token could be verified: set \(Key.variable("jwtSecret")) (at least 32 bytes) or \
+                    \(Key.variable("jwks")) (a file or URL of public keys); `make run` makes a secret for development
                     """)
         }
         if let jwtSecret, jwtSecret.utf8.count < 32 {
-            throw Mistake(description: "jwtSecret must have at least 32 bytes, as RFC 7518 asks of HS256")
+            throw Mistake("jwtSecret", "must have at least 32 bytes, as RFC 7518 asks of HS256")
         }
         jwtIssuer = values.optionalText("jwtIssuer")
         jwtAudience = values.optionalText("jwtAudience")
@@ -137,13 +152,13 @@ public struct Settings: Sendable {
         tables = try Self.tables(values.text("tables"))
         changesSecret = values.optionalText("changesSecret")
         if let changesSecret, changesSecret.utf8.count < 16 {
-            throw Mistake(description: "changesSecret must have at least 16 bytes: it opens the way to all tenants")
+            throw Mistake("changesSecret", "must have at least 16 bytes: it opens the way to all tenants")
         }
         changesSigningSecrets = try values.list("changesSigningSecrets").map { text throws(Mistake) in
             do throws(Failure) {
                 return try WebhookSignature.Secret(text)
             } catch {
-                throw Mistake(description: "changesSigningSecrets: \(error.detail)")
+                throw Mistake("changesSigningSecrets", error.detail)
             }
         }
         appName = values.text("appName")
@@ -154,7 +169,7 @@ public struct Settings: Sendable {
         logRequests = try values.bool("logRequests")
         shutdownSeconds = try values.int("shutdownSeconds", in: 1...600)
         for origin in corsOrigins where origin != "*" && !origin.contains("://") {
-            throw Mistake(description: "corsOrigins: \(origin) is no origin; write https://app.example or *")
+            throw Mistake("corsOrigins", "\(origin) is no origin; write https://app.example or *")
         }
     }
 }
@@ -165,14 +180,14 @@ extension Settings {
             return try TableFile(named: name).catalog(reserved: Catalog.tables)
         } catch {
             let mistakes = error.fields.map { "\n  \($0.pointer): \($0.detail)" }.joined()
-            throw Mistake(description: "tables: \(name): \(error.detail)\(mistakes)")
+            throw Mistake("tables", "\(name): \(error.detail)\(mistakes)")
         }
     }
 
     private static func listenURL(_ values: SettingsReader, beside database: DatabaseURL) throws -> DatabaseURL? {
         guard let text = values.optionalText("databaseListen") else { return nil }
         guard database.engine == .postgreSQL, let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
-            throw Mistake(description: "databaseListen: goes with a postgres:// database, and is such a URL itself")
+            throw Mistake("databaseListen", "goes with a postgres:// database, and is such a URL itself")
         }
         return url
     }
@@ -280,8 +295,7 @@ private struct SettingsReader {
         let text = text(name)
         guard let number = Int(text), range.contains(number) else {
             throw Settings.Mistake(
-                description:
-                    "\(name): \(text) is not a whole number between \(range.lowerBound) and \(range.upperBound)")
+                name, "\(text) is not a whole number between \(range.lowerBound) and \(range.upperBound)")
         }
         return number
     }
@@ -290,14 +304,13 @@ private struct SettingsReader {
         switch text(name).lowercased() {
         case "true", "yes", "1", "on": true
         case "false", "no", "0", "off": false
-        default: throw Settings.Mistake(description: "\(name): \(text(name)) is neither true nor false")
+        default: throw Settings.Mistake(name, "\(text(name)) is neither true nor false")
         }
     }
 
     func word(_ name: String, among words: [String]) throws -> String {
         guard words.contains(text(name)) else {
-            throw Settings.Mistake(
-                description: "\(name): \(text(name)) is none of \(words.joined(separator: ", "))")
+            throw Settings.Mistake(name, "\(text(name)) is none of \(words.joined(separator: ", "))")
         }
         return text(name)
     }

@@ -1,0 +1,59 @@
+import Foundation
+
+extension DatabaseFile {
+    /// Why the system does not let this process use a file or folder, in a line that says what sets it right.
+    ///
+    /// - Parameter reason: the `errno` of the attempt.
+    static func refusal(of path: String, because reason: Int32) -> DatabaseError {
+        let plain = "cannot open \(path): \(String(cString: strerror(reason)))"
+        switch reason {
+        case EROFS:
+            return DatabaseError(
+                .readOnly, "\(path) is on a file system that is mounted read-only: mount a volume that can be written")
+        case EACCES, EPERM:
+            guard let place = Place(closestTo: path) else { break }
+            return DatabaseError(.readOnly, place.denial(to: geteuid()) ?? plain)
+        default: break
+        }
+        return DatabaseError(.cannotOpen, plain)
+    }
+
+    /// A file or folder with what decides who may use it.
+    struct Place {
+        let path: String
+        let isFolder: Bool
+        let owner: uid_t
+        let ownerName: String?
+        let mode: Int
+
+        /// Nil where the mode gives the owner, who asks, all that is needed: then something else denies it.
+        func denial(to user: uid_t) -> String? {
+            guard owner == user else {
+                let name = ownerName.map { "\($0) (uid \(owner))" } ?? "uid \(owner)"
+                let volume = isFolder ? ", or mount a volume that it owns" : ""
+                return "\(path) belongs to \(name), and the service runs as uid \(user): chown \(user) \(path)\(volume)"
+            }
+            let needed = isFolder ? 0o700 : 0o600
+            guard mode & needed != needed else { return nil }
+            return "\(path) has mode \(String(mode, radix: 8)): chmod u+\(isFolder ? "rwx" : "rw") \(path)"
+        }
+    }
+}
+
+extension DatabaseFile.Place {
+    /// The file itself; its folder, where it does not exist or the folder hides it; and so on upwards.
+    init?(closestTo path: String) {
+        var place = path
+        var found = try? FileManager.default.attributesOfItem(atPath: place)
+        while found == nil, place != "/" {
+            place = DatabaseFile.folder(of: place)
+            found = try? FileManager.default.attributesOfItem(atPath: place)
+        }
+        guard let found, let owner = found[.ownerAccountID] as? NSNumber,
+            let mode = found[.posixPermissions] as? NSNumber
+        else { return nil }
+        self.init(
+            path: place, isFolder: found[.type] as? FileAttributeType == .typeDirectory, owner: owner.uint32Value,
+            ownerName: found[.ownerAccountName] as? String, mode: mode.intValue)
+    }
+}

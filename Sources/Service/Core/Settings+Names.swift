@@ -1,0 +1,29 @@
+extension Settings.Key {
+    /// `rateLimitUser` → `--rate-limit-user`.
+    public var flag: String { "--" + Self.words(of: name).joined(separator: "-") }
+
+    /// `rateLimitUser` → `BELLHOP_RATE_LIMIT_USER`.
+    public var variable: String { Self.variable(name) }
+
+    static func variable(_ name: String) -> String {
+        "BELLHOP_" + words(of: name).joined(separator: "_").uppercased()
+    }
+
+    private static func words(of name: String) -> [String] {
+        var words: [String] = [""]
+        var last: Character = "."
+        for character in name {
+            if character.isUppercase && last.isLowercase { words.append("") }
+            words[words.count - 1] += character.lowercased()
+            last = character
+        }
+        return words
+    }
+}
+
+extension Settings.Mistake {
+    /// A mistake in one setting: named as in a file and as a variable, since containers know variables only.
+    init(_ name: String, _ problem: String) {
+        self.init(description: "\(name) (\(Settings.Key.variable(name))): \(problem)")
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+@testable import Database
+
+/// Who may use the files of a database, and what is said where it is not this process.
+@Suite struct DatabaseFileTests {
+    private func mode(_ path: String) throws -> Int {
+        try #require(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber).intValue
+    }
+
+    @Test func newFiles_areForTheirOwnerAlone_whateverTheUmask() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("a.sqlite")
+        let usual = umask(0)
+        defer { umask(usual) }
+        let store = try Store.open(.file(path))
+        defer { store.close() }
+        try store.migrate([Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])])
+        for suffix in ["", "-wal", "-shm", ".lock"] { #expect(try mode(path + suffix) == 0o600, "a.sqlite\(suffix)") }
+    }
+
+    @Test func fileThatIsThere_keepsItsMode() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("a.sqlite")
+        try Store.open(.file(path)).close()
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        try Store.open(.file(path)).close()
+        #expect(try mode(path) == 0o640)
+    }
+
+    @Test func missingFolder_isCalledThat() throws {
+        let directory = try TemporaryDirectory()
+        let missing = directory.file("missing")
+        do {
+            try Store.open(.file(missing + "/a.sqlite")).close()
+            Issue.record("a folder was made")
+        } catch {
+            #expect(error.code == .cannotOpen && error.detail == "the folder \(missing) does not exist")
+        }
+    }
+
+    @Test func denial_namesTheOwner_andWhatSetsItRight() {
+        let folder = DatabaseFile.Place(path: "/data", isFolder: true, owner: 0, ownerName: "root", mode: 0o755)
+        #expect(
+            folder.denial(to: 65532) == """
+                /data belongs to root (uid 0), and the service runs as uid 65532: chown 65532 /data, \
+                or mount a volume that it owns
+                """)
+        let file = DatabaseFile.Place(
+            path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
+        #expect(
+            file.denial(to: 65532) == """
+                /data/a.sqlite belongs to uid 1000, and the service runs as uid 65532: chown 65532 /data/a.sqlite
+                """)
+        #expect(file.denial(to: 1000) == nil)
+        let own = DatabaseFile.Place(path: "/data", isFolder: true, owner: 65532, ownerName: nil, mode: 0o555)
+        #expect(own.denial(to: 65532) == "/data has mode 555: chmod u+rwx /data")
+    }
+
+    @Test func readOnlyFileSystem_isCalledThat() {
+        let error = DatabaseFile.refusal(of: "/data", because: EROFS)
+        #expect(error.code == .readOnly && error.detail.contains("/data is on a file system that is mounted read-only"))
+    }
+
+    /// What does not exist, or is hidden by its folder, is answered for by the folder.
+    @Test func closestPlace_isTheFirstThatExists() throws {
+        let directory = try TemporaryDirectory()
+        let place = try #require(DatabaseFile.Place(closestTo: directory.file("missing/a.sqlite")))
+        #expect(place.path == directory.path && place.isFolder && place.owner == geteuid())
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+
+/// The built `bellhop`, run as a shell or a container runs it, in an empty folder that is its home.
+final class BellhopProcess {
+    static let binary = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+        .appendingPathComponent("bellhop")
+
+    /// The user of the image, who owns nothing here.
+    static let stranger = ["setpriv", "--reuid", "65532", "--clear-groups"]
+    /// Only root may become somebody else, and the binary may lie where nobody else may look.
+    static let canRunAsStranger = (try? BellhopProcess(["--version"], through: stranger).finish())?.status == 0
+
+    let home: URL
+    private let process = Process()
+    private let pipe = Pipe()
+    private var said = Data()
+
+    /// - Parameters:
+    ///   - settings: variables, without `BELLHOP_`.
+    ///   - wrapper: a command that runs another one.
+    init(_ arguments: [String], settings: [String: String] = [:], through wrapper: [String] = []) throws {
+        home = FileManager.default.temporaryDirectory.appendingPathComponent("bellhop-home-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
+        var environment = ProcessInfo.processInfo.environment.filter {
+            !$0.key.hasPrefix("BELLHOP_") && !$0.key.hasPrefix("XDG_")
+        }
+        environment["HOME"] = home.path
+        for (name, value) in settings { environment["BELLHOP_" + name] = value }
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = wrapper + [Self.binary.path] + arguments
+        process.environment = environment
+        process.currentDirectoryURL = home
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+    }
+
+    deinit {
+        process.terminate()
+        try? FileManager.default.removeItem(at: home)
+    }
+
+    /// Reads on until the text comes.
+    func awaitText(_ text: String) throws {
+        while !String(decoding: said, as: UTF8.self).contains(text) {
+            let piece = pipe.fileHandleForReading.availableData
+            try #require(!piece.isEmpty, "it ended without “\(text)”: \(String(decoding: said, as: UTF8.self))")
+            said += piece
+        }
+    }
+
+    func terminate() { process.terminate() }
+
+    /// Waits for the end; gives everything that was said.
+    func finish() -> (status: Int32, text: String) {
+        said += pipe.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+    }
+
+    /// Files and folders that it has made at home.
+    var leavings: [String] { (try? FileManager.default.subpathsOfDirectory(atPath: home.path)) ?? ["no home"] }
+}

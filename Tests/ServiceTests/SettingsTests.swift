@@ -1,0 +1,44 @@
+import Foundation
+import Testing
+
+@testable import Service
+
+/// A setting that cannot be used is told by the names that its reader knows.
+@Suite struct SettingsTests {
+    private func mistake(_ values: [String: String]) -> String {
+        do {
+            _ = try TestService.settings(values)
+            return "none"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test func missingKeys_areToldByTheirVariables() {
+        #expect(mistake([:]).contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
+    }
+
+    @Test func shortSecrets_areToldByTheirVariables_andNotShown() {
+        let short = mistake(["jwtSecret": "hush"])
+        #expect(short.hasPrefix("jwtSecret (BELLHOP_JWT_SECRET): must have at least 32 bytes"))
+        let changes = mistake(["jwtSecret": TestService.secret, "changesSecret": "hush"])
+        #expect(changes.hasPrefix("changesSecret (BELLHOP_CHANGES_SECRET): "))
+        #expect(!short.contains("hush") && !changes.contains("hush"))
+    }
+
+    /// Everything that is a number, a yes or no, or one of some words.
+    @Test func everyMistake_namesItsSetting_andItsVariable() {
+        let free: Set = [
+            "host", "streamCookie", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",
+        ]
+        for key in Settings.catalog where !free.contains(key.name) && !key.name.hasPrefix("claim") {
+            let told = mistake([key.name: "no such thing"].merging(["jwtSecret": TestService.secret]) { $1 })
+            #expect(told.hasPrefix("\(key.name) (\(key.variable)): "), "\(told)")
+        }
+    }
+
+    @Test func names_becomeFlagsAndVariables() throws {
+        let key = try #require(Settings.catalog.first { $0.name == "rateLimitUser" })
+        #expect(key.flag == "--rate-limit-user" && key.variable == "BELLHOP_RATE_LIMIT_USER")
+    }
+}

@@ -5,7 +5,6 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev pkg-config rsync tzdata \
     && rm -rf /var/lib/apt/lists/*
-WORKDIR /src
 COPY Package.swift openapi.yaml /context/
 # What the package links into its resources.
 COPY Deploy/tables /context/Deploy/tables
@@ -13,15 +12,16 @@ COPY Benchmarks/Simulation /context/Benchmarks/Simulation
 COPY Sources /context/Sources
 # The package names its tests, so their folders must be there; nothing of them is built.
 COPY Tests /context/Tests
-# The engine keeps /src between builds, with the packages that were fetched and all that was compiled. Files that did not
-# change are left as they are there (rsync by content, without times), so that nothing is compiled again for them.
+# The engine keeps /cache between builds, with the packages that were fetched and all that was compiled. Files that did
+# not change are left as they are there (rsync by content, without times), so that nothing is compiled again for them.
 # FoundationNetworking links libcurl; in the static form of the Swift libraries that is left to the linker's caller. lld,
 # since it packs the relocations and folds functions that are the same: 3 MB less.
-RUN --mount=type=cache,id=bellhop-src,target=/src,sharing=locked \
-    rsync -rl --checksum --delete --exclude=/.build --exclude=/Package.resolved /context/ /src/ \
+RUN --mount=type=cache,id=bellhop,target=/cache,sharing=locked \
+    rsync -rl --checksum --delete --exclude=/.build --exclude=/Package.resolved /context/ /cache/bellhop/ \
+    && cd /cache/bellhop \
     && build="swift build -c release --product bellhop --static-swift-stdlib -Xswiftc -use-ld=lld \
-        -Xlinker -lcurl -Xlinker -s -Xlinker --pack-dyn-relocs=relr -Xlinker --icf=safe" \
-    && $build --cache-path /src/.build/cache \
+        -Xlinker -lcurl -Xlinker -s -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --icf=safe" \
+    && $build --cache-path /cache/packages \
     && binary="$($build --show-bin-path)/bellhop" \
     && install -D -m 755 "$binary" /image/usr/bin/bellhop \
     && ldd "$binary" | grep -o '/[^ )]*' | sort -u | while read -r library; do \

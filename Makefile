@@ -18,11 +18,11 @@ test-long: ## a million random operations on conversations, recounted after each
 soak: ## half an hour of a school's life on the release build; memory must stay flat
 	@bellhop="$$(.ci/release)" && python3 Tests/crash/soak.py --binary "$$bellhop"
 
-bench: ## the whole table of speed and size, written to Docs/performance.md
-	@Benchmarks/run
+bench: ## the whole table of speed and size, written to Docs/performance.md; AGAINST=binary compares with another build
+	@Benchmarks/run $(if $(AGAINST),--against $(AGAINST)) $(if $(ROWS),--rows $(ROWS))
 
-bench-quick: ## a short look at every row of that table
-	@Benchmarks/run --quick
+bench-quick: ## a short look at every row of that table, or at ROWS=304,200
+	@Benchmarks/run --quick $(if $(AGAINST),--against $(AGAINST)) $(if $(ROWS),--rows $(ROWS))
 
 image: ## build the container image bellhop:latest with docker, podman or buildah
 	@.ci/image build

@@ -1,14 +1,14 @@
 """Rows on table changes: filtered ids, ingest and routing, a morning in a school, a day of likes, memory, latency."""
 
 import json
-import statistics
 import subprocess
 import time
 
 from .machine import WORK, Unavailable, say
 from .processes import Load, load, request
-from .report import Row
-from .servers import SECRET, Bellhop, Nchan, remove_database, token, token_file
+from .report import Row, at_least, at_most
+from .servers import Bellhop, Nchan, remove_database, token, token_file
+from .turns import THIS, Servers
 
 TABLES = __file__.replace("changes.py", "tables.yaml")
 IDS = 100  # what one screen shows
@@ -51,13 +51,11 @@ def subscription_file(name, wishes):
 
 class ChangeRows:
     def __init__(self, bench):
-        self.bench, self.report, self.cores = bench, bench.report, bench.cores
-        self.quick, self.seconds = bench.quick, bench.seconds
-        self.many = 2_000 if bench.quick else 10_000
+        self.bench, self.report, self.cores, self.pace = bench, bench.report, bench.cores, bench.pace
+        self.many = self.pace.pick(1_000, 10_000)
 
-    def server(self, shards=1, settings=None, **options):
-        return Bellhop(self.bench.executable("bellhop"), shards=shards, database=WORK / "changes.sqlite",
-                       settings={"BELLHOP_TABLES": TABLES, **(settings or {})}, **options)
+    def server(self, binary, shards=1, settings=None, **options):
+        return Bellhop(binary, shards=shards, settings={"BELLHOP_TABLES": TABLES, **(settings or {})}, **options)
 
     def streams(self, count, event, **options):
         return {"streams": count, "path": "/v1/stream", "tokens": token_file(count), "ready_event": "stream:ready",
@@ -67,35 +65,36 @@ class ChangeRows:
 
     def one_change(self):
         """Every stream has 100 ids of its own, every change is of one id, asked for by one stream."""
-        sizes = [10, self.many, 10] + ([] if self.quick else [100, 1_000])
-        results = {}
-        for streams in sizes:
-            results.setdefault(streams, []).append(self.one_change_among(streams))
-        table = []
-        for streams in sorted(results):
-            cost, answered, sent, p99 = (statistics.median(values) for values in zip(*results[streams]))
-            table.append([f"{streams:,}", f"{streams * IDS:,}", f"{cost:.0f}", f"{answered:.2f}", f"{sent:.2f}", f"{p99:.2f}"])
-        few, many = (statistics.median(value[0] for value in results[n]) for n in (10, self.many))
-        self.report.add(Row.against(
+        found = self.bench.take_turns(
+            lambda binary: {streams: self.one_change_among(binary, streams)["cost"] for streams in (10, self.many)},
+            turns=self.pace.pick(None, 2))
+        self.report.add(Row.measured(
             f"CPU per change of one filtered id, {self.many * IDS:,} ids on {self.many:,} streams / {10 * IDS:,} on 10, "
-            "its transaction included", 1.2, many, few, unit="µs", at_most=True))
+            "its transaction included", found.ours(self.many), "µs", at_most(1.2), found.ours(10)))
+        if self.pace.is_quick:
+            return
+        table = []
+        for streams in (10, 100, 1_000, self.many):
+            one = self.one_change_among(self.bench.this, streams)
+            table.append([f"{streams:,}", f"{streams * IDS:,}", f"{one['cost']:.0f}", f"{one['answered']:.2f}",
+                          f"{one['p50']:.2f}", f"{one['p99']:.2f}"])
         self.report.add_curve("One change of one filtered id, 100 ids on each stream, 1 server core", [
             "streams", "filtered ids", "CPU per change, µs", "202 → client, p50, ms", "request → client, p50, ms",
             "request → client, p99, ms"], table)
 
-    def one_change_among(self, streams):
-        server = self.server()
+    def one_change_among(self, binary, streams):
+        server = self.server(binary)
         ids = streams * IDS
         wishes = ([subscription("items", [item_id(i) for i in range(stream, ids, streams)])] for stream in range(streams))
         with server.start(self.cores.server) as process:
             result = load("sse_load", self.cores.all_load(), port=process.port, mode="closed", threads=1, window=1, expect=1,
-                          subscriptions=subscription_file("ids", wishes), seconds=self.seconds, warmup=0.5,
+                          subscriptions=subscription_file("ids", wishes), seconds=self.pace.seconds, warmup=self.pace.warmup,
                           server_pid=process.pid, users=ids, marker='"n":', publish_header=server.publisher,
                           publish_body=item("{u}"), **CHANGES, **self.streams(streams, "table:change"))
         if result["lost"] > 1 or result["published"] < 50:
-            raise Unavailable(f"{result['lost']} changes were not heard, {result['published']} were made: {result['statuses']}")
-        return (result["serverUsPerPublish"], result["sinceAnswerUs"]["p50"] / 1000, result["latencyUs"]["p50"] / 1000,
-                result["latencyUs"]["p99"] / 1000)
+            raise Unavailable(f"{result['lost']} changes did not arrive, {result['published']} were made: {result['statuses']}")
+        return {"cost": result["serverUsPerPublish"], "answered": result["sinceAnswerUs"]["p50"] / 1000,
+                "p50": result["latencyUs"]["p50"] / 1000, "p99": result["latencyUs"]["p99"] / 1000}
 
     # -- ingest and routing ------------------------------------------------------------------------------------
 
@@ -109,7 +108,7 @@ class ChangeRows:
 
     def wishes(self, streams):
         """100 ids on each stream. 1 % of the streams watch rows that change, each row one of them; and every change of a
-        note is heard by 1 %."""
+        note is delivered to 1 %."""
         watchers = streams // 100
         changing = watchers * IDS
         ids = [[item_id(name.replace("{u}", str(user))) for user in range(changing // places) for name in names(mark, places)]
@@ -124,81 +123,80 @@ class ChangeRows:
 
     def ingest(self):
         """10,000 streams with 100 ids each. 100 of them (1 %) watch rows that change, each row one of them; and every
-        change of a note is heard by 1 % of the streams."""
+        change of a note is delivered to 1 % of the streams."""
+        found = self.bench.take_turns(self.ingested, {"sqlite": self.raw_commits, "nchan": self.nchan_publishes}, turns=1)
+        single = "single webhooks, 64 connections"
+        for name in self.FORMS:
+            ours, sqlite = found.ours(name), found.peer("sqlite", name)
+            self.report.add(Row.measured(
+                f"Table changes taken in, on disk, and delivered, {self.many:,} streams of which 1 % watch them: {name}",
+                ours, "changes/s", at_least(10_000, "/s"), sqlite,
+                beside=f"SQLite alone, a transaction each: {sqlite.text('changes/s')}"))
+        self.report.add(Row.measured(
+            f"Table changes, {single} / nchan in memory, a channel for each id, {self.many:,} streams",
+            found.ours(single).alone(), "changes/s", None, found.peer("nchan", "rate"), "messages/s"))
+        for part in ("p50", "p99"):
+            self.report.add(Row.measured(f"202 of a batch of 1,000 changes, 10 batches a second, {part}", found.ours(part), "ms",
+                                         at_most(100, "ms")))
+        self.report.add_curve(f"Table changes with {self.many:,} streams, 2 server cores", [
+            "posted as", "streams that receive one", "changes per second, delivered", "changes per second, acknowledged",
+            "rows delivered per second", "202, p50, ms", "202, p99, ms", "CPU per change, µs"], found.last("table"))
+
+    def ingested(self, binary):
         changing = self.many // 100 * IDS
-        server = self.server(shards=2)
-        table, rates = [], {}
+        server = self.server(binary, shards=2)
+        table, figures, delivered = [], {}, 0
         with server.start(self.cores.two_servers or self.cores.server) as process:
             watching = Load("sse_load", self.cores.load[0], port=process.port, mode="hold", threads=1,
-                            subscriptions=subscription_file("ingest", self.wishes(self.many)), **self.streams(self.many, "table:change"))
+                            subscriptions=subscription_file("ingest", self.wishes(self.many)),
+                            **self.streams(self.many, "table:change"))
             watching.ready()
-            told = 0
-            for name, (mark, places, deliveries, connections) in self.FORMS.items():
+            for name, (mark, places, requests, connections) in self.FORMS.items():
                 bodies = [item(one) for one in names(mark, places)]
-                run = self.deliver(process, server, bodies, 1, changing // places, deliveries // (5 if self.quick else 1),
-                                   connections)
-                rates[name] = run["rate"]
-                told += run["told"]
+                run = self.ingest_bodies(process, server, bodies, 1, changing // places, requests // self.pace.pick(10, 1),
+                                         connections)
+                figures[name] = run["rate"]
+                delivered += run["delivered"]
                 table.append(self.cells(name, "1", run))
             bodies = [item("{u}", table="notes").replace('"board":7', f'"board":{place}') for place in range(100)]
-            run = self.deliver(process, server, bodies, self.many // self.BOARDS, 1, 20 if self.quick else 200, 2)
-            rates["notes"] = run["rate"]
-            told += run["told"]
+            run = self.ingest_bodies(process, server, bodies, self.many // self.BOARDS, 1, self.pace.pick(10, 200), 2)
+            delivered += run["delivered"]
             table.append(self.cells("batches of 100", f"{self.many // self.BOARDS:,}", run))
             mark, places, _, _ = self.FORMS["batches of 1,000"]
             paced = self.post_paced(process, server, [item(one) for one in names(mark, places)], changing // places)
-            time.sleep(1)
-            heard = watching.result()
-        told += paced["requests"] * 1_000
-        if heard["delivered"] < told:
-            say(f"bench:   of {told:,} rows {heard['delivered']:,} were heard; the server closed {heard['closedByServer']} streams")
-        self.report_ingest(rates, paced, table)
-
-    def report_ingest(self, rates, paced, table):
-        yardsticks = self.raw_commits()
-        published = self.nchan_publishes()
-        single = "single webhooks, 64 connections"
-        for name in self.FORMS:
-            self.report.add(Row(
-                f"Table changes taken in, on disk, and told, {self.many:,} streams of which 1 % watch them: {name}", "≥ 10,000 /s",
-                f"{rates[name]:,.0f} changes/s", f"SQLite alone, a transaction each: {yardsticks[name]:,.0f} changes/s",
-                f"{rates[name] / yardsticks[name]:.2f}", "yes" if rates[name] >= 10_000 else "NO"))
-        if published:
-            self.report.add(Row(
-                f"Table changes, {single} / nchan in memory, a channel for each id, {self.many:,} streams", "",
-                f"{rates[single]:,.0f} changes/s", f"{published:,.0f} messages/s", f"{rates[single] / published:.2f}"))
-        for part in ("p50", "p99"):
-            self.report.add(Row.at_most(f"202 of a batch of 1,000 changes, 10 batches a second, {part}", 100,
-                                        paced["latencyUs"][part] / 1000, unit="ms"))
-        self.report.add_curve(f"Table changes with {self.many:,} streams, 2 server cores", [
-            "posted as", "streams that hear one", "changes per second, told", "changes per second, acknowledged",
-            "rows told per second", "202, p50, ms", "202, p99, ms", "CPU per change, µs"], table)
+            time.sleep(self.pace.pick(0.3, 1))
+            received = watching.result()
+        delivered += paced["requests"] * 1_000
+        if received["delivered"] < delivered:
+            say(f"bench:   of {delivered:,} rows {received['delivered']:,} arrived; "
+                f"the server closed {received['closedByServer']} streams")
+        return {**figures, "table": table, **{part: paced["latencyUs"][part] / 1000 for part in ("p50", "p99")}}
 
     @staticmethod
-    def cells(name, hearing, run):
-        return [name, hearing, f"{run['rate']:,.0f}", f"{run['acknowledged']:,.0f}", f"{run['toldRate']:,.0f}",
+    def cells(name, receivers, run):
+        return [name, receivers, f"{run['rate']:,.0f}", f"{run['acknowledged']:,.0f}", f"{run['deliveryRate']:,.0f}",
                 f"{run['latencyUs']['p50'] / 1000:.1f}", f"{run['latencyUs']['p99'] / 1000:.1f}",
                 f"{run['serverUsPerRequest'] / run['places']:.1f}"]
 
-    def deliver(self, process, server, bodies, hearing, users, deliveries, connections, teller=None):
-        """Posts so many deliveries as fast as they are answered, and waits until the last row has gone to its streams, which
+    def ingest_bodies(self, process, server, bodies, receivers, users, requests, connections, deliverer=None):
+        """Posts so many requests as fast as they are answered, and waits until the last row has gone to its streams, which
         may be another replica's."""
-        teller = teller or process
-        before = told_rows(teller)
+        deliverer = deliverer or process
+        before = delivered_rows(deliverer)
         begin = time.monotonic()
-        result = self.post_load(process, server, bodies, users, connections, count=deliveries, seconds=120)
-        wanted = deliveries * len(bodies) * hearing
-        while (told := told_rows(teller) - before) < wanted:
+        result = self.post_load(process, server, bodies, users, connections, count=requests, seconds=120)
+        wanted = requests * len(bodies) * receivers
+        while (delivered := delivered_rows(deliverer) - before) < wanted:
             if time.monotonic() > begin + 120:
-                raise Unavailable(f"{told:,} of {wanted:,} rows were told within 120 s")
+                raise Unavailable(f"{delivered:,} of {wanted:,} rows were delivered within 120 s")
             time.sleep(0.01)
         took = time.monotonic() - begin
-        changes = deliveries * len(bodies)
-        return dict(result, told=told, places=len(bodies), rate=changes / took, toldRate=told / took,
+        changes = requests * len(bodies)
+        return dict(result, delivered=delivered, places=len(bodies), rate=changes / took, deliveryRate=delivered / took,
                     acknowledged=changes / result["seconds"])
 
     def post_paced(self, process, server, bodies, users):
-        return self.post_load(process, server, bodies, users, 4, rate=10, seconds=3 if self.quick else 10, warmup=0.3)
+        return self.post_load(process, server, bodies, users, 4, rate=10, seconds=self.pace.pick(1, 10), warmup=0.3)
 
     def post_load(self, process, server, bodies, users, connections, **pace):
         path = WORK / "delivery.json"
@@ -215,73 +213,74 @@ class ChangeRows:
             database = WORK / "raw.sqlite"
             remove_database(database)
             rates[name] = run_json(["taskset", "-c", self.cores.server, WORK / "batch_commit", database, places, 700,
-                                    1 if self.quick else 2])["changesPerSecond"]
+                                    self.pace.pick(1, 2)])["changesPerSecond"]
             remove_database(database)
         return rates
 
     def nchan_publishes(self):
         """As many streams, each on the channel of an id; every message is for one of 100 of them."""
-        try:
-            with Nchan().start(self.cores.server) as process:
-                held = Load("sse_load", self.cores.load[0], port=process.port, mode="hold", threads=1, streams=self.many,
-                            path="/sub/{n}", event="")
-                held.ready()
-                result = load("http_load", self.cores.load[-1], port=process.port, connections=64, threads=1, method="POST",
-                              path="/pub/{u}", users=self.many // 100, body=item("{u}"), seconds=self.seconds, warmup=0.3)
-                held.result()
-                return result["goodRps"]
-        except (Unavailable, OSError) as error:
-            say(f"bench:   nchan: {error}")
-            return None
+        with Nchan().start(self.cores.server) as process:
+            held = Load("sse_load", self.cores.load[0], port=process.port, mode="hold", threads=1, streams=self.many,
+                        path="/sub/{n}", event="")
+            held.ready()
+            result = load("http_load", self.cores.load[-1], port=process.port, connections=64, threads=1, method="POST",
+                          path="/pub/{u}", users=self.many // 100, body=item("{u}"), seconds=self.pace.seconds, warmup=0.3)
+            held.result()
+            return {"rate": result["goodRps"]}
 
     # -- a morning in a school ---------------------------------------------------------------------------------
 
     def morning(self):
         """The teachers of all classes save the attendance of 20 students each, within one second. The tables are the
         shipped school's."""
-        classes, size = (4, 20) if self.quick else (20, 20)
-        school = School(classes, size)
-        server = Bellhop(self.bench.executable("bellhop"), database=WORK / "changes.sqlite", tenant=School.name)
-        watching = {}
+        school = School(self.pace.pick(4, 20), 20)
+        found = self.bench.take_turns(lambda binary: self.one_morning(binary, school), turns=1)
+        rows = school.classes * school.size
+        self.report.add(Row.measured(
+            f"Morning rush: {school.classes} classes, {school.size} rows each within a second, events a teacher receives",
+            found.ours("teacher"), "", at_most(2, "", "≤ 2 (1 a window)"), found.peer(THIS, "rows"),
+            beside=f"unfiltered: {rows:,}"))
+        unfiltered, table = found.last("unfiltered"), []
+        for role, (count, result) in found.last("roles").items():
+            events, size = result["delivered"] / count, result["eventBytes"] / count
+            table.append([f"{role} ({count:,})", f"{events:.2f}", f"{size:,.0f}", f"{rows:,}",
+                          f"{unfiltered['eventBytes']:,}", f"{100 * (1 - events / rows):.2f} %",
+                          f"{100 * (1 - size / unfiltered['eventBytes']):.2f} %"])
+        self.report.add_curve(f"Morning rush, {school.classes} classes, {rows:,} rows: what one stream gets", [
+            "who (streams)", "events", "bytes", "events unfiltered", "bytes unfiltered", "fewer events", "fewer bytes"], table)
+
+    def one_morning(self, binary, school):
+        server = Bellhop(binary, tenant=School.name)
         with server.start(self.cores.server) as process:
             server.call(process, "POST", "/v1/changes", school.memberships())
-            for role, tokens in school.people().items():
-                path = WORK / f"tokens-{role}.txt"
-                path.write_text("".join(line + "\n" for line in tokens))
-                options = {"port": process.port, "mode": "hold", "threads": 1, "path": "/v1/stream", "tokens": path,
-                           "ready_event": "stream:ready", "open_timeout": 90}
-                watching[role] = (len(tokens), Load("sse_load", self.cores.all_load(), streams=len(tokens),
-                                                    event="query:invalidate", **options))
+            watching = {role: (len(tokens), self.watch_school(process, role, tokens, event="query:invalidate"))
+                        for role, tokens in school.people().items()}
             # What the admin's browser would get without filter and query keys: every row.
-            watching["unfiltered"] = (1, Load(
-                "sse_load", self.cores.all_load(), streams=1, event="table:change",
-                subscriptions=subscription_file("rows", [[subscription("attendance", event="*")]]),
-                **dict(options, tokens=WORK / "tokens-admin.txt")))
-            for _, held in watching.values():
+            everything = self.watch_school(
+                process, "all", school.people()["admin"], event="table:change",
+                subscriptions=subscription_file("rows", [[subscription("attendance", event="*")]]))
+            for _, held in [*watching.values(), (1, everything)]:
                 held.ready()
-            time.sleep(2.5)
+            time.sleep(self.pace.pick(1.5, 2.5))
             begin = time.monotonic()
-            for number in range(classes):
+            for number in range(school.classes):
                 server.call(process, "POST", "/v1/changes", school.attendance(number))
-            took = time.monotonic() - begin
+            if (took := time.monotonic() - begin) > 1:
+                raise Unavailable(f"the attendance was saved in {took:.2f} s, and not within one")
             time.sleep(1.6)
-            results = {role: (count, held.result()) for role, (count, held) in watching.items()}
-        rows = classes * size
-        _, unfiltered = results.pop("unfiltered")
+            roles = {role: (count, held.result()) for role, (count, held) in watching.items()}
+            unfiltered = everything.result()
+        rows = school.classes * school.size
         if unfiltered["delivered"] != rows:
-            raise Unavailable(f"{unfiltered['delivered']} of {rows} rows were told to who asked for all")
-        table = []
-        for role, (count, result) in results.items():
-            events, size_of = result["delivered"] / count, result["eventBytes"] / count
-            table.append([f"{role} ({count:,})", f"{events:.2f}", f"{size_of:,.0f}", f"{rows:,}",
-                          f"{unfiltered['eventBytes']:,}", f"{100 * (1 - events / rows):.2f} %",
-                          f"{100 * (1 - size_of / unfiltered['eventBytes']):.2f} %"])
-        teachers = results["teacher"][1]["delivered"] / results["teacher"][0]
-        self.report.add(Row(
-            f"Morning rush: {classes} classes, {size} rows each within {took:.2f} s, events a teacher hears", "≤ 2 (1 a window)",
-            f"{teachers:.2f}", f"unfiltered: {rows:,}", f"{teachers / rows:.4f}", "yes" if teachers <= 2 else "NO"))
-        self.report.add_curve(f"Morning rush, {classes} classes, {rows:,} rows: what one stream gets", [
-            "who (streams)", "events", "bytes", "events unfiltered", "bytes unfiltered", "fewer events", "fewer bytes"], table)
+            raise Unavailable(f"{unfiltered['delivered']} of {rows} rows went to who asked for all")
+        return {"teacher": roles["teacher"][1]["delivered"] / roles["teacher"][0], "rows": rows, "roles": roles,
+                "unfiltered": unfiltered}
+
+    def watch_school(self, process, name, tokens, **options):
+        path = WORK / f"tokens-{name}.txt"
+        path.write_text("".join(line + "\n" for line in tokens))
+        return Load("sse_load", self.cores.all_load(), streams=len(tokens), port=process.port, mode="hold", threads=1,
+                    path="/v1/stream", tokens=path, ready_event="stream:ready", open_timeout=90, **options)
 
     # -- a day of likes ----------------------------------------------------------------------------------------
 
@@ -289,10 +288,18 @@ class ChangeRows:
     POSTS = 100_000
 
     def day_of_likes(self):
-        """Users with 100 posts on the screen; the likes go to any of 100,000 posts. A part of a day is told at 1,000 a
+        """Users with 100 posts on the screen; the likes go to any of 100,000 posts. A part of a day is posted at 1,000 a
         second, and counted for the whole day."""
-        users, told = (200, 4_000) if self.quick else (1_000, 10_000)
-        server = self.server(shards=2)
+        found = self.bench.take_turns(self.part_of_a_day, turns=1)
+        what = "A day of likes (100,000 on 100,000 posts), 100 posts on the screen, per user and day"
+        for unit in ("events", "KB"):
+            everything = found.peer(THIS, ("unfiltered", unit))
+            self.report.add(Row.measured(f"{what}: {unit}", found.ours(unit), unit, at_most(0.01, wording="≥ 99 % fewer"),
+                                         everything, beside=f"unfiltered: {everything.text(unit)}"))
+
+    def part_of_a_day(self, binary):
+        users, posted = self.pace.pick((200, 2_000), (1_000, 10_000))
+        server = self.server(binary, shards=2)
         seen = ([subscription("posts", [item_id(post) for post in range(user, self.POSTS, self.POSTS // IDS)])]
                 for user in range(users))
         with server.start(self.cores.two_servers or self.cores.server) as process:
@@ -303,24 +310,22 @@ class ChangeRows:
             everything = Load("sse_load", self.cores.load[0], subscriptions=subscription_file(
                 "all", [[subscription("all_posts")]]), **common, **self.streams(1, "table:change"))
             everything.ready()
-            begin = time.monotonic()
-            for start in range(0, told, 100):
-                # A walk over all posts in steps without a common factor, so that neighbours are far apart.
-                posts = [(start + place) * 7_919 % self.POSTS for place in range(100)]
-                self.post(process, server, [like(table, post) for table in ("posts", "all_posts") for post in posts])
-                time.sleep(max(0, begin + (start + 100) / 1_000 - time.monotonic()))
-            time.sleep(1.0)
+            self.like(process, server, posted)
+            time.sleep(self.pace.pick(0.5, 1.0))
             ours, theirs = filtered.result(), everything.result()
-        whole = self.DAY / told
-        events, size = ours["delivered"] / users * whole, ours["eventBytes"] / users * whole
-        all_events, all_size = theirs["delivered"] * whole, theirs["eventBytes"] * whole
-        if theirs["delivered"] != told:
-            raise Unavailable(f"{theirs['delivered']} of {told} rows were told to who asked for all")
-        what = "A day of likes (100,000 on 100,000 posts), 100 posts on the screen, per user and day"
-        for name, few, many, unit in (("events", events, all_events, ""), ("KB", size / 1e3, all_size / 1e3, " KB")):
-            less = 100 * (1 - few / many)
-            self.report.add(Row(f"{what}: {name}", "≥ 99 % fewer", f"{few:,.0f}{unit}", f"unfiltered: {many:,.0f}{unit}",
-                                f"{less:.2f} %", "yes" if less >= 99 else "NO"))
+        if theirs["delivered"] != posted:
+            raise Unavailable(f"{theirs['delivered']} of {posted} rows went to who asked for all")
+        whole = self.DAY / posted
+        return {"events": ours["delivered"] / users * whole, "KB": ours["eventBytes"] / users * whole / 1e3,
+                ("unfiltered", "events"): theirs["delivered"] * whole, ("unfiltered", "KB"): theirs["eventBytes"] * whole / 1e3}
+
+    def like(self, process, server, count):
+        begin = time.monotonic()
+        for start in range(0, count, 100):
+            # A walk over all posts in steps without a common factor, so that neighbours are far apart.
+            posts = [(start + place) * 7_919 % self.POSTS for place in range(100)]
+            self.post(process, server, [like(table, post) for table in ("posts", "all_posts") for post in posts])
+            time.sleep(max(0, begin + (start + 100) / 1_000 - time.monotonic()))
 
     def post(self, process, server, bodies):
         status, answer = request(process.port, "POST", "/v1/changes", "[" + ",".join(bodies) + "]", {
@@ -331,74 +336,93 @@ class ChangeRows:
     # -- memory ------------------------------------------------------------------------------------------------
 
     def memory(self):
-        streams = self.many
-        wishes = ([subscription("items", [item_id(i) for i in range(stream, streams * IDS, streams)])]
-                  for stream in range(streams))
-        server = self.server()
-        with server.start(self.cores.server) as process:
-            common = {"port": process.port, "mode": "hold", "threads": 1}
-            warm = Load("sse_load", self.cores.all_load(), subscriptions=subscription_file("warm", [[]]), **common,
-                        **self.streams(200, ""))
-            warm.ready()
-            warm.result()
-            time.sleep(0.5)
+        found = self.bench.take_turns(lambda binary: {
+            "idle": self.memory_of(binary, lambda process: self.warm(process), ""),
+            "filtered": self.memory_of(binary, lambda process: None, self.ids_of_all())}, turns=1)
+        self.report.add(Row.measured(f"Memory per idle stream with tables declared, {self.many:,} streams", found.ours("idle"),
+                                     "KiB", at_most(1.5, "KiB")))
+        self.report.add(Row.measured(f"Memory per stream with 100 filtered ids of 36 bytes, {self.many:,} streams",
+                                     found.ours("filtered"), "KiB", beside="the ids alone: 3.5 KiB"))
+
+    def ids_of_all(self):
+        return subscription_file("memory", ([subscription("items", [
+            item_id(i) for i in range(stream, self.many * IDS, self.many)])] for stream in range(self.many)))
+
+    def warm(self, process):
+        """Streams that come and go: the pages that a process touches for its first ones are not counted."""
+        streams = Load("sse_load", self.cores.all_load(), subscriptions=subscription_file("warm", [[]]), port=process.port,
+                       mode="hold", threads=1, **self.streams(200, ""))
+        streams.ready()
+        streams.result()
+        time.sleep(0.5)
+
+    def memory_of(self, binary, prepare, subscriptions):
+        """KiB for each of many streams, which stay idle."""
+        with self.server(binary).start(self.cores.server) as process:
+            prepare(process)
             empty = process.resident_bytes()
-            idle = Load("sse_load", self.cores.all_load(), **common, **self.streams(streams, ""))
-            idle.ready()
-            time.sleep(1.0)
-            without = (process.resident_bytes() - empty) / 1024 / streams
-            idle.result()
-        with server.start(self.cores.server) as process:
-            common["port"] = process.port
-            empty = process.resident_bytes()
-            held = Load("sse_load", self.cores.all_load(), subscriptions=subscription_file("memory", wishes), **common,
-                        **self.streams(streams, ""))
+            held = Load("sse_load", self.cores.all_load(), subscriptions=subscriptions or None, port=process.port, mode="hold",
+                        threads=1, **self.streams(self.many, ""))
             held.ready()
-            time.sleep(1.0)
-            with_ids = (process.resident_bytes() - empty) / 1024 / streams
+            time.sleep(self.pace.pick(0.5, 1.0))
+            grown = process.resident_bytes() - empty
             held.result()
-        self.report.add(Row.at_most(f"Memory per idle stream with tables declared, {streams:,} streams", 1.5, without, unit="KiB"))
-        self.report.add(Row(
-            f"Memory per stream with 100 filtered ids of 36 bytes, {streams:,} streams", "", f"{with_ids:.1f} KiB",
-            "the ids alone: 3.5 KiB", "", "–"))
+        return grown / 1024 / self.many
 
     # -- latency -----------------------------------------------------------------------------------------------
 
     def latency(self):
         """50 changes a second, each a row for 1,000 streams; and 20 a second, each a query key for all of them. Two shards
         where there are cores for them, as for any event."""
-        streams = 200 if self.quick else 1_000
-        server = self.server(shards=2 if self.cores.two_servers else 1, settings={"BELLHOP_PIN_SHARDS": "true"})
-        common = {"mode": "paced", "threads": self.bench.client_threads, "warmup": 0.5, "seconds": max(2, 2 * self.seconds),
-                  "publish_header": server.publisher, "subscriptions": subscription_file("every", [[subscription("items")]])}
-        with server.start(self.cores.two_servers or self.cores.server) as process:
-            common.update(port=process.port, server_pid=process.pid)
-            rows, asleep = (load("sse_load", self.cores.all_load(), rate=50, marker='"n":', publish_body=item("{n}"),
-                                 poll=polls, **common, **CHANGES, **self.streams(streams, "table:change"))
-                            for polls in (True, False))
-            page = {"id": "{n}", "title": "A page"}
-            keys = load("sse_load", self.cores.all_load(), rate=20, marker='"recordId":"', later_ms=1_000,
-                        publish_body=change("pages", page, kind="INSERT"), **common, **CHANGES,
-                        **self.streams(streams, "query:invalidate"))
-        # Keys whose windows end together come in one event, and the load client times the first of them.
-        for name, result, together in (("rows", rows, 0.02), ("keys", keys, 0.5)):
-            wanted = result["lost"] + result["delivered"]
-            if not result["delivered"] or result["lost"] > wanted * together:
-                raise Unavailable(f"{name}: {result['lost']:,} of {wanted:,} were not heard")
+        streams = self.pace.pick(200, 1_000)
+        with Servers() as servers:
+            def started(binary):
+                server = self.server(binary, shards=2 if self.cores.two_servers else 1, settings={"BELLHOP_PIN_SHARDS": "true"})
+                return server, servers.get(binary, lambda: server.start(self.cores.two_servers or self.cores.server))
+
+            def service(binary):
+                rows = self.paced_rows(*started(binary), streams, polls=True)
+                keys = self.paced_keys(*started(binary), streams)
+                return {**{("row", part): rows["latencyUs"][part] / 1000 for part in ("p50", "p99")},
+                        **{(moment, part): keys[moment][part] / 1000 for moment in ("sinceAnswerUs", "latencyUs")
+                           for part in ("p50", "p99", "max")}}
+
+            found = self.bench.take_turns(service)
+            asleep = self.paced_rows(*started(self.bench.this), streams, polls=False)
         for part, goal in (("p50", 3), ("p99", 4.5)):
-            self.report.add(Row.at_most(
-                f"Change of a row → client, {streams:,} streams, 50/s to all, {part} (from sending the request)", goal,
-                rows["latencyUs"][part] / 1000, unit="ms",
-                peers=f"to a client that sleeps: {asleep['latencyUs'][part] / 1000:.2f} ms"))
+            self.report.add(Row.measured(
+                f"Change of a row → client, {streams:,} streams, 50/s to all, {part} (from sending the request)",
+                found.ours(("row", part)), "ms", at_most(goal, "ms"),
+                beside=f"to a client that sleeps: {asleep['latencyUs'][part] / 1000:.2f} ms"))
         for part in ("p50", "p99", "max"):
-            late = keys["sinceAnswerUs"][part] / 1000
-            self.report.add(Row.at_most(
-                f"Window of 1 s: `query:invalidate` after its end, {streams:,} streams, 20 keys/s to all, {part}", 50, late,
-                unit="ms", peers=f"from sending the request: {keys['latencyUs'][part] / 1000:.1f} ms"))
+            self.report.add(Row.measured(
+                f"Window of 1 s: `query:invalidate` after its end, {streams:,} streams, 20 keys/s to all, {part}",
+                found.ours(("sinceAnswerUs", part)), "ms", at_most(50, "ms"),
+                beside=f"from sending the request: {found.peer(THIS, ('latencyUs', part)).text('ms')}"))
+
+    def paced_rows(self, server, process, streams, polls):
+        return self.paced(server, process, streams, 0.02, "table:change", rate=50, marker='"n":', publish_body=item("{n}"),
+                          poll=polls)
+
+    def paced_keys(self, server, process, streams):
+        """Keys whose windows end together come in one event, and the load client times the first of them."""
+        page = {"id": "{n}", "title": "A page"}
+        return self.paced(server, process, streams, 0.5, "query:invalidate", rate=20, marker='"recordId":"', later_ms=1_000,
+                          publish_body=change("pages", page, kind="INSERT"))
+
+    def paced(self, server, process, streams, together, event, **options):
+        result = load("sse_load", self.cores.all_load(), port=process.port, server_pid=process.pid, mode="paced",
+                      threads=self.bench.client_threads, warmup=self.pace.warmup, seconds=self.pace.pick(1.2, 4),
+                      publish_header=server.publisher, subscriptions=subscription_file("every", [[subscription("items")]]),
+                      **options, **CHANGES, **self.streams(streams, event))
+        wanted = result["lost"] + result["delivered"]
+        if not result["delivered"] or result["lost"] > wanted * together:
+            raise Unavailable(f"{event}: {result['lost']:,} of {wanted:,} did not arrive")
+        return result
 
 
 def like(table, post):
-    """One more like, as a webhook tells it: the whole row, before and after."""
+    """One more like, as a webhook sends it: the whole row, before and after."""
     def row(likes):
         return {"id": item_id(post), "user_id": f"u{post}", "visibility": "public", "like_count": likes, "repost_count": 3,
                 "caption": "Sunset over the old harbour, with boats", "created_at": "2025-10-18T09:30:00Z"}
@@ -458,9 +482,9 @@ def run_json(command):
     return json.loads(done.stdout)
 
 
-def told_rows(process):
+def delivered_rows(process):
     _, body = request(process.port, "GET", "/metrics")
     for line in body.decode().splitlines():
         if line.startswith("bellhop_stream_events_total "):
             return int(float(line.split()[-1]))
-    raise Unavailable("/metrics does not count what was told")
+    raise Unavailable("/metrics does not count what was delivered")

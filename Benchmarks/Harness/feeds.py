@@ -12,8 +12,9 @@ import time
 import uuid
 
 from .leaderboards import HTTPClient
-from .report import Row
+from .report import Row, at_most
 from .servers import Bellhop, token
+from .turns import Servers
 
 TENANT = "bench"
 FOLLOWED = 1_000  # as many as one user can follow
@@ -24,23 +25,36 @@ class FeedRows:
     """The rows of the group `feed`."""
 
     def __init__(self, bench):
-        self.bench = bench
-        self.followers = 50_000 if bench.quick else 1_000_000
-        self.turns = 500 if bench.quick else 5_000
+        self.bench, self.report = bench, bench.report
+        self.followers = bench.pace.pick(50_000, 1_000_000)
+        self.questions = bench.pace.pick(300, 5_000)
 
     def measure(self):
         folder = pathlib.Path("/dev/shm") / f"bench-{uuid.uuid4().hex[:8]}"
         folder.mkdir(parents=True)
         try:
-            server = Bellhop(self.bench.executable("bellhop"), database=folder / "feeds.sqlite")
-            self.fill(server)
-            server.fresh = False
-            with server.start(self.bench.cores.server) as process:
-                client = HTTPClient(process.port)
-                self.posting(client)
-                self.reading(client)
+            with Servers() as servers:
+                def service(binary):
+                    process = servers.get(binary, lambda: self.start(Bellhop(binary, folder=folder)))
+                    client = HTTPClient(process.port)
+                    return {**self.posting(client), **self.reading(client)}
+
+                self.add_rows(self.bench.take_turns(service, turns=self.bench.pace.pick(None, 1)))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def add_rows(self, found):
+        self.report.add(Row.measured(f"A post of an author with {self.followers:,} followers / with 10, p50", found.ours("star"),
+                                     "ms", at_most(1.1), found.ours("barber")))
+        for what, goal, name in ((f"A page of the feed of one who follows {FOLLOWED:,}", 20, "page"),
+                                 ("A poll of that feed when nothing is new", 5, "poll")):
+            middle = found.ours((name, "p50")).text("ms")
+            self.report.add(Row.measured(f"{what}, p99 (p50 {middle})", found.ours((name, "p99")), "ms", at_most(goal, "ms")))
+
+    def start(self, server):
+        self.fill(server)
+        server.fresh = False
+        return server.start(self.bench.cores.server)
 
     def fill(self, server):
         with server.start(self.bench.cores.server) as process:
@@ -67,15 +81,12 @@ class FeedRows:
         heads = {author: (f"POST /v1/posts HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token(author)}\r\n"
                           "Content-Type: application/json").encode() for author in ("star", "barber")}
         times = {author: [] for author in heads}
-        for _ in range(self.turns):
+        for _ in range(self.questions):
             for author, head in heads.items():
                 begin = time.perf_counter()
                 client.ask(head, body)
                 times[author].append((time.perf_counter() - begin) * 1000)
-        middle = {author: statistics.median(found) for author, found in times.items()}
-        self.bench.report.add(Row.against(
-            f"A post of an author with {self.followers:,} followers / with 10, p50", 1.1, middle["star"], middle["barber"],
-            unit="ms", at_most=True))
+        return {author: statistics.median(found) for author, found in times.items()}
 
     def reading(self, client):
         reader = token("reader")
@@ -87,10 +98,6 @@ class FeedRows:
             return (time.perf_counter() - begin) * 1000, answer
 
         newest = ask("/v1/feed")[1]["newest"]
-        pages = [ask("/v1/feed")[0] for _ in range(self.turns // 5)]
-        polls = [ask(f"/v1/feed?since={newest}")[0] for _ in range(self.turns)]
-        for what, goal, found in ((f"A page of the feed of one who follows {FOLLOWED:,}", 20, pages),
-                                  ("A poll of that feed when nothing is new", 5, polls)):
-            found.sort()
-            self.bench.report.add(Row.at_most(
-                f"{what}, p99 (p50 {statistics.median(found):.2f} ms)", goal, found[int(len(found) * 0.99)], unit="ms"))
+        times = {"page": [ask("/v1/feed")[0] for _ in range(self.questions // 5)],
+                 "poll": [ask(f"/v1/feed?since={newest}")[0] for _ in range(self.questions)]}
+        return {(name, f"p{part}"): sorted(found)[len(found) * part // 100] for name, found in times.items() for part in (50, 99)}

@@ -15,8 +15,9 @@ import uuid
 
 from .machine import WORK, Unavailable, say
 from .processes import Server, free_port, request
-from .report import Row
+from .report import Row, at_most
 from .servers import Bellhop, token
+from .turns import Servers
 
 SIDE = 5  # neighbours on each side
 
@@ -127,9 +128,11 @@ class LeaderboardRows:
     """The rows of the group `leaderboards`."""
 
     def __init__(self, bench):
-        self.bench = bench
-        self.entries = 50_000 if bench.quick else 1_000_000
-        self.turns = 1_500 if bench.quick else 10_000
+        self.bench, self.report = bench, bench.report
+        self.entries = bench.pace.pick(20_000, 1_000_000)
+        self.questions = bench.pace.pick(500, 10_000)
+        rng = random.Random(7)
+        self.scores = [rng.randrange(1_000_000) for _ in range(self.entries)]
 
     def measure(self):
         memory = pathlib.Path("/dev/shm") / f"bench-{uuid.uuid4().hex[:8]}"
@@ -143,38 +146,27 @@ class LeaderboardRows:
             shutil.rmtree(WORK / "boards", ignore_errors=True)
 
     def compare(self, where, folder, is_durable):
-        rng = random.Random(7)
-        scores = [rng.randrange(1_000_000) for _ in range(self.entries)]
-        server = Bellhop(self.bench.executable("bellhop"), database=folder / "boards.sqlite")
-        self.fill(server, scores)
-        server.fresh = False
-        try:
-            redis = Redis(folder / "redis", is_durable)
-        except Unavailable as error:
-            redis = error
-        with server.start(self.bench.cores.server) as process:
-            ours = self.ours(server, process)
-            # The resident set would hold what the kernel maps of the file, too.
-            grown = self.gauge(process, "bellhop_leaderboard_bytes")
-        theirs = None
-        if not isinstance(redis, Unavailable):
-            with redis.start(self.bench.cores.server) as process:
-                client = RedisClient(process.port)
-                resident = process.resident_bytes()
-                redis.fill(client, self.entries, scores)
-                peer_grown = process.resident_bytes() - resident
-                theirs = self.peers(client)
+        with Servers() as servers:
+            def service(binary):
+                server = Bellhop(binary, folder=folder)
+                process = servers.get(binary, lambda: self.start(server))
+                # The resident set would hold what the kernel maps of the file, too.
+                return {**self.ours(server, process), "bytes": self.gauge(process, "bellhop_leaderboard_bytes") / self.entries}
+
+            def redis():
+                process = servers.get("redis", lambda: self.start_redis(Redis(folder / "redis", is_durable)))
+                return {**self.peers(RedisClient(process.port)), "bytes": process.grown / self.entries}
+
+            found = self.bench.take_turns(service, {"redis": redis}, turns=1)
+        ours, theirs = ({part: figures(part) for part in ("p50", "p99", "bytes")}
+                        for figures in (found.ours, lambda part: found.peer("redis", part)))
+        beside = f"Redis p50 {theirs['p50'].text()}, p99 {theirs['p99'].text('ms')}" if theirs["p50"] else ""
         what = f"Leaderboard of {self.entries:,}: score, rank and {2 * SIDE + 1} around, {where}"
-        peer = str(redis) if theirs is None else f"Redis p50 {theirs['p50']:.2f}, p99 {theirs['p99']:.2f} ms"
-        row = Row.at_most(f"{what}, p99 (p50 {ours['p50']:.2f} ms)", 1, ours["p99"], unit="ms", peers=peer)
-        if theirs:
-            row.ratio = f"{ours['p99'] / theirs['p99']:.2f}"
-        self.bench.report.add(row)
+        self.report.add(Row.measured(f"{what}, p99 (p50 {ours['p50'].text('ms')})", ours["p99"], "ms", at_most(1, "ms"),
+                                     theirs["p99"], beside=beside))
         if not is_durable:
-            self.bench.report.add(Row(
-                "Memory of a leaderboard, an entry with an id of 12 bytes", ours=f"{grown / self.entries:.0f} bytes",
-                peers="" if theirs is None else f"Redis {peer_grown / self.entries:.0f} bytes",
-                ratio="" if theirs is None else f"{grown / peer_grown:.2f}"))
+            self.report.add(Row.measured("Memory of a leaderboard, an entry with an id of 12 bytes", ours["bytes"], "bytes", None,
+                                         theirs["bytes"], beside=f"Redis {theirs['bytes'].text('bytes')}"))
 
     @staticmethod
     def gauge(process, name):
@@ -186,8 +178,8 @@ class LeaderboardRows:
 
     # -- ours --------------------------------------------------------------------------------------------------
 
-    def fill(self, server, scores):
-        """The service makes the tables; the rows are written beside it, which is what a restart would find."""
+    def start(self, server):
+        """The service makes the tables; the rows are written beside it, which is what a restart finds."""
         with server.start(self.bench.cores.server) as process:
             server.call(process, "PUT", "/v1/challenges/board", {
                 "name": "Board", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "best",
@@ -198,10 +190,11 @@ class LeaderboardRows:
                 "INSERT INTO challenge_scores (tenant, board_id, user_id, score, standing, reached, revision, updated_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
                 ((tenant, board, user(number), score, ~score, number + 1, number + 1)
-                 for number, score in enumerate(scores)))
-            database.execute("UPDATE challenge_boards SET revision = ?, told_revision = ?, entries = ?",
-                             (len(scores), len(scores), len(scores)))
+                 for number, score in enumerate(self.scores)))
+            database.execute("UPDATE challenge_boards SET revision = ?, told_revision = ?, entries = ?", (self.entries,) * 3)
         database.close()
+        server.fresh = False
+        return server.start(self.bench.cores.server)
 
     def ours(self, server, process):
         client, rng = HTTPClient(process.port), random.Random(11)
@@ -232,6 +225,13 @@ class LeaderboardRows:
 
     # -- Redis -------------------------------------------------------------------------------------------------
 
+    def start_redis(self, redis):
+        process = redis.start(self.bench.cores.server)
+        resident = process.resident_bytes()
+        redis.fill(RedisClient(process.port), self.entries, self.scores)
+        process.grown = process.resident_bytes() - resident
+        return process
+
     def peers(self, client):
         rng = random.Random(11)
         top = 1_000_000
@@ -245,10 +245,10 @@ class LeaderboardRows:
         return self.timed(turn)
 
     def timed(self, turn):
-        for index in range(200):
+        for index in range(min(200, self.questions)):
             turn(index)
         times, deadline = [], time.monotonic() + 60
-        for index in range(self.turns):
+        for index in range(self.questions):
             begin = time.perf_counter()
             turn(index)
             times.append((time.perf_counter() - begin) * 1000)

@@ -11,7 +11,7 @@ BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 CHECKOUT = BENCHMARKS.parent
 WORK = BENCHMARKS / ".work"
 
-# package -> a file that tells that it is there
+# package -> a file that shows that it is there; some are needed by the rows with a peer only
 PACKAGES = {
     "gcc": "/usr/bin/gcc",
     "libc6-dev": "/usr/include/stdio.h",
@@ -19,11 +19,12 @@ PACKAGES = {
     "libmicrohttpd-dev": "/usr/include/microhttpd.h",
     "libsqlite3-dev": "/usr/include/sqlite3.h",
     "pkg-config": "/usr/bin/pkg-config",
-    "nginx": "/usr/sbin/nginx",
-    "libnginx-mod-nchan": "/usr/lib/nginx/modules/ngx_nchan_module.so",
-    "postgresql": "/usr/bin/pg_createcluster",
-    "redis-server": "/usr/bin/redis-server",
     "util-linux": "/usr/bin/taskset",
+}
+PEER_PACKAGES = {
+    "nchan": {"nginx": "/usr/sbin/nginx", "libnginx-mod-nchan": "/usr/lib/nginx/modules/ngx_nchan_module.so"},
+    "postgresql": {"postgresql": "/usr/bin/pg_createcluster"},
+    "redis": {"redis-server": "/usr/bin/redis-server"},
 }
 
 
@@ -41,9 +42,12 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def install_packages():
-    """One apt call for what is missing. A failure is told, and the rows that need the package tell it again."""
-    missing = [name for name, path in PACKAGES.items() if not os.path.exists(path)]
+def install_packages(needs):
+    """One apt call for what is missing. A failure is printed, and again by the rows that need the package."""
+    wanted = dict(PACKAGES)
+    for need in needs:
+        wanted.update(PEER_PACKAGES.get(need, {}))
+    missing = [name for name, path in wanted.items() if not os.path.exists(path)]
     if not missing:
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
@@ -186,10 +190,12 @@ def build_swift(package, product, scratch, seconds):
     return pathlib.Path(where.splitlines()[-1]) / product
 
 
-def bellhop_executable():
-    """BELLHOP_BINARY, or a release build of this checkout: in its own .build, which `make run` has filled already."""
-    given = os.environ.get("BELLHOP_BINARY")
+def bellhop_executable(given=None):
+    """The binary that is given, or a release build of this checkout: in its own .build, which `make run` has filled already."""
     if given:
-        return pathlib.Path(given)
+        path = pathlib.Path(given).resolve()
+        if not os.access(path, os.X_OK):
+            raise Unavailable(f"{given} is no executable")
+        return path
     scratch = os.environ.get("BELLHOP_SCRATCH_PATH", str(CHECKOUT / ".build"))
     return build_swift(CHECKOUT, "bellhop", scratch, 1_800)

@@ -1,15 +1,15 @@
 """Messages: from the sending of one to the streams of all members, and how many are taken in a second.
 
-The sender is a member, with a stream like all others. Each member is told in an event of their own, with their own counts, and
+The sender is a member, with a stream like all others. Each member receives it in an event of their own, with their own counts, and
 once more of their badge: a message among 256 is some 500 events."""
 
-import statistics
 import time
 
 from .machine import Unavailable
 from .processes import load
-from .report import Row
+from .report import Row, at_most
 from .servers import Bellhop, token, token_file
+from .turns import Servers
 
 SIZES = (2, 256)  # a pair, and as many as a conversation can have
 RATES = {2: 50, 256: 20}  # messages a second while latencies are taken
@@ -20,19 +20,21 @@ class MessageRows:
     """The rows of the group `messages`."""
 
     def __init__(self, bench):
-        self.bench = bench
+        self.bench, self.report, self.pace = bench, bench.report, bench.pace
         self.run = f"{time.time_ns()}"
         self.made = 0
 
     def measure(self):
-        cores = self.bench.cores.two_servers or self.bench.cores.server
-        server = Bellhop(self.bench.executable("bellhop"), shards=2 if self.bench.cores.two_servers else 1,
-                         settings={"BELLHOP_PIN_SHARDS": "true"})
-        with server.start(cores) as process:
+        with Servers() as servers:
+            def started(binary):
+                cores = self.bench.cores.two_servers
+                server = Bellhop(binary, shards=2 if cores else 1, settings={"BELLHOP_PIN_SHARDS": "true"})
+                return server, servers.get(binary, lambda: server.start(cores or self.bench.cores.server))
+
             for members in SIZES:
-                self.latency(server, process, members)
+                self.latency(started, members)
             for members in SIZES:
-                self.throughput(server, process, members)
+                self.throughput(started, members)
 
     def converse(self, server, process, members):
         self.made += 1
@@ -45,42 +47,40 @@ class MessageRows:
     def headers():
         return [f"Authorization: Bearer {token('u0')}", "Content-Type: application/json"]
 
-    def latency(self, server, process, members):
+    def latency(self, started, members):
         """All members are connected. Counted from the sending of the POST, so that the commit is in it."""
-        results = {True: [], False: []}
-        for polls in [True] * self.bench.turns + [False]:
-            result = load(
-                "sse_load", self.bench.cores.all_load(), port=process.port, streams=members, mode="paced",
-                rate=RATES[members], threads=min(self.bench.client_threads, members), poll=polls,
-                seconds=2 if self.bench.quick else 6, warmup=1, path="/v1/stream", tokens=token_file(members),
-                ready_event="stream:ready", event="message:created", publish_path=self.converse(server, process, members),
-                publish_header=self.headers(), publish_body='{"text": "message {n} ' + TEXT + '"}',
-                marker='"text":"message ', server_pid=process.pid)
-            if result["lost"] or result["statuses"].get("201", 0) < result["published"]:
-                raise Unavailable(f"{result['lost']} deliveries were lost; answers: {result['statuses']}")
-            results[polls].append(result)
+        found = self.bench.take_turns(lambda binary: self.one_latency(*started(binary), members, polls=True))
+        asleep = self.one_latency(*started(self.bench.this), members, polls=False)
+        self.report.add(Row.measured(
+            f"A message to the streams of {members} members, {RATES[members]} a second, p95 (p50 {found.ours('p50').text('ms')}; "
+            "from sending the request, so commit included)", found.ours("p95"), "ms", at_most(50, "ms"),
+            beside=f"to a client that sleeps: {asleep['p95']:.2f} ms"))
 
-        def median(name, polls=True):
-            return statistics.median(result["latencyUs"][name] for result in results[polls]) / 1000
+    def one_latency(self, server, process, members, polls):
+        result = load(
+            "sse_load", self.bench.cores.all_load(), port=process.port, streams=members, mode="paced",
+            rate=RATES[members], threads=min(self.bench.client_threads, members), poll=polls,
+            seconds=self.pace.pick(0.8, 6), warmup=self.pace.pick(0.2, 1), path="/v1/stream", tokens=token_file(members),
+            ready_event="stream:ready", event="message:created", publish_path=self.converse(server, process, members),
+            publish_header=self.headers(), publish_body='{"text": "message {n} ' + TEXT + '"}',
+            marker='"text":"message ', server_pid=process.pid)
+        if result["lost"] or result["statuses"].get("201", 0) < result["published"]:
+            raise Unavailable(f"{result['lost']} deliveries were lost; answers: {result['statuses']}")
+        return {name: result["latencyUs"][name] / 1000 for name in ("p50", "p95")}
 
-        self.bench.report.add(Row.at_most(
-            f"A message to the streams of {members} members, {RATES[members]} a second, p95 (p50 {median('p50'):.2f} ms; "
-            "from sending the request, so commit included)", 50, median("p95"), unit="ms",
-            peers=f"to a client that sleeps: {median('p95', False):.2f} ms"))
-
-    def throughput(self, server, process, members):
+    def throughput(self, started, members):
         """201 = on disk with synchronous=FULL; 64 connections, one conversation, whose messages wait for one another."""
-        rates = []
-        for _ in range(self.bench.turns):
+        def service(binary):
+            server, process = started(binary)
             result = load(
                 "http_load", self.bench.cores.all_load(), port=process.port, connections=64,
                 threads=self.bench.client_threads, method="POST", path=self.converse(server, process, members),
                 header=self.headers(), body='{"text": "message {n} ' + TEXT + '"}',
-                seconds=max(1.5, self.bench.seconds), server_pid=process.pid)
+                seconds=self.pace.pick(0.6, 2.0), server_pid=process.pid)
             if result["statuses"].get("201", 0) < result["requests"] * 0.99:
                 raise Unavailable(f"POST of messages: {result['statuses']}")
-            rates.append(result["goodRps"])
-        rate = statistics.median(rates)
-        self.bench.report.add(Row(
-            f"Durable messages into one conversation of {members}, 64 connections",
-            ours=f"{rate:,.0f} messages/s, {rate * (2 * members - 1):,.0f} events/s"))
+            return {"messages": result["goodRps"], "events": result["goodRps"] * (2 * members - 1)}
+
+        found = self.bench.take_turns(service)
+        self.report.add(Row.measured(f"Durable messages into one conversation of {members}, 64 connections",
+                                     found.ours("messages"), "messages/s", beside=f"{found.ours('events').text()} events/s"))

@@ -37,11 +37,11 @@ class Cluster:
         "autovacuum_naptime": "10s", "log_lock_waits": "on",
     }
 
-    def __init__(self, cores=None, **settings):
+    def __init__(self, cores=None, name="", **settings):
         self.cores, self.settings = cores, dict(self.SETTINGS, **settings)
         self.port = free_port()
         self.folder = None
-        self.log_path = WORK / "postgres.log"
+        self.log_path = WORK / f"postgres{name and '-' + name}.log"
 
     def start(self):
         self.folder = self._make_folder()

@@ -1,7 +1,7 @@
 """Rows of two replicas on one PostgreSQL: from a commit on A to a client of B, a shared topic, idle streams, reads, writes."""
 
+import contextlib
 import os
-import statistics
 import subprocess
 import time
 
@@ -10,8 +10,9 @@ from .changes import IDS, TABLES, ChangeRows, item, names, subscription_file
 from .machine import Unavailable, say
 from .postgres import Cluster
 from .processes import Load, Server, free_port, load, server_environment
-from .report import Row
+from .report import Row, at_least, at_most
 from .servers import SECRET, Bellhop, token, token_file
+from .turns import THIS, Servers
 
 DATABASE, OWNER, SERVICE = "bellhop", "bellhop_owner", "bellhop"
 READERS = 8
@@ -22,13 +23,13 @@ class Installation:
     """A database made as in production: the owner migrates, the service connects with a login of its own that owns
     nothing and cannot bypass row-level security."""
 
-    def __init__(self, cluster, executable):
-        self.cluster, self.executable = cluster, executable
+    def __init__(self, cluster, binary):
+        self.cluster, self.binary = cluster, binary
 
     def make(self):
         self.cluster.psql(f"CREATE ROLE {OWNER} LOGIN CREATEROLE; CREATE EXTENSION pg_stat_statements;")
         self.cluster.psql(f"CREATE DATABASE {DATABASE} OWNER {OWNER};")
-        done = subprocess.run([str(self.executable), "migrate", "--database", self.cluster.url(OWNER, DATABASE)],
+        done = subprocess.run([str(self.binary.executable), "migrate", "--database", self.cluster.url(OWNER, DATABASE)],
                               capture_output=True, text=True, timeout=120, env=server_environment({"BELLHOP_JWT_SECRET": SECRET}))
         if done.returncode != 0:
             raise Unavailable(f"bellhop migrate failed: {(done.stdout + done.stderr).strip()[-300:]}")
@@ -47,12 +48,12 @@ class Replica(Bellhop):
     """One process of the service on the shared database."""
 
     def __init__(self, installation, name, settings):
-        super().__init__(installation.executable, settings=settings)
+        super().__init__(installation.binary, settings=settings)
         self.installation, self.name = installation, name
 
     def start(self, cores):
         port = free_port()
-        return Server(f"replica-{self.name}", [self.executable, "serve"], cores, port, {
+        return Server(f"replica-{self.name}-{self.binary.name}", [self.binary.executable, "serve"], cores, port, {
             "BELLHOP_HOST": "127.0.0.1", "BELLHOP_PORT": str(port),
             "BELLHOP_DATABASE": self.installation.cluster.url(SERVICE, DATABASE), "BELLHOP_JWT_SECRET": SECRET,
             "BELLHOP_DATABASE_CONNECTIONS": str(READERS), "BELLHOP_REACTORS": "1", "BELLHOP_SHARDS": str(self.shards),
@@ -77,94 +78,96 @@ class Replica(Bellhop):
 
 
 class ReplicaRows:
-    """The group `postgres`. Everything shares the machine: PostgreSQL, both replicas and the load clients."""
+    """The group `postgres`. Everything shares the machine: PostgreSQL, both replicas and the load clients. Each binary has a
+    cluster and a database of its own."""
 
     def __init__(self, bench):
-        self.bench, self.report, self.quick = bench, bench.report, bench.quick
+        self.bench, self.report, self.pace = bench, bench.report, bench.pace
         # PostgreSQL and the replicas share all cores but the last, which the load client has for itself.
         every = [str(core) for core in sorted(os.sched_getaffinity(0))][:4]
         self.served, self.loading = ",".join(every[:-1] or every), every[-1]
         self.every = ",".join(every)
-        self.service = Bellhop("")
-        self.turns = 1 if self.quick else 2
+        self.service = Bellhop(bench.this)
+        self.turns = None if self.pace.is_quick else 2
 
     def measure(self):
-        executable = self.bench.executable("bellhop")
-        with Cluster(self.served) as cluster:
-            installation = Installation(cluster, executable).make()
-            for title, rows in (
-                    ("commit on A → client on B", self.across_replicas),
-                    ("a topic that all streams share", self.shared_topic),
-                    ("idle streams", self.idle_streams),
-                    ("durable notifications", self.durable),
-                    ("table changes", self.changes)):
-                self._part(title, lambda rows=rows: rows(installation))
-        with Cluster(self.every) as cluster:
-            installation = Installation(cluster, executable).make()
-            self._part("GET /v1/badges", lambda: self.badges(installation))
+        parts = [("PostgreSQL: commit on A → client on B", self.across_replicas),
+                 ("PostgreSQL: a topic that all streams share", self.shared_topic),
+                 ("PostgreSQL: idle streams", self.idle_streams),
+                 ("PostgreSQL: durable notifications", self.durable),
+                 ("PostgreSQL: table changes", self.changes)]
+        with Servers() as clusters:
+            self.clusters, self.cores = clusters, self.served
+            self.bench.parts(parts)
+        with Servers() as clusters:
+            self.clusters, self.cores = clusters, self.every
+            self.bench.parts([("PostgreSQL: `GET /v1/badges`", self.badges)])
 
-    def _part(self, title, measure):
-        """One part that fails leaves its reason in the table and does not cost the others."""
-        say(f"bench:   {title}")
-        try:
-            measure()
-        except Unavailable as error:
-            self.report.add(Row(f"PostgreSQL: {title}", ours=f"not available: {error}"))
+    def installation(self, binary):
+        def made():
+            cluster = self.clusters.get((binary, "cluster"), lambda: Cluster(self.cores, name=binary.name))
+            return contextlib.nullcontext(Installation(cluster, binary).make())
+
+        return self.clusters.get((binary, "installation"), made)
+
+    def replicas(self, servers, binary, names="AB", **settings):
+        """Replicas and their processes, each started when first asked for."""
+        replicas = [self.installation(binary).replica(name, **settings) for name in names]
+        return replicas + [servers.get((binary, replica.name), lambda replica=replica: replica.start(self.cores))
+                           for replica in replicas]
 
     def order(self):
         cores = self.bench.cores
         with Cluster(cores.two_servers or cores.server) as cluster:
-            if self.quick:
-                commit_order.report(cluster, cores.all_load(), self.report, turns=1, seconds=1, held_seconds=0.5)
-            else:
-                commit_order.report(cluster, cores.all_load(), self.report, turns=1, seconds=2)
+            commit_order.report(cluster, cores.all_load(), self.report, turns=1, seconds=self.pace.pick(1, 2),
+                                held_seconds=self.pace.pick(0.5, 2.0))
 
     # -- streams -----------------------------------------------------------------------------------------------
 
-    def across_replicas(self, installation):
+    def across_replicas(self):
         """50 notifications a second are posted to A; each arrives at the one stream of its user."""
-        a, b = installation.replica("A"), installation.replica("B")
-        with a.start(self.served) as first, b.start(self.served) as second:
-            placings = [("1,000 streams on B", second.port), ("500 streams on each", f"{second.port},{first.port}")]
-            for what, ports in placings[:1] if self.quick else placings:
-                results = [load("sse_load", self.loading, port=ports, publish_port=first.port, streams=1_000, mode="paced",
-                                rate=50, threads=1, seconds=2 if self.quick else 8, warmup=1, **a.own(1_000))
-                           for _ in range(self.turns)]
-                if lost := sum(result["lost"] for result in results):
-                    raise Unavailable(f"{lost} notifications did not arrive")
-                for name, goal in (("p50", 5.0), ("p99", 25.0)):
-                    sent, answered = (statistics.median(result[key][name] for result in results) / 1000
-                                      for key in ("latencyUs", "sinceAnswerUs"))
-                    self.report.add(Row.at_most(
-                        f"Commit on A → client of B, PostgreSQL, 50 notifications/s, {what}, {name} (from sending the request)",
-                        goal, sent, unit="ms", peers=f"from the 201: {answered:.2f} ms"))
+        for what, is_on_both in (("1,000 streams on B", False), ("500 streams on each", True))[:self.pace.pick(1, 2)]:
+            with Servers() as servers:
+                def service(binary):
+                    a, _, first, second = self.replicas(servers, binary)
+                    result = load(
+                        "sse_load", self.loading, port=f"{second.port},{first.port}" if is_on_both else second.port,
+                        publish_port=first.port, streams=1_000, mode="paced", rate=50, threads=1,
+                        seconds=self.pace.pick(1, 8), warmup=self.pace.pick(0.3, 1), **a.own(1_000))
+                    if result["lost"]:
+                        raise Unavailable(f"{result['lost']} notifications did not arrive")
+                    return {(moment, part): result[moment][part] / 1000 for moment in ("latencyUs", "sinceAnswerUs")
+                            for part in ("p50", "p99")}
 
-    def shared_topic(self, installation):
+                found = self.bench.take_turns(service, turns=self.turns)
+            for part, goal in (("p50", 5), ("p99", 25)):
+                self.report.add(Row.measured(
+                    f"Commit on A → client of B, PostgreSQL, 50 notifications/s, {what}, {part} (from sending the request)",
+                    found.ours(("latencyUs", part)), "ms", at_most(goal, "ms"),
+                    beside=f"from the 201: {found.peer(THIS, ('sinceAnswerUs', part)).text('ms')}"))
+
+    def shared_topic(self):
         """500 streams over both replicas watch the same queues; changes go to both replicas."""
-        a, b = installation.replica("A"), installation.replica("B")
-        with a.start(self.served) as first, b.start(self.served) as second:
+        with Servers() as servers:
+            def one(binary, rate, seconds):
+                a, _, first, second = self.replicas(servers, binary)
+                return self.one_shared(a, first, second, rate, seconds)
+
             # A little more than the goal is asked, since the last answers are waited for.
-            goal = self.one_shared(a, first, second, 1_050, 2 if self.quick else 10)
-            what = "Row-level security on, 500 streams see every change, two replicas, 1,050 changes/s asked"
-            self.report.add(Row(
-                f"{what}: changes", "≥ 1,000 changes/s", f"{goal['rate']:,.0f} changes/s",
-                "published for an RLS-checked push at 500 clients: 30 changes/s", f"{goal['rate'] / 30:.0f}",
-                "yes" if goal["rate"] >= 1_000 else "NO"))
-            # The commit lies between the two moments, close to the second: until then the request waits and writes.
-            for name, key in (("the answer that says committed", "answered95"), ("sending the request, so writing included", "p95")):
-                self.report.add(Row.at_most(f"{what}: p95 from {name}", 20, goal[key], unit="ms",
-                                            peers="published for the push alone: 228 to 618 ms"))
-            if self.quick:
-                return
-            table = []
-            for rate in (100, 300, 500, 2_000):
-                one = self.one_shared(a, first, second, rate, 4)
-                table.append(self._shared_line(rate, one))
-            table.insert(3, self._shared_line(1_050, goal))
+            found = self.bench.take_turns(lambda binary: one(binary, 1_050, self.pace.pick(1, 10)), turns=1)
+            curve = [] if self.pace.is_quick else [(rate, one(self.bench.this, rate, 4)) for rate in (100, 300, 500, 1_050, 2_000)]
+        what = "Row-level security on, 500 streams see every change, two replicas, 1,050 changes/s asked"
+        self.report.add(Row.measured(f"{what}: changes", found.ours("rate"), "changes/s", at_least(1_000, "changes/s"),
+                                     beside="published for an RLS-checked push at 500 clients: 30 changes/s"))
+        # The commit lies between the two moments, close to the second: until then the request waits and writes.
+        for name, key in (("the answer that says committed", "answered95"), ("sending the request, so writing included", "p95")):
+            self.report.add(Row.measured(f"{what}: p95 from {name}", found.ours(key), "ms", at_most(20, "ms"),
+                                         beside="published for the push alone: 228 to 618 ms"))
+        if curve:
             self.report.add_curve(
                 "500 streams on two replicas see every change (PostgreSQL, row-level security)",
                 ["asked per second", "done per second", "deliveries per second", "p50, ms", "p95, ms", "p99, ms",
-                 "p95 from the answer, ms", "CPU of the load client"], table)
+                 "p95 from the answer, ms", "CPU of the load client"], [self._shared_line(rate, one) for rate, one in curve])
 
     @staticmethod
     def _shared_line(rate, one):
@@ -186,26 +189,32 @@ class ReplicaRows:
         return dict(latency, rate=result["published"] / result["seconds"], deliveries=result["deliveriesPerSecond"],
                     answered95=result["sinceAnswerUs"]["p95"] / 1000, client=result["clientCpu"])
 
-    def idle_streams(self, installation):
+    def idle_streams(self):
         """What one replica asks of PostgreSQL in 10 s, without a stream and with 1,000 that nothing happens to."""
-        replica, seconds = installation.replica("A"), 3 if self.quick else 10
-        with replica.start(self.served) as process:
-            none = self.statements_per_second(installation, seconds)
+        if self.pace.is_quick:
+            raise Unavailable("too long for a quick look: polls are one a second")
+        found = self.bench.take_turns(self.statements_of_idle_streams, turns=1)
+        what = "PostgreSQL, one replica with 1,000 idle streams"
+        polls, others = (found.peer(THIS, ("none", name)) for name in ("polls", "others"))
+        self.report.add(Row.measured(f"{what}: polls of the event log", found.ours("polls"), "/s", at_most(1.15, "/s", "≤ 1 /s"),
+                                     beside=f"without a stream: {polls.text('/s')}"))
+        upkeep = others.median if others else 0
+        self.report.add(Row.measured(f"{what}: other statements (upkeep)", found.ours("others"), "/s",
+                                     at_most(upkeep + 2, "/s", "none for a stream"),
+                                     beside=f"without a stream: {others.text('/s')}"))
+
+    def statements_of_idle_streams(self, binary):
+        with Servers() as servers:
+            _, process = self.replicas(servers, binary, "A")
+            none = self.statements_per_second(self.installation(binary), 10)
             held = Load("sse_load", self.loading, port=process.port, path="/v1/stream", mode="hold", streams=1_000, threads=1,
                         tokens=token_file(1_000), ready_event="stream:ready", open_timeout=60)
             held.ready()
             time.sleep(2)
-            many = self.statements_per_second(installation, seconds)
+            many = self.statements_per_second(self.installation(binary), 10)
             if held.result()["opened"] != 1_000:
                 raise Unavailable("the streams did not stay open")
-        polls, others = many["polls"], many["others"]
-        what = "PostgreSQL, one replica with 1,000 idle streams"
-        self.report.add(Row(
-            f"{what}: polls of the event log", "≤ 1 /s", f"{polls:.2f} /s", f"without a stream: {none['polls']:.2f} /s",
-            "", "yes" if polls <= 1.15 else "NO"))
-        self.report.add(Row(
-            f"{what}: other statements (upkeep)", "none for a stream", f"{others:.2f} /s",
-            f"without a stream: {none['others']:.2f} /s", "", "yes" if others <= none["others"] + 2 else "NO"))
+        return {**many, **{("none", name): value for name, value in none.items()}}
 
     def statements_per_second(self, installation, seconds):
         """Of the service's login, counted by the server; what only frames a query (BEGIN, COMMIT, the scope) belongs to
@@ -225,20 +234,22 @@ class ReplicaRows:
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def durable(self, installation):
+    def durable(self):
         """201 = committed with synchronous_commit=on; 64 connections in all; SQLite on the same disk and cores."""
-        seconds, rates = 1.0 if self.quick else 3.0, {"one": [], "two": [], "sqlite": []}
-        sqlite, a, b = Bellhop(installation.executable), installation.replica("A"), installation.replica("B")
-        with a.start(self.served) as first, b.start(self.served) as second, sqlite.start(self.served) as embedded:
-            for _ in range(self.turns):
-                rates["one"].append(self.notified([first], seconds))
-                rates["two"].append(self.notified([first, second], seconds))
-                rates["sqlite"].append(self.notified([embedded], seconds))
-        rates = {key: statistics.median(values) for key, values in rates.items()}
+        seconds = self.pace.pick(0.6, 3.0)
+        with Servers() as servers:
+            def service(binary):
+                _, _, first, second = self.replicas(servers, binary)
+                return {"one": self.notified([first], seconds), "two": self.notified([first, second], seconds)}
+
+            def sqlite():
+                return {"rate": self.notified([servers.get("sqlite", lambda: self.service.start(self.served))], seconds)}
+
+            found = self.bench.take_turns(service, {"sqlite": sqlite}, turns=self.turns)
         for key, name in (("one", "one replica"), ("two", "two replicas")):
-            self.report.add(Row(
-                f"Durable notifications (`POST /v1/events`, 64 connections), PostgreSQL, {name} / SQLite", "",
-                f"{rates[key]:,.0f} requests/s", f"{rates['sqlite']:,.0f} requests/s", f"{rates[key] / rates['sqlite']:.2f}"))
+            self.report.add(Row.measured(
+                f"Durable notifications (`POST /v1/events`, 64 connections), PostgreSQL, {name} / SQLite", found.ours(key),
+                "requests/s", None, found.peer("sqlite", "rate")))
 
     def notified(self, processes, seconds):
         running = [
@@ -252,55 +263,70 @@ class ReplicaRows:
                 raise Unavailable(f"POST /v1/events: {result['statuses']}")
         return sum(result["goodRps"] for result in results)
 
-    def changes(self, installation):
-        """Delivered to A, told by B, whose streams have 100 ids each; 1 % of them watch rows that change."""
-        streams, rows = 1_000 if self.quick else 2_000, ChangeRows(self.bench)
-        changing = streams // 100 * IDS
-        a, b = (installation.replica(name, BELLHOP_TABLES=TABLES) for name in "AB")
-        with a.start(self.served) as first, b.start(self.served) as second:
+    def changes(self):
+        """Posted to A, delivered by B, whose streams have 100 ids each; 1 % of them watch rows that change."""
+        streams, rows = self.pace.pick(1_000, 2_000), ChangeRows(self.bench)
+        found = self.bench.take_turns(lambda binary: self.changes_across(binary, rows, streams), turns=1)
+        for name in rows.FORMS:
+            self.report.add(Row.measured(
+                f"Table changes taken in by A and delivered by B, PostgreSQL, {streams:,} streams of which 1 % watch them: {name}",
+                found.ours(name), "changes/s", at_least(10_000, "/s"),
+                beside=f"CPU of A per change: {found.peer(THIS, ('cpu', name)).text('µs')}"))
+
+    def changes_across(self, binary, rows, streams):
+        changing, figures = streams // 100 * IDS, {}
+        with Servers() as servers:
+            a, _, first, second = self.replicas(servers, binary, BELLHOP_TABLES=TABLES)
             watching = Load("sse_load", self.loading, port=second.port, mode="hold", threads=1,
                             subscriptions=subscription_file("replicas", rows.wishes(streams)),
                             **rows.streams(streams, "table:change"))
             watching.ready()
             for name, (mark, places, deliveries, connections) in rows.FORMS.items():
-                run = rows.deliver(first, a, [item(one) for one in names(mark, places)], 1, changing // places,
-                                   deliveries // (10 if self.quick else 2), connections, teller=second)
-                self.report.add(Row(
-                    f"Table changes taken in by A and told by B, PostgreSQL, {streams:,} streams of which 1 % watch them: {name}",
-                    "≥ 10,000 /s", f"{run['rate']:,.0f} changes/s",
-                    f"CPU of A per change: {run['serverUsPerRequest'] / places:.0f} µs", "",
-                    "yes" if run["rate"] >= 10_000 else "NO"))
+                run = rows.ingest_bodies(first, a, [item(one) for one in names(mark, places)], 1, changing // places,
+                                   deliveries // self.pace.pick(10, 2), connections, deliverer=second)
+                figures[name], figures["cpu", name] = run["rate"], run["serverUsPerRequest"] / places
             watching.result()
+        return figures
 
-    def badges(self, installation):
+    def badges(self):
         """The service against pgbench as its own pool would be: as many connections, the same query, prepared.
 
         Both have the whole machine: where pgbench speaks to PostgreSQL, the service and its load client stand together."""
+        with Servers() as servers:
+            def service(binary):
+                return self.badges_rate(servers.get((binary, "filled"), lambda: self.filled(binary)))
+
+            def pgbench(script, user):
+                servers.get((self.bench.this, "filled"), lambda: self.filled(self.bench.this))
+                return self.installation(self.bench.this).cluster.pgbench(
+                    script, self.every, DATABASE, user, clients=READERS, threads=2, seconds=self.pace.pick(1, 2))
+
+            found = self.bench.take_turns(service, {
+                "plain": lambda: pgbench("badges_plain.pgbench", "postgres"),
+                "scoped": lambda: pgbench("badges_scoped.pgbench", "postgres"),
+                "secured": lambda: pgbench("badges_scoped.pgbench", SERVICE)}, turns=self.pace.pick(None, 4))
+        what = f"`GET /v1/badges` 200, PostgreSQL, 64 connections, {READERS} readers: the service / pgbench, same query"
+        ours = found.ours("rate")
+        self.report.add(Row.measured(f"{what}, row-level security on", ours, "requests/s", at_least(0.6),
+                                     found.peer("secured", "rate")))
+        self.report.add(Row.measured(f"{what}, without security or scope", ours.alone(), "requests/s", at_least(0.6),
+                                     found.peer("plain", "rate")))
+        plain, scoped, secured = (found.peer(key, "meanMs") for key in ("plain", "scoped", "secured"))
+        self.report.add(Row.measured(
+            f"Cost of row-level security on that query: pgbench with / without, {READERS} connections, mean latency", secured,
+            "ms", None, plain, beside=f"the scope set but not asked for: {scoped.text('ms')}; the query alone: {plain.text('ms')}"))
+
+    @contextlib.contextmanager
+    def filled(self, binary):
+        """A replica with a badge for each user, of whose database pgbench asks the same."""
+        installation = self.installation(binary)
         with installation.replica("A").start(self.every) as process:
             filled = self.service.notifications(process, count=1_000, users=1_000, cores=self.every)
             if filled["good"] < 1_000:
                 raise Unavailable(f"POST /v1/events: {filled['statuses']}")
             installation.cluster.psql("VACUUM ANALYZE badges;", DATABASE)
             self.same_answer(installation, process)
-            runs = {key: [] for key in ("service", "plain", "scoped", "secured")}
-            for _ in range(1 if self.quick else 4):
-                runs["service"].append(self.badges_rate(process))
-                for key, script, user in (("plain", "badges_plain.pgbench", "postgres"),
-                                          ("scoped", "badges_scoped.pgbench", "postgres"),
-                                          ("secured", "badges_scoped.pgbench", SERVICE)):
-                    runs[key].append(installation.cluster.pgbench(
-                        script, self.every, DATABASE, user, clients=READERS, threads=2,
-                        seconds=1 if self.quick else 2))
-        rate = {key: statistics.median(run["rate"] for run in values) for key, values in runs.items()}
-        mean = {key: statistics.median(run["meanMs"] for run in values) for key, values in runs.items() if key != "service"}
-        what = f"`GET /v1/badges` 200, PostgreSQL, 64 connections, {READERS} readers: the service / pgbench, same query"
-        self.report.add(Row.against(f"{what}, row-level security on", 0.6, rate["service"], rate["secured"], unit="requests/s"))
-        self.report.add(Row.against(f"{what}, without security or scope", 0.6, rate["service"], rate["plain"],
-                                    unit="requests/s"))
-        self.report.add(Row(
-            f"Cost of row-level security on that query: pgbench with / without, {READERS} connections, mean latency", "",
-            f"{mean['secured']:.3f} ms", f"the scope set but not asked for: {mean['scoped']:.3f} ms; "
-            f"the query alone: {mean['plain']:.3f} ms", f"{mean['secured'] / mean['plain']:.2f}"))
+            yield process
 
     def same_answer(self, installation, process):
         """The yardstick's query finds what the service answers, and nothing without a scope; else it measures nothing."""
@@ -315,7 +341,7 @@ class ReplicaRows:
 
     def badges_rate(self, process):
         result = load("http_load", self.every, port=process.port, connections=64, threads=1, path="/v1/badges",
-                      tokens=token_file(1_000), seconds=1 if self.quick else 2, warmup=0.5, server_pid=process.pid)
+                      tokens=token_file(1_000), seconds=self.pace.pick(0.6, 2), warmup=self.pace.warmup, server_pid=process.pid)
         if result["statuses"].get("200", 0) < result["requests"] * 0.99 or not result["requests"]:
             raise Unavailable(f"GET /v1/badges: {result['statuses']}")
         return {"rate": result["rps"]}

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+from .figures import Figures
+
+TURNS_MIN = 3  # of fewer, a difference larger than their spread is often chance
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
@@ -9,10 +12,57 @@ def _one_line(text):
     return " ".join(str(text).split())
 
 
-def _number(value):
-    if value >= 1_000:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """What a row should reach: as a ratio to its peer (`×`), or as a value in the unit of the row."""
+    limit: float
+    unit: str = "×"
+    is_upper: bool = False
+    wording: str = ""
+
+    @property
+    def text(self):
+        return self.wording or f"{'≤' if self.is_upper else '≥'} {self.limit:,g} {self.unit}"
+
+    def verdict(self, figures):
+        if not figures:
+            return "–"
+        distance = abs(figures.median - self.limit)
+        if figures.spread > distance:
+            return "unsure"
+        return "yes" if (figures.median <= self.limit if self.is_upper else figures.median >= self.limit) else "NO"
+
+
+def at_least(limit, unit="×", wording=""):
+    return Goal(limit, unit, False, wording)
+
+
+def at_most(limit, unit="×", wording=""):
+    return Goal(limit, unit, True, wording)
+
+
+class Comparison:
+    """This binary divided by the other one, turn by turn; a difference within the spread of the turns is noise."""
+
+    def __init__(self, ours, lower_is_better):
+        self.ratio = ours / ours.against
+        self.lower_is_better = lower_is_better
+
+    @property
+    def verdict(self):
+        if len(self.ratio) < TURNS_MIN:
+            return "unsure" if self.ratio else ""
+        difference = self.ratio.median - 1
+        if abs(difference) <= self.ratio.spread:
+            return "noise"
+        return "worse" if (difference > 0) == self.lower_is_better else "better"
+
+    def is_worse_by(self, share):
+        return self.verdict == "worse" and abs(self.ratio.median - 1) > share
+
+    @property
+    def text(self):
+        return f"{self.ratio.text_with_spread(number='{:.3f}'.format)} {self.verdict}".strip()
 
 
 @dataclasses.dataclass
@@ -23,35 +73,36 @@ class Row:
     peers: str = ""
     ratio: str = ""
     met: str = "–"
+    comparison: Comparison | None = None
 
     @staticmethod
-    def against(what, goal, ours, peer, unit, at_most=False, missing=None):
-        """Ours divided by the peer's, held against a ratio."""
-        text = f"{'≤' if at_most else '≥'} {goal:g} ×"
-        if not ours or not peer:
-            return Row(what, text, _number(ours) + " " + unit if ours else f"not available: {missing}",
-                       _number(peer) + " " + unit if peer else f"not available: {missing}")
-        ratio = ours / peer
-        met = ratio <= goal if at_most else ratio >= goal
-        return Row(what, text, f"{_number(ours)} {unit}", f"{_number(peer)} {unit}", f"{ratio:.2f}", "yes" if met else "NO")
-
-    @staticmethod
-    def at_most(what, goal, value, unit, peers="", missing=None):
-        if value is None:
-            return Row(what, f"≤ {goal:g} {unit}", f"not available: {missing}", peers)
-        return Row(what, f"≤ {goal:g} {unit}", f"{_number(value)} {unit}", peers, "", "yes" if value <= goal else "NO")
+    def measured(what, ours, unit, goal=None, peer=None, peer_unit=None, beside=""):
+        """A row of figures. `peer` are those that ours are divided by; `beside` replaces their text, or stands alone."""
+        ratio = ours / peer if peer is not None else Figures()
+        is_ratio_judged = goal is None or goal.unit == "×"
+        row = Row(what, goal.text if goal else "",
+                  ours.text(unit) if ratio and is_ratio_judged else ours.text_with_spread(unit),
+                  beside or (peer.text(peer_unit or unit) if peer is not None else ""))
+        if ratio:
+            row.ratio = ratio.text_with_spread()
+        if goal:
+            row.met = goal.verdict(ratio if is_ratio_judged else ours)
+        if ours.against is not None:
+            lower = goal.is_upper if goal else not unit.endswith("/s")
+            row.comparison = Comparison(ours, lower)
+        return row
 
 
 class Report:
-    def __init__(self, machine):
-        self.machine, self.rows, self.curves = machine, [], []
+    def __init__(self, machine, is_comparing=False):
+        self.machine, self.is_comparing, self.rows, self.curves = machine, is_comparing, [], []
 
     def add(self, row):
         row.ours, row.peers = _one_line(row.ours), _one_line(row.peers)
         self.rows.append(row)
-        print(f"  {row.what}: {row.ours}"
-              + (f" | peer {row.peers}" if row.peers else "") + (f" | ratio {row.ratio}" if row.ratio else "")
-              + f" | goal {row.goal} | met: {row.met}", flush=True)
+        parts = [("peer", row.peers), ("ratio", row.ratio), ("goal", row.goal), ("met", row.met),
+                 ("this / against", row.comparison.text if row.comparison else "")]
+        print(f"  {row.what}: {row.ours}" + "".join(f" | {name} {text}" for name, text in parts if text), flush=True)
 
     def add_curve(self, title, header, table):
         self.curves.append((title, header, table))
@@ -59,21 +110,22 @@ class Report:
         for line in [header] + table:
             print("    " + "  ".join(str(cell) for cell in line), flush=True)
 
-    def has(self, what):
-        return any(row.what == what for row in self.rows)
+    def worse_by(self, share):
+        return [row for row in self.rows if row.comparison and row.comparison.is_worse_by(share)]
 
     def markdown(self, mode):
-        lines = [f"Measured by `{mode}`; ours and the peers in turn within one run, medians of the turns.", "",
+        header = ["what", "goal", "ours", "peer", "ratio", "met"] + (["this / against"] if self.is_comparing else [])
+        lines = [f"Measured by `{mode}`; ours and the peers in turn within one run, medians of the turns; in brackets their lowest "
+                 "and highest. Where these lie further apart than the median from its goal, the answer is `unsure`.", "",
                  f"- Machine: {self.machine['machine']}", f"- Versions: {self.machine['versions']}",
-                 f"- Pinning: {self.machine['pinning']}", "",
-                 "| what | goal | ours | peer | ratio | met |", "|---|---|---|---|---|---|"]
-        for row in self.rows:
-            cells = (row.what, row.goal, row.ours, row.peers, row.ratio, row.met)
-            lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+                 f"- Pinning: {self.machine['pinning']}", ""] + _table(header, [self._cells(row) for row in self.rows])
         for title, header, table in self.curves:
-            lines += ["", f"**{title}**", "", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-            lines += ["| " + " | ".join(str(cell) for cell in cells) + " |" for cells in table]
+            lines += ["", f"**{title}**", ""] + _table(header, table)
         return "\n".join(lines) + "\n"
+
+    def _cells(self, row):
+        cells = [row.what, row.goal, row.ours, row.peers, row.ratio, row.met]
+        return cells + ([row.comparison.text if row.comparison else ""] if self.is_comparing else [])
 
     def write(self, path, mode):
         """Replaces what stands between the markers; the rest of the page is written by people."""
@@ -84,3 +136,10 @@ class Report:
         _, tail = rest.split(END, 1)
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"{head}{BEGIN}\n{self.markdown(mode)}{END}{tail}")
+
+
+def _table(header, lines):
+    def line(cells):
+        return "| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
+
+    return [line(header), "|" + "---|" * len(header)] + [line(cells) for cells in lines]

@@ -11,7 +11,7 @@ import time
 
 from . import machine
 from .machine import WORK, Unavailable
-from .processes import Server, free_port, request
+from .processes import Server, free_port, load, request
 
 SECRET = "a secret of the benchmark, thirty-two bytes or more"
 SHOPS = 8  # one for each event that may be on its way at once, so that two never race for the same row
@@ -158,9 +158,9 @@ class Bellhop:
     """Ours, with everything on: tokens, audiences, event log, SQLite on disk with synchronous=FULL."""
     name = "Bellhop"
 
-    def __init__(self, executable, shards=1, reactors=1, database=None, fresh=True, settings=None, tenant="bench"):
-        self.executable, self.shards, self.reactors, self.fresh = executable, shards, reactors, fresh
-        self.database = database or WORK / f"bellhop-{shards}.sqlite"
+    def __init__(self, binary, shards=1, reactors=1, folder=WORK, fresh=True, settings=None, tenant="bench"):
+        self.binary, self.shards, self.reactors, self.fresh = binary, shards, reactors, fresh
+        self.database = folder / f"bellhop-{binary.name}-{shards}.sqlite"
         self.settings = settings or {}
         self.service = token("backend", role="service", tenant=tenant)
         self.publisher = [f"Authorization: Bearer {self.service}", "Content-Type: application/json"]
@@ -169,7 +169,7 @@ class Bellhop:
         if self.fresh:
             remove_database(self.database)
         port = free_port()
-        return Server(f"bellhop-{self.shards}", [self.executable, "serve"], cores, port, {
+        return Server(f"bellhop-{self.binary.name}-{self.shards}", [self.binary.executable, "serve"], cores, port, {
             "BELLHOP_HOST": "127.0.0.1", "BELLHOP_PORT": str(port), "BELLHOP_DATABASE": f"sqlite:{self.database}",
             "BELLHOP_JWT_SECRET": SECRET, "BELLHOP_REACTORS": str(self.reactors), "BELLHOP_SHARDS": str(self.shards),
             "BELLHOP_RATE_LIMIT_USER": "0", **self.settings})
@@ -212,7 +212,6 @@ class Bellhop:
 
     def notifications(self, server, count=None, users=1_000, seconds=3.0, cores=None, threads=1, warmup=0.3):
         """Load of POST /v1/events with unique ids: for so many seconds, or so many requests."""
-        from .processes import load
         options = {"seconds": seconds, "warmup": warmup}
         if count:
             options = {"count": count, "seconds": 240}

@@ -1,6 +1,7 @@
 import Domain
 import Foundation
 import QueueSimulation
+import Rows
 
 /// One row of the table.
 struct Cell: Sendable {

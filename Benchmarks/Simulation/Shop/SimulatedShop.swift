@@ -1,5 +1,6 @@
 import Domain
 import Foundation
+import Values
 
 /// The truth of a simulated shop, which the estimator never sees.
 package struct ShopParameters: Sendable {

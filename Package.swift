@@ -30,20 +30,23 @@ let package = Package(
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-        .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD"], swiftSettings: strict),
+        .target(name: "Threads", swiftSettings: strict),
+        .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Threads"], swiftSettings: strict),
         .target(
             name: "Database",
             dependencies: [
-                "CSQLite", "CPostgreSQL", "Visibility", .product(name: "Crypto", package: "swift-crypto"),
+                "CSQLite", "CPostgreSQL", "Threads", "Visibility", .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: strict),
         .target(name: "Visibility", swiftSettings: strict),
-        .target(name: "Domain", dependencies: ["Visibility"], swiftSettings: strict),
+        .target(name: "Values", swiftSettings: strict),
+        .target(name: "Rows", dependencies: ["Values", "Visibility"], swiftSettings: strict),
+        .target(name: "Domain", dependencies: ["Values", "Rows", "Visibility"], swiftSettings: strict),
         .target(name: "Realtime", swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
-                "MicroHTTP", "Database", "Realtime", "Domain", "Visibility",
+                "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain", "Visibility",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
@@ -52,15 +55,16 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ],
             resources: [
-                .embedInCode("Console/console.html"), .embedInCode("openapi.yaml"), .embedInCode("Core/school.yaml"),
-                .embedInCode("Core/posts.yaml"), .embedInCode("Core/todo.yaml"),
+                .embedInCode("Features/Console/console.html"), .embedInCode("openapi.yaml"),
+                .embedInCode("Configuration/school.yaml"), .embedInCode("Configuration/posts.yaml"),
+                .embedInCode("Configuration/todo.yaml"),
             ],
             swiftSettings: strict),
-        .target(name: "BellhopClient", swiftSettings: strict),
+        .target(name: "BellhopClient", dependencies: ["Threads"], swiftSettings: strict),
         .executableTarget(
             name: "bellhop",
             dependencies: [
-                "Service", "BellhopClient",
+                "Service", "BellhopClient", "Values",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -72,34 +76,38 @@ let package = Package(
             swiftSettings: strict),
         // A shop that is simulated: what the wait estimate is tried on, by its tests and as a command.
         .target(
-            name: "QueueSimulation", dependencies: ["Domain"], path: "Benchmarks/Simulation/Shop",
+            name: "QueueSimulation", dependencies: ["Values", "Domain"], path: "Benchmarks/Simulation/Shop",
             swiftSettings: strict),
         .executableTarget(
-            name: "queue-simulation", dependencies: ["Domain", "QueueSimulation"],
+            name: "queue-simulation", dependencies: ["Values", "Domain", "QueueSimulation"],
             path: "Benchmarks/Simulation/Command", swiftSettings: strict),
-        .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient"], swiftSettings: strict),
+        .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "Visibility"], swiftSettings: strict),
+            name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Visibility"],
+            swiftSettings: strict),
         .testTarget(
             name: "DomainTests",
-            dependencies: ["Domain", "QueueSimulation", "Visibility", .product(name: "Yams", package: "Yams")],
+            dependencies: [
+                "Values", "Rows", "Domain", "QueueSimulation", "TestSupport", "Visibility",
+                .product(name: "Yams", package: "Yams"),
+            ],
             swiftSettings: strict),
-        // A bare TCP connection, for tests of what no HTTP client would send.
-        .target(name: "RawConnections", path: "Tests/RawConnections", swiftSettings: strict),
+        // What tests of all modules need: seeded numbers, directories, waiting, bare TCP connections.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         // The PostgreSQL that tests run on.
         .target(
             name: "PostgresServer", dependencies: ["CPostgreSQL"], path: "Tests/PostgresServer", swiftSettings: strict),
         .testTarget(
-            name: "MicroHTTPTests", dependencies: ["MicroHTTP", "RawConnections"], swiftSettings: strict),
+            name: "MicroHTTPTests", dependencies: ["MicroHTTP", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         // The house's style, as a test.
         .testTarget(name: "TidyTests", swiftSettings: strict),
-        .testTarget(name: "RealtimeTests", dependencies: ["Realtime"], swiftSettings: strict),
+        .testTarget(name: "RealtimeTests", dependencies: ["Realtime", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Domain", "Visibility",
-                "RawConnections",
-                "PostgresServer",
+                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain",
+                "Visibility", "PostgresServer", "TestSupport",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),

@@ -1,4 +1,5 @@
 import Foundation
+import Threads
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -147,28 +148,24 @@ public struct BellhopClient: Sendable {
 }
 
 /// The task of one call, which may be cancelled before it exists.
-///
-/// `@unchecked Sendable`: both properties are guarded by `lock`.
-private final class Call: @unchecked Sendable {
-    private let lock = NSLock()
-    private var task: URLSessionDataTask?
-    private var isCancelled = false
+private final class Call: Sendable {
+    private let state = Locked<(task: URLSessionDataTask?, isCancelled: Bool)>((nil, false))
 
     func start(_ task: URLSessionDataTask) {
-        lock.lock()
-        self.task = task
-        let isCancelled = isCancelled
-        lock.unlock()
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
         // A task that was never resumed would not report back, and its caller would wait for ever.
         task.resume()
         if isCancelled { task.cancel() }
     }
 
     func cancel() {
-        lock.lock()
-        isCancelled = true
-        let task = task
-        lock.unlock()
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }
         task?.cancel()
     }
 }

@@ -1,22 +1,25 @@
-import Foundation
+import Threads
 
 /// Tells streams that wait between two tries to try at once and to count from the start: the network is back, or the
 /// app has come to the foreground (`CUT N-3`, decision 14).
-///
-/// `@unchecked Sendable`: `waiting`, `ended` and `nextKey` are guarded by `lock`.
-public final class ReconnectSignal: @unchecked Sendable {
-    private let lock = NSLock()
-    private var waiting: [Int: CheckedContinuation<Bool, Never>] = [:]
-    private var nextKey = 0
+public final class ReconnectSignal: Sendable {
+    private struct State {
+        var waiting: [Int: CheckedContinuation<Bool, Never>] = [:]
+        /// Keys whose sleep ended before their wait began.
+        var ended: Set<Int> = []
+        var nextKey = 0
+    }
+
+    private let state = Locked(State())
 
     public init() {}
 
     /// Wakes every stream that is waiting now; one that is connected is not disturbed.
     public func reconnectNow() {
-        lock.lock()
-        let woken = waiting
-        waiting.removeAll()
-        lock.unlock()
+        let woken = state.withLock { state in
+            defer { state.waiting.removeAll() }
+            return state.waiting
+        }
         for continuation in woken.values { continuation.resume(returning: true) }
     }
 
@@ -41,37 +44,30 @@ public final class ReconnectSignal: @unchecked Sendable {
         }
     }
 
-    /// Keys whose sleep ended before their wait began.
-    private var ended: Set<Int> = []
-
     private func makeKey() -> Int {
-        lock.lock()
-        defer { lock.unlock() }
-        nextKey += 1
-        return nextKey
+        state.withLock { state in
+            state.nextKey += 1
+            return state.nextKey
+        }
     }
 
     private func begin(_ key: Int, _ continuation: CheckedContinuation<Bool, Never>) {
-        lock.lock()
-        if ended.contains(key) {
-            lock.unlock()
-            return continuation.resume(returning: false)
+        let hasEnded = state.withLock { state in
+            guard !state.ended.contains(key) else { return true }
+            state.waiting[key] = continuation
+            return false
         }
-        waiting[key] = continuation
-        lock.unlock()
+        if hasEnded { continuation.resume(returning: false) }
     }
 
-    private func forget(_ key: Int) {
-        lock.lock()
-        defer { lock.unlock() }
-        ended.remove(key)
-    }
+    private func forget(_ key: Int) { _ = state.withLock { $0.ended.remove(key) } }
 
     private func end(_ key: Int) {
-        lock.lock()
-        let continuation = waiting.removeValue(forKey: key)
-        if continuation == nil { ended.insert(key) }
-        lock.unlock()
+        let continuation = state.withLock { state in
+            let continuation = state.waiting.removeValue(forKey: key)
+            if continuation == nil { state.ended.insert(key) }
+            return continuation
+        }
         continuation?.resume(returning: false)
     }
 }

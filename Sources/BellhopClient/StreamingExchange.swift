@@ -1,4 +1,5 @@
 import Foundation
+import Threads
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -55,55 +56,55 @@ final class StreamingExchange: Sendable {
 }
 
 /// The URLSession delegate behind a ``StreamingExchange``: a bounded queue between the session's thread and one reader.
-///
-/// `@unchecked Sendable`: every mutable property is guarded by `lock`.
-private final class Receiver: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+private final class Receiver: NSObject, URLSessionDataDelegate, Sendable {
+    private struct State {
+        var arrivals: [Arrival] = []
+        var bufferedBytes = 0
+        var outcome: Result<Void, any Error>?
+        var reader: CheckedContinuation<Arrival, any Error>?
+        var readerDeadline = ContinuousClock.now
+        /// One timer at most is under way, however many pieces arrive: it looks at the deadline of its moment.
+        var isTimerUnderWay = false
+
+        mutating func takeReader() -> CheckedContinuation<Arrival, any Error>? {
+            defer { reader = nil }
+            return reader
+        }
+    }
+
     private let bufferBytesMax: Int
-    /// Guards everything below. Continuations are resumed after it is released.
-    private let lock = NSLock()
-    private var arrivals: [Arrival] = []
-    private var bufferedBytes = 0
-    private var outcome: Result<Void, any Error>?
-    private var reader: CheckedContinuation<Arrival, any Error>?
-    private var readerDeadline = ContinuousClock.now
-    /// One timer at most is under way, however many pieces arrive: it looks at the deadline of its moment.
-    private var isTimerUnderWay = false
+    /// Continuations are resumed outside of it.
+    private let state = Locked(State())
 
     init(bufferBytesMax: Int) {
         self.bufferBytesMax = bufferBytesMax
     }
 
     func wait(_ continuation: CheckedContinuation<Arrival, any Error>, within timeout: Duration) {
-        lock.lock()
-        precondition(reader == nil, "a streaming exchange has one reader")
-        if !arrivals.isEmpty, !isCancelled {
-            let arrival = arrivals.removeFirst()
-            if case .bytes(let data) = arrival { bufferedBytes -= data.count }
-            lock.unlock()
-            return continuation.resume(returning: arrival)
+        var startsTimer = false
+        let arrived: Result<Arrival, any Error>? = state.withLock { state in
+            precondition(state.reader == nil, "a streaming exchange has one reader")
+            // Cancelled readers get nothing more, not even what has arrived.
+            if !state.arrivals.isEmpty, state.outcome?.isCancellation != true {
+                let arrival = state.arrivals.removeFirst()
+                if case .bytes(let data) = arrival { state.bufferedBytes -= data.count }
+                return .success(arrival)
+            }
+            if let outcome = state.outcome { return outcome.map { .end } }
+            state.reader = continuation
+            state.readerDeadline = .now + timeout
+            startsTimer = !state.isTimerUnderWay
+            state.isTimerUnderWay = true
+            return nil
         }
-        if let outcome {
-            lock.unlock()
-            return continuation.resume(with: outcome.map { .end })
-        }
-        reader = continuation
-        readerDeadline = .now + timeout
-        let startsTimer = !isTimerUnderWay
-        isTimerUnderWay = true
-        lock.unlock()
+        if let arrived { continuation.resume(with: arrived) }
         if startsTimer { startTimer(after: timeout) }
     }
 
     var hasOverflowed: Bool {
-        lock.lock()
-        defer { lock.unlock() }
+        let outcome = state.withLock { $0.outcome }
         if case .failure(ExchangeFailure.overflow) = outcome { return true }
         return false
-    }
-
-    /// Cancelled readers get nothing more, not even what has arrived.
-    private var isCancelled: Bool {
-        if case .failure(let error) = outcome { error is CancellationError } else { false }
     }
 
     private func startTimer(after timeout: Duration) {
@@ -115,47 +116,43 @@ private final class Receiver: NSObject, URLSessionDataDelegate, @unchecked Senda
     }
 
     private func timerFired() {
-        lock.lock()
-        isTimerUnderWay = false
-        guard reader != nil else { return lock.unlock() }
-        let remaining = readerDeadline - .now
-        guard remaining <= .zero else {
-            isTimerUnderWay = true
-            lock.unlock()
-            return startTimer(after: remaining)
+        let remaining: Duration? = state.withLock { state in
+            let remaining = state.reader == nil ? nil : state.readerDeadline - .now
+            state.isTimerUnderWay = remaining.map { $0 > .zero } ?? false
+            return remaining
         }
-        lock.unlock()
-        finish(.failure(ExchangeFailure.silence))
+        guard let remaining else { return }
+        if remaining > .zero {
+            startTimer(after: remaining)
+        } else {
+            finish(.failure(ExchangeFailure.silence))
+        }
     }
 
     func finish(_ result: Result<Void, any Error>) {
-        lock.lock()
-        if outcome == nil || result.isCancellation { outcome = result }
-        let waiting = reader
-        reader = nil
-        let final = outcome ?? result
-        lock.unlock()
-        waiting?.resume(with: final.map { .end })
+        let (waiting, outcome) = state.withLock { state in
+            if state.outcome == nil || result.isCancellation { state.outcome = result }
+            return (state.takeReader(), state.outcome ?? result)
+        }
+        waiting?.resume(with: outcome.map { .end })
     }
 
     private func deliver(_ arrival: Arrival) {
-        lock.lock()
-        guard outcome == nil else { return lock.unlock() }
-        if let waiting = reader {
-            reader = nil
-            lock.unlock()
-            return waiting.resume(returning: arrival)
+        let waiting: CheckedContinuation<Arrival, any Error>? = state.withLock { state in
+            guard state.outcome == nil else { return nil }
+            if let waiting = state.takeReader() { return waiting }
+            let waitingBytes = state.bufferedBytes
+            if case .bytes(let data) = arrival { state.bufferedBytes += data.count }
+            // What was taken in is whole up to here: the reader gets it, then the failure. One piece always fits,
+            // however small the bound, so that every connection brings the reader further.
+            if waitingBytes > 0, state.bufferedBytes > bufferBytesMax {
+                state.outcome = .failure(ExchangeFailure.overflow)
+            } else {
+                state.arrivals.append(arrival)
+            }
+            return nil
         }
-        let waitingBytes = bufferedBytes
-        if case .bytes(let data) = arrival { bufferedBytes += data.count }
-        // What was taken in is whole up to here: the reader gets it, then the failure. One piece always fits, however
-        // small the bound, so that every connection brings the reader further.
-        if waitingBytes > 0, bufferedBytes > bufferBytesMax {
-            outcome = .failure(ExchangeFailure.overflow)
-        } else {
-            arrivals.append(arrival)
-        }
-        lock.unlock()
+        waiting?.resume(returning: arrival)
     }
 
     func urlSession(

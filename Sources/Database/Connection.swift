@@ -17,8 +17,8 @@ public class Connection {
 
     /// What to do once the transaction is durable, in the order it was asked for.
     private var commitActions: [@Sendable () -> Void] = []
-    /// What is left with the transaction for its last step, in the order it was left.
-    private var deposits: [any Sendable] = []
+    /// What is left with the transaction for the last steps of its group, in the order it was left.
+    private var items: [(step: any AnyGroupStep, item: any Sendable)] = []
     /// A row was written that its scope may not write. Kept until the enclosing savepoint is undone, so that nobody
     /// keeps the row by catching the error.
     private var violation: DatabaseError?
@@ -35,7 +35,7 @@ public class Connection {
         try execute(sql) { _ in true }
     }
 
-    /// Runs statements whose results nobody needs, for the last step of a group (`Store.setLastStep`). On PostgreSQL
+    /// Runs statements whose results nobody needs, for the last step of a group (``GroupStep``). On PostgreSQL
     /// they travel with the COMMIT, so that what they hold is held no longer than it must be.
     public func runWithCommit(_ statements: [SQL]) throws {
         for statement in statements { try run(statement) }
@@ -117,6 +117,9 @@ public class Connection {
         preconditionFailure("each form of a connection runs its statements")
     }
 
+    /// Runs a statement of a migration, which has no binds and is prepared for this once.
+    func runMigration(_ statement: String) throws { try run(SQL(unchecked: statement)) }
+
     var planPrefix: String { preconditionFailure("each form of a connection explains") }
 
     // MARK: Who asks
@@ -140,7 +143,7 @@ public class Connection {
     /// Lets the body's changes stand or fall together: an error undoes them and passes on. May be nested.
     public func savepoint<Value>(_ body: () throws -> Value) throws -> Value {
         try control(.savepoint)
-        let (actionsBefore, depositsBefore) = (commitActions.count, deposits.count)
+        let (actionsBefore, itemsBefore) = (commitActions.count, items.count)
         do {
             let value = try body()
             if let violation { throw violation }
@@ -148,7 +151,7 @@ public class Connection {
             return value
         } catch {
             commitActions.removeSubrange(min(actionsBefore, commitActions.count)...)
-            deposits.removeSubrange(min(depositsBefore, deposits.count)...)
+            items.removeSubrange(min(itemsBefore, items.count)...)
             violation = nil
             // A full disk, an I/O error or a lost server has ended the whole transaction already, and the savepoint
             // with it.
@@ -166,11 +169,24 @@ public class Connection {
         commitActions.append(action)
     }
 
-    /// Leaves something for the last step of the transaction (`Store.setLastStep`). Dropped when the savepoint it was
-    /// left in is undone.
-    public func deposit(_ item: any Sendable) {
-        deposits.append(item)
+    /// Leaves an item for a last step of the group. Dropped when the savepoint it was left in is undone.
+    public func leave<Item>(_ item: Item, for step: GroupStep<Item>) {
+        items.append((step, item))
     }
+
+    /// Runs the last steps of the group that was written on this connection: each once, with what was left for it.
+    func runGroupSteps() throws {
+        guard !items.isEmpty else { return }
+        try prepareGroupSteps()
+        while let step = items.first?.step {
+            let own = items.filter { $0.step === step }.map(\.item)
+            items.removeAll { $0.step === step }
+            try step.run(own, in: self)
+        }
+    }
+
+    /// Called before the last steps of a group, which run under no scope.
+    func prepareGroupSteps() throws {}
 
     var isInTransaction: Bool { preconditionFailure("each form of a connection knows its transaction") }
 
@@ -180,7 +196,7 @@ public class Connection {
 
     func rollback() {
         commitActions.removeAll()
-        deposits.removeAll()
+        items.removeAll()
         violation = nil
         guard isInTransaction else { return }
         // Fails only where the engine has rolled back by itself, which is what is wanted.
@@ -191,11 +207,6 @@ public class Connection {
     func takeCommitActions() -> [@Sendable () -> Void] {
         defer { commitActions = [] }
         return commitActions
-    }
-
-    func takeDeposits() -> [any Sendable] {
-        defer { deposits = [] }
-        return deposits
     }
 }
 

@@ -9,7 +9,7 @@ import Visibility
 /// let members = Table("conversation_members", read: ["user:{user_id}"], write: ["user:{user_id}"])
 /// let messages = Table(
 ///     "messages",
-///     read: [.held("conversation:{conversation_id}", by: members, member: "user_id", of: "conversation_id")], …)
+///     read: [.granted("conversation:{conversation_id}", by: members, member: "user_id", of: "conversation_id")], …)
 /// ```
 ///
 /// From it come the SQL predicate, PostgreSQL's policy, and `keys(of:in:)` for whoever decides without SQL. A
@@ -58,28 +58,14 @@ public final class Membership: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - tenant: what the tenant is compared with.
-    ///   - isMember: the condition on the member's column, from `= ?` on.
+    ///   - comparison: the comparison of the member's column, from `= ?` on.
     ///   - column: the row's own column, with its table's name: the members' table may have one of the same name.
-    func question(tenant: String, isMember: String, column: String) -> String {
+    func question(tenant: String, comparison: String, column: String) -> String {
         let alias = Self.alias
         return """
             EXISTS (SELECT 1 FROM \(table.name) AS \(alias) WHERE \(alias).\(table.tenantColumn) = \(tenant) \
-            AND \(alias).\(memberColumn) \(isMember) AND \(alias).\(ofColumn) = \(column))
+            AND \(alias).\(memberColumn) \(comparison) AND \(alias).\(ofColumn) = \(column))
             """
-    }
-
-    /// The keys that a scope's owner holds by this membership, at most `limit` of them.
-    public func keys(of scope: Scope, in db: Connection, limit: Int = .max) throws -> [String] {
-        let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
-        guard !members.isEmpty else { return [] }
-        let named = SQL(unchecked: ofColumn)
-        let held = try db.rows(
-            """
-            SELECT \(named) FROM \(table, visibleTo: scope)
-            WHERE \(SQL(unchecked: memberColumn)) IN \(values: members) LIMIT \(limit)
-            """
-        ) { row in try row.optionalText(0) }
-        return held.compactMap { value in given.key { _ in value } }
     }
 }
 
@@ -160,14 +146,9 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
     ///     member and `column` answers the question with one look.
     ///   - member: the column of the members' table that names the user.
     ///   - column: the column of the members' table that is compared with the template's.
-    public static func held(
+    public static func granted(
         _ template: AudienceTemplate, by table: Table, member: String, of column: String
     ) -> PolicyEntry {
         PolicyEntry(template, Membership(template, by: table, member: member, of: column))
     }
-}
-
-extension Scope {
-    /// The scope with more keys: what its owner holds by memberships, for those who decide without SQL.
-    public func adding(_ more: some Sequence<String>) -> Scope { Scope(tenant: tenant, keys: keys.union(more)) }
 }

@@ -90,9 +90,6 @@ enum TableDefinition {
 }
 
 extension Store {
-    /// Held by whoever changes the schema, so that replicas that start together do it once.
-    private static let subject = "bellhop:schema"
-
     /// Applies the migrations that the database does not have, all or none, and tells which.
     ///
     /// On PostgreSQL it also brings the policies to what the tables say, and the store must have been opened by a role
@@ -102,18 +99,18 @@ extension Store {
     ///   database belongs to a newer version); then nothing is done.
     @discardableResult
     public func migrate(_ migrations: [Migration], tables: [Table] = []) throws -> [String] {
-        let applied = try writeAndWait { connection in
-            if connection.engine == .postgreSQL { try PostgresSchema.prepare(connection, subject: Self.subject) }
+        let applied = try writeAndWait { [backend] connection in
+            try backend.prepareMigrations(in: connection)
             try connection.run(Self.createHistory(for: connection.engine))
             let pending = try Self.pending(migrations, in: connection)
             for migration in pending {
                 try Self.apply(migration, to: connection)
                 try Self.note(migration.id, checksum: migration.checksum(for: connection.engine), in: connection)
             }
-            if connection.engine == .postgreSQL { try PostgresSchema.installPolicies(of: tables, connection) }
+            try backend.finishMigrations(of: tables, in: connection)
             return pending.map(\.id)
         }
-        if !applied.isEmpty { schemaChanged() }
+        if !applied.isEmpty { backend.schemaChanged() }
         return applied
     }
 
@@ -144,11 +141,7 @@ extension Store {
     private static func apply(_ migration: Migration, to connection: Connection) throws {
         for statement in migration.statements(for: connection.engine) {
             do {
-                if let connection = connection as? SQLiteConnection {
-                    try connection.runScript(statement)
-                } else {
-                    try connection.run(SQL(unchecked: statement))
-                }
+                try connection.runMigration(statement)
             } catch let error as DatabaseError {
                 throw DatabaseError(error.code, "migration \(migration.id): \(error.detail)", sql: statement)
             }

@@ -1,4 +1,4 @@
-import Foundation
+import Threads
 
 /// What a caller holds: one tenant, and a set of keys.
 ///
@@ -42,9 +42,7 @@ public struct Scope: Sendable, Hashable {
 ///
 /// A scope lives as long as its verified token is cached and is asked the same few questions at every request;
 /// taking its keys apart again each time costs more than the point read they guard.
-///
-/// `@unchecked Sendable`: every access to the variables holds `lock`.
-final class PredicateCache: @unchecked Sendable {
+final class PredicateCache: Sendable {
     struct Key: Hashable {
         let policy: Policy.Entries
         let qualifier: String
@@ -64,48 +62,44 @@ final class PredicateCache: @unchecked Sendable {
     /// Policies are few and constant. Without the bound, a caller that makes policies on the fly would fill memory.
     private static let entriesMax = 64
 
-    /// Guards the three variables.
-    private let lock = NSLock()
-    private var entries: [Key: SQL] = [:]
-    private var madeSettings: [String: String]?
-    /// What each kind of query needs of them, by the kind.
-    private var querySettings: [Int: [String: String]] = [:]
-
-    func forget() {
-        lock.lock()
-        defer { lock.unlock() }
-        entries = [:]
-        madeSettings = nil
-        querySettings = [:]
+    private struct State {
+        var entries: [Key: SQL] = [:]
+        var settings: [String: String]?
+        /// What each kind of query needs of them, by the kind.
+        var querySettings: [Int: [String: String]] = [:]
     }
+
+    private let state = Locked(State())
+
+    func forget() { state.withLock { $0 = State() } }
 
     /// The scope as PostgreSQL is told it. A process has one store, and so one vocabulary.
     func settings(make: () -> [String: String]) -> [String: String] {
-        lock.lock()
-        defer { lock.unlock() }
-        if let madeSettings { return madeSettings }
-        let made = make()
-        madeSettings = made
-        return made
+        state.withLock { state in
+            if let known = state.settings { return known }
+            let made = make()
+            state.settings = made
+            return made
+        }
     }
 
     func settings(ofQuery kind: Int, make: () -> [String: String]) -> [String: String] {
-        if let known = lock.withLock({ querySettings[kind] }) { return known }
+        if let known = state.withLock({ $0.querySettings[kind] }) { return known }
         let made = make()
-        lock.withLock {
-            if querySettings.count >= Self.entriesMax { querySettings = [:] }
-            querySettings[kind] = made
+        state.withLock { state in
+            if state.querySettings.count >= Self.entriesMax { state.querySettings = [:] }
+            state.querySettings[kind] = made
         }
         return made
     }
 
     func predicate(_ key: Key, make: () -> SQL) -> SQL {
-        lock.lock()
-        defer { lock.unlock() }
-        if let known = entries[key] { return known }
-        if entries.count >= Self.entriesMax { entries.removeAll(keepingCapacity: true) }
-        let made = make()
-        entries[key] = made
-        return made
+        state.withLock { state in
+            if let known = state.entries[key] { return known }
+            if state.entries.count >= Self.entriesMax { state.entries.removeAll(keepingCapacity: true) }
+            let made = make()
+            state.entries[key] = made
+            return made
+        }
     }
 }

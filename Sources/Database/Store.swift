@@ -1,4 +1,4 @@
-import Foundation
+import Threads
 
 /// An open database: reads on the calling thread, writes in groups on the store's own threads.
 ///
@@ -6,27 +6,12 @@ import Foundation
 public final class Store: Sendable {
     public let url: DatabaseURL
     public let options: StoreOptions
-    private let backend: any StoreBackend
+    let backend: any StoreBackend
 
-    /// Opens the database; an SQLite file is made if need be.
-    ///
-    /// - Parameter tables: all tables with their policies, from which PostgreSQL is told what a scope holds.
-    /// - Throws: `.locked` when another service owns the file (the message names its process), `.corrupt`, `.readOnly`,
-    ///   `.cannotOpen`; `.role` when the service connects to PostgreSQL as somebody who could pass by its policies.
-    public static func open(
-        _ url: DatabaseURL, options: StoreOptions = StoreOptions(), tables: [Table] = []
-    ) throws(DatabaseError) -> Store {
-        try Store(url, options: options, tables: tables)
-    }
-
-    private init(_ url: DatabaseURL, options: StoreOptions, tables: [Table]) throws(DatabaseError) {
+    init(_ url: DatabaseURL, options: StoreOptions, backend: any StoreBackend) {
         self.url = url
         self.options = options
-        switch url.location {
-        case .file, .memory: backend = try SQLiteBackend(url, options: options)
-        case .server(let address):
-            backend = try PostgresBackend(address, options: options, vocabulary: ScopeVocabulary(tables))
-        }
+        self.backend = backend
     }
 
     deinit {
@@ -120,14 +105,12 @@ public final class Store: Sendable {
         lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
     ) throws -> Value {
         precondition(!backend.isOnWriter, "the writer would wait for itself")
-        let answer = BlockingAnswer<Value>()
-        try write(lane: lane, body) { answer.set($0) }
-        return try answer.wait().get()
-    }
-
-    /// The last step of every group, inside its transaction, with what its jobs have deposited, in their order.
-    public func setLastStep(_ step: @escaping @Sendable (Connection, [any Sendable]) throws -> Void) {
-        for queue in backend.queues { queue.willCommit = step }
+        let answer = Monitor<Result<Value, any Error>?>(nil)
+        try write(lane: lane, body) { result in
+            answer.withLock { $0 = result }
+            answer.signal()
+        }
+        return try answer.wait { $0 }.get()
     }
 
     static func closedError(_ access: StoreOptions.Access) -> DatabaseError {
@@ -170,59 +153,5 @@ public final class Store: Sendable {
     }
 
     /// The path of an SQLite database; empty for a server.
-    var path: String { (backend as? SQLiteBackend)?.path ?? "" }
-
-    func schemaChanged() { backend.schemaChanged() }
-}
-
-/// What an engine does for a store.
-protocol StoreBackend: Sendable {
-    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value
-    func query(
-        _ woven: SQL.Woven, as scope: Scope,
-        completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
-    ) throws(StoreBusy)
-    /// The queues of its writers; never empty.
-    var queues: [WriteQueue] { get }
-    /// Whether this is the thread of one of its writers.
-    var isOnWriter: Bool { get }
-    var sizeBytes: Int { get }
-    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
-    func checkpoint() throws
-    func integrityCheck() throws -> [String]
-    func schemaChanged()
-    func close()
-}
-
-extension StoreBackend {
-    func queue(lane: Int) -> WriteQueue { queues[Int(UInt(bitPattern: lane) % UInt(queues.count))] }
-
-    func closeQueues() {
-        for queue in queues { queue.close() }
-    }
-}
-
-/// A result that one thread sets and another waits for.
-///
-/// `@unchecked Sendable`: `result` is only touched while `condition` is locked.
-private final class BlockingAnswer<Value: Sendable>: @unchecked Sendable {
-    /// Guards `result`.
-    private let condition = NSCondition()
-    private var result: Result<Value, any Error>?
-
-    func set(_ result: Result<Value, any Error>) {
-        condition.lock()
-        defer { condition.unlock() }
-        self.result = result
-        condition.signal()
-    }
-
-    func wait() -> Result<Value, any Error> {
-        condition.lock()
-        defer { condition.unlock() }
-        while true {
-            if let result { return result }
-            condition.wait()
-        }
-    }
+    var path: String { backend.path }
 }

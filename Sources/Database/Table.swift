@@ -20,16 +20,6 @@ public struct Table: Sendable, Hashable {
         self.read = read
         self.write = write
     }
-
-    /// The rows a scope may read, as a predicate over this table's columns.
-    public func readPredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
-        read.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
-    }
-
-    /// The rows a scope may write, as a predicate over this table's columns.
-    public func writePredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
-        write.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
-    }
 }
 
 /// Why a statement names a table without a scope.

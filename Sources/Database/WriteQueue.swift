@@ -1,4 +1,4 @@
-import Foundation
+import Threads
 
 /// One piece of work for the writer.
 struct WriteJob: Sendable {
@@ -15,26 +15,22 @@ struct WriteJob: Sendable {
 }
 
 /// The bounded queue in front of the writer, first come first served, with the counters of both.
-///
-/// `@unchecked Sendable`: everything mutable is only touched while `condition` is locked.
-final class WriteQueue: @unchecked Sendable {
-    /// The last step of a group, before it is committed: what its jobs have left for it, in their order.
-    typealias LastStep = @Sendable (Connection, [any Sendable]) throws -> Void
+final class WriteQueue: Sendable {
+    private struct State {
+        var jobs: [WriteJob] = []
+        /// Jobs the writer has taken and not yet decided; they count as waiting, or the bound would double.
+        var jobsTaken = 0
+        var isClosed = false
+        var metrics = StoreMetrics()
+    }
 
-    /// Guards all variables below; signalled when a job arrives, the queue closes, or a checkpoint is wanted.
-    private let condition = NSCondition()
-    private var jobs: [WriteJob] = []
-    /// Jobs the writer has taken and not yet decided; they count as waiting, or the bound would double.
-    private var jobsTaken = 0
-    private var isClosed = false
-    private var isFinished = false
-    private var metrics = StoreMetrics()
-    private var lastStep: LastStep?
+    /// Signalled when the first job arrives and when the queue closes.
+    private let state = Monitor(State())
     private let depthMax: Int
 
     init(depthMax: Int) {
         self.depthMax = depthMax
-        jobs.reserveCapacity(64)
+        state.withLock { $0.jobs.reserveCapacity(64) }
     }
 
     enum Refusal: Error {
@@ -43,102 +39,78 @@ final class WriteQueue: @unchecked Sendable {
     }
 
     func append(_ job: WriteJob) throws(Refusal) {
-        condition.lock()
-        defer { condition.unlock() }
-        if isClosed { throw .closed }
-        let depth = jobs.count + jobsTaken
-        if depth >= depthMax {
-            metrics.refused += 1
-            throw .full(StoreBusy(queueDepth: depth))
+        try state.withLock { queue throws(Refusal) in
+            if queue.isClosed { throw .closed }
+            let depth = queue.jobs.count + queue.jobsTaken
+            if depth >= depthMax {
+                queue.metrics.refused += 1
+                throw .full(StoreBusy(queueDepth: depth))
+            }
+            queue.jobs.append(job)
+            queue.metrics.queueDepthLargest = max(queue.metrics.queueDepthLargest, depth + 1)
+            if queue.jobs.count == 1 { state.broadcast() }
         }
-        jobs.append(job)
-        metrics.queueDepthLargest = max(metrics.queueDepthLargest, depth + 1)
-        if jobs.count == 1 { condition.broadcast() }
     }
 
     /// The next jobs, oldest first; waits for one. Nil once the queue is closed and empty.
     func take(_ countMax: Int) -> [WriteJob]? {
-        condition.lock()
-        defer { condition.unlock() }
-        while jobs.isEmpty {
-            if isClosed { return nil }
-            condition.wait()
+        let taken: [WriteJob] = state.wait { queue in
+            if queue.jobs.isEmpty { return queue.isClosed ? [] : nil }
+            let taken: [WriteJob]
+            if queue.jobs.count <= countMax {
+                taken = queue.jobs
+                queue.jobs.removeAll(keepingCapacity: true)
+            } else {
+                taken = Array(queue.jobs.prefix(countMax))
+                queue.jobs.removeFirst(countMax)
+            }
+            queue.jobsTaken = taken.count
+            return taken
         }
-        let taken: [WriteJob]
-        if jobs.count <= countMax {
-            taken = jobs
-            jobs.removeAll(keepingCapacity: true)
-        } else {
-            taken = Array(jobs.prefix(countMax))
-            jobs.removeFirst(countMax)
-        }
-        jobsTaken = taken.count
-        return taken
+        return taken.isEmpty ? nil : taken
     }
 
     /// The jobs that have arrived since, for a group that is not yet committed; none if there are none.
     func takeMore(_ countMax: Int) -> [WriteJob] {
-        condition.lock()
-        defer { condition.unlock() }
-        let taken = Array(jobs.prefix(countMax))
-        jobs.removeFirst(taken.count)
-        jobsTaken += taken.count
-        return taken
+        state.withLock { queue in
+            let taken = Array(queue.jobs.prefix(countMax))
+            queue.jobs.removeFirst(taken.count)
+            queue.jobsTaken += taken.count
+            return taken
+        }
     }
 
     /// Puts jobs back that were taken and not begun; they stay first.
     func putBack(_ rest: ArraySlice<WriteJob>) {
-        condition.lock()
-        defer { condition.unlock() }
-        jobs.insert(contentsOf: rest, at: 0)
-        jobsTaken -= rest.count
+        state.withLock { queue in
+            queue.jobs.insert(contentsOf: rest, at: 0)
+            queue.jobsTaken -= rest.count
+        }
     }
 
-    /// The batch is decided; called before its jobs are answered, so that whoever hears an answer finds room.
+    /// The batch is decided; called before its jobs are answered, so that whoever receives an answer finds room.
     func finishBatch(_ change: (inout StoreMetrics) -> Void) {
-        condition.lock()
-        defer { condition.unlock() }
-        jobsTaken = 0
-        change(&metrics)
+        state.withLock { queue in
+            queue.jobsTaken = 0
+            change(&queue.metrics)
+        }
     }
 
     func count(_ change: (inout StoreMetrics) -> Void) {
-        condition.lock()
-        defer { condition.unlock() }
-        change(&metrics)
+        state.withLock { change(&$0.metrics) }
     }
 
     func snapshot() -> StoreMetrics {
-        condition.lock()
-        defer { condition.unlock() }
-        var copy = metrics
-        copy.queueDepth = jobs.count + jobsTaken
-        return copy
-    }
-
-    var willCommit: LastStep? {
-        get { condition.withLock { lastStep } }
-        set { condition.withLock { lastStep = newValue } }
+        state.withLock { queue in
+            var copy = queue.metrics
+            copy.queueDepth = queue.jobs.count + queue.jobsTaken
+            return copy
+        }
     }
 
     /// Refuses further jobs; those that wait are still done.
     func close() {
-        condition.lock()
-        defer { condition.unlock() }
-        isClosed = true
-        condition.broadcast()
-    }
-
-    func noteFinished() {
-        condition.lock()
-        defer { condition.unlock() }
-        isFinished = true
-        condition.broadcast()
-    }
-
-    func waitUntilFinished() {
-        condition.lock()
-        defer { condition.unlock() }
-        while !isFinished { condition.wait() }
+        state.withLock { $0.isClosed = true }
+        state.broadcast()
     }
 }

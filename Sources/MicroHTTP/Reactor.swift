@@ -1,6 +1,7 @@
 import CMicroHTTPD
-import Foundation
+import Glibc
 import Synchronization
+import Threads
 
 /// One thread that speaks HTTP: a libmicrohttpd daemon in external-poll mode beside an inbox.
 ///
@@ -22,7 +23,7 @@ final class Reactor: @unchecked Sendable {
     private var requestsOpen = 0
     private var firstWaiting: Request?
     private unowned(unsafe) var lastWaiting: Request?
-    private let ended = DispatchSemaphore(value: 0)
+    private let thread = LoopThread("reactor")
 
     init(listening: Int32, configuration: ServerConfiguration, router: Router, streams: any StreamAcceptor) {
         self.listening = listening
@@ -71,15 +72,10 @@ final class Reactor: @unchecked Sendable {
         guard let daemon else { throw ServerError(description: "libmicrohttpd refused to start") }
         watch(cmhd_epoll_descriptor(daemon))
         watch(inbox.descriptor)
-        let thread = Thread { [self] in
-            run()
-            ended.signal()
-        }
-        thread.name = "reactor"
-        thread.start()
+        thread.start { [self] in run() }
     }
 
-    func join() { ended.wait() }
+    func join() { thread.join() }
 
     private func watch(_ descriptor: Int32) {
         var event = epoll_event()
@@ -251,8 +247,8 @@ final class Reactor: @unchecked Sendable {
         switch route.handler(request) {
         case .response(let response): return answer(request, with: response)
         case .deferred(let start):
-            let responder = Responder(request: request, suspension: suspend(request), inbox: inbox)
-            start(responder)
+            let (suspension, inbox) = (suspend(request), inbox)
+            start(Responder { inbox.post(.answer(request, suspension: suspension, $0)) })
             return .YES
         case .again(let start):
             let suspension = suspend(request)

@@ -1,10 +1,9 @@
 import CMicroHTTPD
-import Foundation
+import Glibc
+import Threads
 
-/// What other threads tell a reactor.
-///
-/// `@unchecked Sendable`: `items` is only touched while `lock` is held.
-final class ReactorInbox: @unchecked Sendable {
+/// What other threads have for a reactor to do.
+final class ReactorInbox: Sendable {
     enum Item {
         case answer(Request, suspension: UInt32, Response)
         case runAgain(Request, suspension: UInt32)
@@ -13,9 +12,7 @@ final class ReactorInbox: @unchecked Sendable {
 
     /// Readable when there is something to take.
     let descriptor: Int32
-    /// Guards `items`.
-    private let lock = NSLock()
-    private var items: [Item] = []
+    private let items = Locked<[Item]>([])
 
     init() {
         descriptor = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
@@ -25,7 +22,7 @@ final class ReactorInbox: @unchecked Sendable {
     deinit { close(descriptor) }
 
     func post(_ item: Item) {
-        let isFirst = lock.withLock {
+        let isFirst = items.withLock { items in
             items.append(item)
             return items.count == 1
         }
@@ -36,7 +33,7 @@ final class ReactorInbox: @unchecked Sendable {
     func take() -> [Item] {
         var count: eventfd_t = 0
         eventfd_read(descriptor, &count)
-        return lock.withLock {
+        return items.withLock { items in
             defer { items = [] }
             return items
         }

@@ -1,13 +1,4 @@
-/// What libmicrohttpd or the server refuses before any handler, or instead of one.
-public enum TransportProblem: Sendable {
-    case notFound
-    case methodNotAllowed(allow: String)
-    case bodyTooLarge(max: Int)
-    case malformed(detail: String)
-    case tooManyStreams
-    /// A handler has kept its request longer than may be.
-    case unanswered
-}
+import CMicroHTTPD
 
 /// The settings of a server, each with the reason for its value, and the application's hooks.
 public struct ServerConfiguration: Sendable {
@@ -55,7 +46,19 @@ public struct ServerConfiguration: Sendable {
     public init() {}
 }
 
-/// Why a server could not start.
-public struct ServerError: Error, CustomStringConvertible, Sendable {
-    public let description: String
+extension ServerConfiguration {
+    /// Descriptors that the process may have open (`RLIMIT_NOFILE`), after the soft limit was raised to the hard one.
+    public static var descriptorsMax: Int { Int(cmhd_raise_descriptor_limit()) }
+
+    /// The same with the numbers of streams and connections lowered to what the limit of descriptors allows.
+    public func withinDescriptors() -> ServerConfiguration {
+        let descriptors = Self.descriptorsMax
+        // A reserve for connections, the database and what else a process opens. Without it streams could take the
+        // last descriptor, and nobody could ask anything any more.
+        let reserve = max(128, min(1024, descriptors / 50))
+        var lowered = self
+        lowered.connectionsMax = min(connectionsMax, max(16, descriptors / 4))
+        lowered.streamsMax = max(1, min(streamsMax, descriptors - reserve))
+        return lowered
+    }
 }

@@ -1,3 +1,4 @@
+import CMicroHTTPD
 import Glibc
 
 /// What a socket did not take: the items that wait for one slow reader, oldest first.

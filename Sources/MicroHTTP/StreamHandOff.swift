@@ -1,10 +1,12 @@
 import CMicroHTTPD
 import Foundation
 
-/// Takes the sockets of streams from the reactors.
+/// Takes the sockets of streams from the reactors, and ends them with the server.
 protocol StreamAcceptor: Sendable {
     /// A place for one more stream; nil: there is none.
     func reserve(_ opening: StreamOpening) -> StreamReservation?
+    /// Ends all streams.
+    func stop(deadlineSeconds: Double)
 }
 
 /// A place for one stream on one shard, given back when it is dropped without having been used.

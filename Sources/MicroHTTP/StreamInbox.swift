@@ -1,6 +1,6 @@
 import CMicroHTTPD
-import Foundation
 import Glibc
+import Threads
 
 /// What one thread takes and all others put in: messages and newly opened streams, in one order.
 ///
@@ -8,9 +8,7 @@ import Glibc
 /// rely on, and a poster that waited for a shard could wait for itself. What bounds it are its posters: openings by the
 /// limit on streams, answers of workers by their queue, events by the rate of committed transactions. Its depth is a
 /// counter, so that overload is seen.
-///
-/// `@unchecked Sendable`: the variables are only touched while `lock` is held.
-final class StreamInbox<Message: Sendable>: @unchecked Sendable {
+final class StreamInbox<Message: Sendable>: Sendable {
     enum Item {
         case message(Message)
         case opening(descriptor: Int32, context: any Sendable)
@@ -20,12 +18,15 @@ final class StreamInbox<Message: Sendable>: @unchecked Sendable {
     /// inbox, so that a late poster cannot write into somebody else's descriptor.
     let wakeDescriptor: Int32
 
-    /// Guards everything below. Nothing is called while it is held.
-    private let lock = NSLock()
-    private var items: [Item] = []
-    /// True from the taker's decision to sleep until somebody wakes it: one write to the descriptor per sleep.
-    private var isTakerAsleep = false
-    private var stopDeadline: UInt64?
+    private struct State {
+        var items: [Item] = []
+        /// True from the taker's decision to sleep until somebody wakes it: one write to the descriptor per sleep.
+        var isTakerAsleep = false
+        var stopDeadline: UInt64?
+    }
+
+    /// Nothing is called while it is locked.
+    private let state = Locked(State())
 
     /// Storage above this many items is given back after a burst, because it would stay for ever.
     private static var keptCapacityMax: Int { 4_096 }
@@ -39,53 +40,53 @@ final class StreamInbox<Message: Sendable>: @unchecked Sendable {
 
     /// False if the taker is to stop; the item is the caller's then.
     func put(_ item: Item) -> Bool {
-        lock.lock()
-        guard stopDeadline == nil else {
-            lock.unlock()
-            return false
+        var isWakeDue = false
+        let isTaken = state.withLock { state in
+            guard state.stopDeadline == nil else { return false }
+            state.items.append(item)
+            isWakeDue = state.isTakerAsleep
+            state.isTakerAsleep = false
+            return true
         }
-        items.append(item)
-        let isWakeDue = isTakerAsleep
-        isTakerAsleep = false
-        lock.unlock()
         if isWakeDue { wake() }
-        return true
+        return isTaken
     }
 
     func put(messages: some Sequence<Message>) {
-        lock.lock()
-        guard stopDeadline == nil else { return lock.unlock() }
-        for message in messages { items.append(.message(message)) }
-        let isWakeDue = isTakerAsleep && !items.isEmpty
-        if isWakeDue { isTakerAsleep = false }
-        lock.unlock()
+        let isWakeDue = state.withLock { state in
+            guard state.stopDeadline == nil else { return false }
+            for message in messages { state.items.append(.message(message)) }
+            guard state.isTakerAsleep, !state.items.isEmpty else { return false }
+            state.isTakerAsleep = false
+            return true
+        }
         if isWakeDue { wake() }
     }
 
     /// After everything put so far the taker stops; what is put from here on is refused.
     func requestStop(deadline: UInt64) {
-        lock.lock()
-        if stopDeadline == nil { stopDeadline = deadline }
-        isTakerAsleep = false
-        lock.unlock()
+        state.withLock { state in
+            if state.stopDeadline == nil { state.stopDeadline = deadline }
+            state.isTakerAsleep = false
+        }
         wake()
     }
 
     /// The taker is about to wait. False if there is something to take instead.
     func prepareToSleep() -> Bool {
-        lock.lock()
-        defer { lock.unlock() }
-        isTakerAsleep = items.isEmpty && stopDeadline == nil
-        return isTakerAsleep
+        state.withLock { state in
+            state.isTakerAsleep = state.items.isEmpty && state.stopDeadline == nil
+            return state.isTakerAsleep
+        }
     }
 
     /// Exchanges `batch`, which must be empty, for everything that waits. Answers when to stop, if it is to stop.
     func take(into batch: inout [Item]) -> UInt64? {
-        lock.lock()
-        defer { lock.unlock() }
-        isTakerAsleep = false
-        swap(&items, &batch)
-        return stopDeadline
+        state.withLock { state in
+            state.isTakerAsleep = false
+            swap(&state.items, &batch)
+            return state.stopDeadline
+        }
     }
 
     /// What is left, once stopping was requested: nothing comes after it.
@@ -95,7 +96,7 @@ final class StreamInbox<Message: Sendable>: @unchecked Sendable {
         return rest
     }
 
-    var depth: Int { lock.withLock { items.count } }
+    var depth: Int { state.withLock { $0.items.count } }
 
     /// Empties a batch that was handled, to be filled again.
     func reuse(_ batch: inout [Item]) {

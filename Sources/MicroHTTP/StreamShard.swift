@@ -1,7 +1,7 @@
 import CMicroHTTPD
-import Foundation
 import Glibc
 import Synchronization
+import Threads
 
 /// A thread that owns streams: the only one that writes to their sockets, and that closes them.
 ///
@@ -9,25 +9,23 @@ import Synchronization
 /// there as one batch, lets the program handle it, and then sends each stream what the batch has queued for it in one
 /// call of the kernel; what comes meanwhile is the next batch. So the busier the shard, the more it joins.
 ///
-/// `@unchecked Sendable`: `table` and `program` belong to the shard's thread once `start` has made it; `thread` is only
-/// touched while `lifecycle` is held.
+/// `@unchecked Sendable`: `table` and `program` belong to the shard's thread once `start` has started it.
 public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     public let index: Int
-    @usableFromInline let table: StreamTable
+    @usableFromInline let table: SocketTable
     private let inbox: StreamInbox<Program.Message>
     private let options: StreamShardOptions
     private var program: Program?
     private let published = PublishedStreamCounters()
     private let openCount = Atomic(0)
-    /// Guards `thread`.
-    private let lifecycle = NSLock()
-    private var thread: StreamThread?
+    private let thread: LoopThread
 
     init(index: Int, options: StreamShardOptions) throws(StreamShardError) {
         self.index = index
         self.options = options
+        thread = LoopThread("streams-\(index)")
         inbox = try StreamInbox()
-        table = try StreamTable(shard: index, options: options, wakeDescriptor: inbox.wakeDescriptor)
+        table = try SocketTable(shard: index, options: options, wakeDescriptor: inbox.wakeDescriptor)
     }
 
     // MARK: Any thread
@@ -54,12 +52,10 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     }
 
     /// Starts the shard's thread, on which everything of the program happens from here on.
-    func start(program: Program) throws(StreamShardError) {
-        lifecycle.lock()
-        defer { lifecycle.unlock() }
-        precondition(thread == nil && self.program == nil, "a shard starts once")
+    func start(program: Program) {
+        precondition(self.program == nil, "a shard starts once")
         self.program = program
-        thread = try StreamThread(name: "streams-\(index)") { [self] in run() }
+        thread.start { [self] in run() }
     }
 
     /// Handles what was posted before, lets the program send its last, sends that, closes all streams and waits for the
@@ -68,12 +64,8 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     func stop(deadlineSeconds: Double) {
         let nanoseconds = UInt64(max(0, min(deadlineSeconds, 1e6)) * 1e9)
         inbox.requestStop(deadline: cmhd_monotonic_nanoseconds() + nanoseconds)
-        let running = lifecycle.withLock {
-            defer { thread = nil }
-            return thread
-        }
-        if let running { return running.join() }
-        // Never started, or stopped by another: what is left in the inbox has no thread to take it.
+        thread.join()
+        // What is left in the inbox has no thread to take it.
         for case .opening(let descriptor, _) in inbox.takeAll() { refuse(descriptor) }
     }
 

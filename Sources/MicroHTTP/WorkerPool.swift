@@ -1,71 +1,69 @@
-import Foundation
+import Threads
 
 /// Threads for work that may block, with a bounded queue in front.
-///
-/// `@unchecked Sendable`: the variables are only touched while `condition` is locked.
-public final class WorkerPool: @unchecked Sendable {
+public final class WorkerPool: Sendable {
+    private struct Queue {
+        var jobs: [@Sendable () -> Void] = []
+        /// The first job that is not taken; the taken ones are dropped together.
+        var first = 0
+        var isStopping = false
+
+        var depth: Int { jobs.count - first }
+
+        mutating func popFirst() -> (@Sendable () -> Void)? {
+            guard first < jobs.count else { return nil }
+            let job = jobs[first]
+            first += 1
+            if first == jobs.count || first > 1024 {
+                jobs.removeFirst(first)
+                first = 0
+            }
+            return job
+        }
+    }
+
+    private enum Turn {
+        case job(@Sendable () -> Void)
+        case end
+    }
+
     private let queueMax: Int
-    /// Guards everything below.
-    private let condition = NSCondition()
-    private var queue: [@Sendable () -> Void] = []
-    /// The first job in `queue` that is not taken; the taken ones are dropped together.
-    private var first = 0
-    private var isStopping = false
-    private var runningThreads: Int
+    private let threads: [LoopThread]
+    /// Signalled when a job arrives, and at the end.
+    private let queue = Monitor(Queue())
 
     public init(name: String, threads: Int, queueMax: Int) {
         self.queueMax = queueMax
-        runningThreads = threads
-        for index in 0..<threads {
-            let thread = Thread { [self] in run() }
-            thread.name = "\(name)-\(index)"
-            thread.start()
+        self.threads = (0..<threads).map { LoopThread("\(name)-\($0)") }
+        for thread in self.threads {
+            thread.start { [queue] in
+                while case .job(let job) = Self.next(of: queue) { job() }
+            }
         }
     }
 
     /// False: the queue is full, or the pool has stopped; the job is not done.
     public func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
-        condition.withLock {
-            guard !isStopping, queue.count - first < queueMax else { return false }
-            queue.append(job)
-            condition.signal()
+        let isTaken = queue.withLock { queue in
+            guard !queue.isStopping, queue.depth < queueMax else { return false }
+            queue.jobs.append(job)
             return true
         }
+        if isTaken { queue.signal() }
+        return isTaken
     }
 
     /// Jobs that wait.
-    public var depth: Int { condition.withLock { queue.count - first } }
+    public var depth: Int { queue.withLock { $0.depth } }
 
     /// Does what is queued, and returns when all threads have ended. Not to be called by one of them.
     public func shutdown() {
-        condition.withLock {
-            isStopping = true
-            condition.broadcast()
-            while runningThreads > 0 { condition.wait() }
-        }
+        queue.withLock { $0.isStopping = true }
+        queue.broadcast()
+        for thread in threads { thread.join() }
     }
 
-    private func run() {
-        while let job = take() { job() }
-        condition.withLock {
-            runningThreads -= 1
-            condition.broadcast()
-        }
-    }
-
-    private func take() -> (@Sendable () -> Void)? {
-        condition.withLock {
-            while first == queue.count {
-                if isStopping { return nil }
-                condition.wait()
-            }
-            let job = queue[first]
-            first += 1
-            if first == queue.count || first > 1024 {
-                queue.removeFirst(first)
-                first = 0
-            }
-            return job
-        }
+    private static func next(of queue: Monitor<Queue>) -> Turn {
+        queue.wait { queue in queue.popFirst().map { .job($0) } ?? (queue.isStopping ? .end : nil) }
     }
 }

@@ -8,7 +8,7 @@ public struct Cursor: Sendable, Hashable {
     public let sequence: Int64
 
     /// Longest epoch: with a hyphen and 19 digits the text stays within ``textBytesMax``.
-    public static let epochBytesMax = 44
+    static let epochBytesMax = 44
     public static let textBytesMax = 64
 
     public init(epoch: String, sequence: Int64) {
@@ -43,7 +43,7 @@ public struct Cursor: Sendable, Hashable {
     public var text: String { "\(epoch)-\(sequence)" }
 
     /// Whether a text can serve as an epoch; the log checks its own with this.
-    public static func isEpoch(_ bytes: Substring.UTF8View) -> Bool {
+    static func isEpoch(_ bytes: Substring.UTF8View) -> Bool {
         !bytes.isEmpty && bytes.count <= epochBytesMax
             && bytes.allSatisfy { byte in
                 (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
@@ -51,9 +51,10 @@ public struct Cursor: Sendable, Hashable {
     }
 }
 
-/// Why a stream tells its client to fetch everything again: something it asked for, or should have had, is not coming.
+/// Why a client must fetch everything again (`stream:resync`): events that it asked for, or should have received, are
+/// not coming.
 public enum ResyncReason: String, Sendable, Hashable, CaseIterable {
-    /// The cursor lies before what the log still holds, too far back to replay, or is no cursor at all.
+    /// The cursor lies before the oldest stored event, too far back to replay, or is no cursor at all.
     case gap
     /// The cursor belongs to another log.
     case epoch
@@ -70,7 +71,7 @@ public enum Resumption: Sendable, Hashable {
     case resync(ResyncReason)
 
     /// - Parameters:
-    ///   - oldest: the oldest sequence the log still holds; a cursor right before it has missed nothing.
+    ///   - oldest: the oldest sequence that the log still stores; a cursor right before it has missed nothing.
     ///   - newest: the newest committed sequence of the log (not of one shard: a client may come from a shard that was
     ///     ahead of this one).
     public static func decide(lastEventID: String?, epoch: String, oldest: Int64, newest: Int64) -> Resumption {

@@ -4,8 +4,8 @@
 /// A stream is a slot: a small number, dense, given by whoever owns the sockets. It is found under each key of its
 /// scope (personal events) and under each topic it named (topic events). One owner, no lock: each shard has its own.
 ///
-/// Memory, measured with 100,000 streams of four keys, two of which each has alone: 500 bytes a stream. An event for one
-/// of them costs 70 ns, with 10 streams as with 100,000; one for all of them 1.7 ns a stream.
+/// Memory, measured with 100,000 streams of four keys, two of which each has alone: 500 bytes a stream. An event for
+/// one of them costs 70 ns, with 10 streams as with 100,000; one for all of them 1.7 ns a stream.
 public struct Hub {
     /// A key as streams are found by it. Tenants are numbers, so no text of one tenant can be mistaken for another's.
     private struct Route: Hashable {
@@ -17,7 +17,7 @@ public struct Hub {
     private struct Key {
         var route: Route
         var streams = SlotList()
-        /// The last event whose audience held this key.
+        /// The last event whose audience had this key.
         var audienceStamp: UInt64 = 0
     }
 
@@ -53,7 +53,7 @@ public struct Hub {
 
     public init() {}
 
-    /// Number of keys that some stream has; nothing else is kept.
+    /// Number of keys that some stream has; no others are stored.
     public var keyCount: Int { keyNumbers.count }
 
     public func contains(_ slot: Int32) -> Bool {
@@ -62,7 +62,7 @@ public struct Hub {
 
     // MARK: Joining and leaving
 
-    /// From this moment on every event that the scope may see reaches the slot.
+    /// From this moment on the slot receives every event that the scope may see.
     public mutating func join(
         _ slot: Int32, tenant: String, scope: some Sequence<String>, topics: some Sequence<String>
     ) {
@@ -74,7 +74,7 @@ public struct Hub {
         addAll(slot, scope: scope, topics: topics)
     }
 
-    /// Frees all that the slot held.
+    /// Frees the slot and everything stored for it.
     public mutating func leave(_ slot: Int32) {
         precondition(contains(slot), "only a stream that joined can leave")
         removeAll(slot)
@@ -157,8 +157,8 @@ public struct Hub {
         }
     }
 
-    /// Calls `body` for each stream whose scope holds the key, such as all streams of a user. The body must not
-    /// change the hub.
+    /// Calls `body` for each stream whose scope has the key, such as all streams of a user. The body must not change
+    /// the hub.
     public func forEachStream(tenant: String, key text: String, _ body: (Int32) -> Void) {
         guard let tenant = tenantNumbers[tenant],
             let key = keyNumbers[Route(tenant: tenant, isTopic: false, text: text)]
@@ -169,7 +169,7 @@ public struct Hub {
     /// Keys of scopes as the hub has them, for asking about many streams; those that no stream has are left out.
     public struct Keys {
         fileprivate let numbers: [Int32]
-        /// Places in all their lists together: at least as many as there are streams that hold one.
+        /// Places in all their lists together: at least as many as there are streams with one of the keys.
         public let streamCount: Int
     }
 
@@ -179,15 +179,15 @@ public struct Hub {
         return Keys(numbers: numbers, streamCount: numbers.reduce(0) { $0 + self.keys[Int($1)].streams.count })
     }
 
-    /// Whether the stream's scope holds one of the keys.
-    public func holds(_ slot: Int32, anyOf keys: Keys) -> Bool {
+    /// Whether the stream's scope has one of the keys.
+    public func hasKey(_ slot: Int32, anyOf keys: Keys) -> Bool {
         guard !keys.numbers.isEmpty else { return false }
         let stream = streams[Int(slot)]
         return stream.memberships[..<Int(stream.scopeCount)].contains { keys.numbers.contains($0.key) }
     }
 
-    /// The streams that hold one of the keys, each once.
-    public mutating func streams(holding keys: Keys) -> [Int32] {
+    /// The streams whose scope has one of the keys, each once.
+    public mutating func streams(withAnyOf keys: Keys) -> [Int32] {
         stamp += 1
         var slots: [Int32] = []
         for key in keys.numbers { visit(self.keys[Int(key)].streams) { slots.append($0) } }
@@ -256,7 +256,7 @@ public struct Hub {
         for membership in memberships { release(membership, of: slot) }
     }
 
-    /// Gives back the stream's place in a key's list, and the key if it was the last.
+    /// Removes the stream from a key's list, and the key itself after its last stream.
     private mutating func release(_ membership: Membership, of slot: Int32) {
         let key = Int(membership.key)
         if let moved = keys[key].streams.remove(at: membership.place), moved != slot {
@@ -304,7 +304,7 @@ public struct Hub {
     }
 }
 
-/// The streams of one key. Most keys have one stream (a user's own), so the first one is kept without an allocation.
+/// The streams of one key. Most keys have one stream (a user's own), so the first one is stored without an allocation.
 private struct SlotList {
     private var first: Int32 = -1
     private var rest: [Int32] = []
@@ -322,7 +322,8 @@ private struct SlotList {
         return Int32(rest.count)
     }
 
-    /// Fills the gap with the last slot, and tells which one moved there (or the removed one itself, if it was last).
+    /// Fills the gap with the last slot and returns the one that moved there (or the removed one itself, if it was
+    /// last).
     mutating func remove(at place: Int32) -> Int32? {
         guard let last = rest.popLast() else {
             first = -1

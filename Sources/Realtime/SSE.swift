@@ -1,4 +1,4 @@
-/// Writes Server-Sent Events as the WHATWG standard reads them.
+/// The writer of Server-Sent Events, in the format that the WHATWG standard defines.
 public enum SSE {
     /// One event of the log: id, name, data.
     public static func encode(_ event: StreamEvent, epoch: String) -> [UInt8] {
@@ -21,7 +21,7 @@ public enum SSE {
         appendBody(name, data, to: &bytes)
     }
 
-    /// Where a stream stands, without an event: clients keep it as their last id, and tell nobody.
+    /// An id without an event: clients store it as their last event id and dispatch nothing.
     public static func place(_ cursor: Cursor) -> [UInt8] {
         var bytes: [UInt8] = []
         appendID(epoch: cursor.epoch, sequence: cursor.sequence, to: &bytes)
@@ -59,7 +59,7 @@ public enum SSE {
 
     private static func appendBody(_ name: String, _ data: [UInt8], to bytes: inout [UInt8]) {
         bytes.append(contentsOf: "event: ".utf8)
-        // A line end inside a name would start a field of somebody else's choosing.
+        // A line end inside a name would let the name start another field.
         bytes.append(contentsOf: name.utf8.lazy.filter { $0 != lineFeed && $0 != carriageReturn })
         bytes.append(contentsOf: "\ndata: ".utf8)
         appendLines(data, to: &bytes)

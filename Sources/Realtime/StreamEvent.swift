@@ -1,19 +1,19 @@
 /// One committed event of the log, as it is routed to streams.
 ///
-/// It exists only after its transaction has committed, so whoever holds one may show it to those of its audience.
+/// It exists only after its transaction has committed, so it may be delivered to its audience at once.
 public struct StreamEvent: Sendable, Hashable {
     /// Its place in the log: rises in commit order and is never used again.
     public let sequence: Int64
     public let tenant: String
     /// The SSE event name, such as `notification:created`.
     public let name: String
-    /// The keys of the row it is about; a stream may see it only if its scope holds one of them.
+    /// The keys of the row it is about; a stream may see it only if its scope has one of them.
     public let audience: [String]
     /// Nil: personal, for every stream that may see it. Otherwise only for streams that named this topic **and** may
     /// see it: a topic narrows what is sent, it never widens what is seen.
     public let topic: String?
-    /// Not 0: the event tells a state, and a later one with the same key makes it worthless (``CollapseKey``).
-    /// 0: a log event, which is never dropped in favour of another.
+    /// Not 0: the event carries a state, and a later event with the same key replaces it (``CollapseKey``).
+    /// 0: a log event, which no other replaces.
     public let collapse: UInt64
     /// One JSON value, in UTF-8.
     public let data: [UInt8]
@@ -32,15 +32,14 @@ public struct StreamEvent: Sendable, Hashable {
     }
 }
 
-/// Turns the name of a state ("badges:u1") into the number by which streams collapse its events.
+/// The number by which streams collapse the events of one state, made from the state's name ("badges:u1").
 ///
-/// It is stored with the event, so it must be the same in every process: FNV-1a, 64 bits, and not Swift's seeded
-/// hasher. Two states of one stream share a key with a probability of 2⁻⁶⁴ a pair.
+/// It is stored with the event, so it must be the same in every process. Two states of one stream share a key with a
+/// probability of 2⁻⁶⁴ a pair.
 public enum CollapseKey {
     /// Never 0, which marks a log event.
     public static func of(_ name: String) -> UInt64 {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        let hash = FNV1a.hash(name.utf8)
         return hash == 0 ? 1 : hash
     }
 }
@@ -51,12 +50,12 @@ extension StreamEvent {
     /// The place matters: ids must rise along a stream, for a client resumes behind the last one it has seen.
     public static func collapsed(_ events: [StreamEvent]) -> [StreamEvent] {
         var seen: Set<UInt64> = []
-        var kept: [StreamEvent] = []
-        kept.reserveCapacity(events.count)
+        var latest: [StreamEvent] = []
+        latest.reserveCapacity(events.count)
         for event in events.reversed() where event.collapse == 0 || seen.insert(event.collapse).inserted {
-            kept.append(event)
+            latest.append(event)
         }
-        kept.reverse()
-        return kept
+        latest.reverse()
+        return latest
     }
 }

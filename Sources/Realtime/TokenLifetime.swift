@@ -1,16 +1,16 @@
-/// What a stream owes its client about the token it was opened with: a warning, and an end.
+/// The lifetime of the token that a stream was opened with: the client is warned before the end, then the stream ends.
 ///
-/// Pure: whoever owns the clock asks with ``step(at:)``. All moments are microseconds since 1970.
+/// A pure state machine: the owner of the clock calls ``step(at:)``. All moments are microseconds since 1970.
 public struct TokenLifetime: Sendable, Hashable {
     public enum Step: Sendable, Hashable {
-        /// Tell the client that its token is about to expire, so that it can renew the stream in place.
+        /// Warn the client that its token is about to expire, so that it can renew the stream in place.
         case warn
-        /// The token has expired: tell, and close.
+        /// The token has expired: send the reason, and close.
         case end
     }
 
     /// How long before the end the client is warned: enough to fetch a token over a bad mobile network, with one retry.
-    public static let warningMicroseconds: Int64 = 30_000_000
+    static let warningMicroseconds: Int64 = 30_000_000
 
     public private(set) var expiresAt: Int64
     private var isWarned: Bool
@@ -20,10 +20,10 @@ public struct TokenLifetime: Sendable, Hashable {
         isWarned = false
     }
 
-    /// The next moment at which ``step(at:)`` has something to say.
+    /// The next moment at which ``step(at:)`` returns a step.
     public var nextStepAt: Int64 { isWarned ? expiresAt : expiresAt - TokenLifetime.warningMicroseconds }
 
-    /// Nil until ``nextStepAt``. A token that is already past its end is not warned about.
+    /// Nil until ``nextStepAt``. There is no warning about a token that has already expired.
     public mutating func step(at now: Int64) -> Step? {
         if now >= expiresAt { return .end }
         guard !isWarned, now >= nextStepAt else { return nil }
@@ -31,7 +31,7 @@ public struct TokenLifetime: Sendable, Hashable {
         return .warn
     }
 
-    /// A new token takes the place of the old one, whether it lives longer or not: the newest says what holds.
+    /// Replaces the old token by a new one, whether it expires later or not: the newest token is the valid one.
     public mutating func renew(expiresAt: Int64) {
         self = TokenLifetime(expiresAt: expiresAt)
     }

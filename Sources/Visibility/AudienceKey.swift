@@ -1,9 +1,9 @@
 /// The text form of one key of an audience or a scope: segments joined by `:`.
 ///
-/// A value may hold any character, so each segment is percent-encoded: `%`, `:` and every byte outside printable
+/// A value may contain any character, so each segment is percent-encoded: `%`, `:` and every byte outside printable
 /// ASCII become `%XX` (upper-case hex of the UTF-8 byte). Hence
 /// - a key has exactly one reading: user `a:staff` is `user:a%3Astaff` and can never be read as `user:{id}:staff`;
-/// - keys are ASCII, so that Swift's `==` (which holds canonically equivalent texts equal) and SQLite's comparison
+/// - keys are ASCII, so that Swift's `==` (for which canonically equivalent texts are equal) and SQLite's comparison
 ///   of bytes agree.
 public enum AudienceKey {
     /// The key made of the given segments: `AudienceKey.make("shop", shopId, "staff")`.

@@ -1,7 +1,7 @@
 /// A pattern that makes an audience key out of a row's columns: `user:{user_id}`, `shop:{shop_id}:staff`, `everyone`.
 ///
 /// Each segment between `:` is either a constant or exactly one column in braces, so that a key can be taken apart
-/// again and turned into a comparison of columns. The columns of the service's own tables hold TEXT: another affinity
+/// again and turned into a comparison of columns. The columns of the service's own tables are TEXT: another affinity
 /// would make SQLite convert before it compares, and `5` would equal `5.0`.
 public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public enum Segment: Sendable, Hashable {
@@ -72,8 +72,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     /// Whether some row of this template and some row of the other make the same key.
     ///
-    /// Two templates of *different meaning* must not: a user named `admin` under `tenant:{id}` would hold
-    /// `tenant:admin`. The catalog refuses such a pair at start.
+    /// Two templates of *different meaning* must not: a user named `admin` under `tenant:{id}` would have
+    /// the key `tenant:admin`. The catalog refuses such a pair at start.
     public func mayEqual(_ other: AudienceTemplate) -> Bool {
         guard segments.count == other.segments.count else { return false }
         return zip(segments, other.segments).allSatisfy { mine, theirs in

@@ -8,18 +8,17 @@ struct Bellhop: AsyncParsableCommand {
         commandName: "bellhop",
         abstract: "Badge counts, notifications, bookings and queue waits, brought to each user's door.",
         discussion: """
-            One service keeps the numbers people's apps live from and streams every change to exactly those who may \
-            see it.
+            One service computes the counts of people's apps and streams every change to exactly those who may see it.
 
               Start it, with a secret for tokens and a database file:
                 export BELLHOP_JWT_SECRET=$(head -c 32 /dev/urandom | base64)
                 bellhop serve --database sqlite:bellhop.sqlite
 
-              Be somebody, and look at their counts:
+              Get a user's token, and read that user's counts:
                 TOKEN=$(bellhop token --subject ada)
                 curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/badges
 
-              Watch their door while things happen:
+              Follow the user's stream while things happen:
                 bellhop listen --token "$TOKEN"
                 bellhop demo
 
@@ -32,8 +31,8 @@ struct Bellhop: AsyncParsableCommand {
             CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),
         ])
 
-    /// Foundation makes folders for cookies and a cache in the user's home for every URLSession, also for one that is
-    /// ephemeral and uses neither. Where no folder can be made it goes without.
+    /// Runs the command without folders in the user's home: Foundation creates them for cookies and a cache with every
+    /// URLSession, even an ephemeral one that uses neither, and does without where it cannot create them.
     static func main() async {
         for variable in ["XDG_CACHE_HOME", "XDG_DATA_HOME"] { setenv(variable, "/dev/null", 1) }
         await main(nil)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -11,33 +12,13 @@ import Testing
 /// slept.
 @Suite(.timeLimit(.minutes(2)))
 struct BellhopStreamTests {
-    private final class Notes: @unchecked Sendable {
-        /// Guards `entries`.
-        private let lock = NSLock()
-        private var entries: [BellhopStream.ConnectionChange] = []
-
-        func add(_ change: BellhopStream.ConnectionChange) {
-            lock.lock()
-            defer { lock.unlock() }
-            entries.append(change)
-        }
-
-        var all: [BellhopStream.ConnectionChange] {
-            lock.lock()
-            defer { lock.unlock() }
-            return entries
-        }
-
-        var waits: [Int] {
-            all.compactMap { if case .waiting(_, let milliseconds, _) = $0 { milliseconds } else { nil } }
-        }
-    }
+    private typealias Notes = Collected<BellhopStream.ConnectionChange>
 
     private func options(_ notes: Notes, lastEventID: String? = nil) -> BellhopStream.Options {
         var options = BellhopStream.Options(lastEventID: lastEventID)
         options.jitter = { 0.5 }
         options.sleep = { _ in try Task.checkCancellation() }
-        options.onConnection = { notes.add($0) }
+        options.onConnection = { notes.append($0) }
         return options
     }
 
@@ -63,7 +44,8 @@ struct BellhopStreamTests {
         #expect(notes.waits == [20, 20])
         let requests = server.requests
         #expect(!requests[0].contains("Last-Event-Id"))
-        #expect(requests[1].contains("Last-Event-Id: e-2\r\n") && requests[2].contains("Last-Event-Id: e-3\r\n"))
+        #expect(requests[1].contains("Last-Event-Id: e-2\r\n"))
+        #expect(requests[2].contains("Last-Event-Id: e-3\r\n"))
         #expect(requests.allSatisfy { $0.contains("Authorization: Bearer t\r\n") })
     }
 
@@ -139,7 +121,8 @@ struct BellhopStreamTests {
         options.bufferBytesMax = 4096
         let ids = try await collect(client(server).events(options)).map(\.id)
         let beforeEnd = ids.dropLast()
-        #expect(!beforeEnd.isEmpty && beforeEnd.elementsEqual((1...max(1, beforeEnd.count)).map { "e-\($0)" }))
+        #expect(!beforeEnd.isEmpty)
+        #expect(beforeEnd.elementsEqual((1...max(1, beforeEnd.count)).map { "e-\($0)" }))
         #expect(ids.last == "e-1000")
         #expect(server.requests[1].contains("Last-Event-Id: e-\(beforeEnd.count)\r\n"))
     }
@@ -157,7 +140,8 @@ struct BellhopStreamTests {
             }
         }
         if case .overflow? = error {} else { Issue.record("\(String(describing: error))") }
-        #expect(!received.isEmpty && Data(sent.joined().utf8).starts(with: received))
+        #expect(!received.isEmpty)
+        #expect(Data(sent.joined().utf8).starts(with: received))
     }
 
     @Test func cancelledReader_endsAtOnce_andClosesTheConnection() async throws {
@@ -209,8 +193,11 @@ struct CallTests {
         ])
         let client = BellhopClient(baseURL: server.baseURL, token: .fixed("secret"))
         let answer = try await client.post("/v1/bookings", ["shopId": "s1", "durationMinutes": 30])
-        #expect(answer.status == 201 && answer[header: "etag"] == "\"1\"")
-        #expect(answer.json["a"][0].int == 1 && answer.json["a"][1].bool == true && answer.json["b"]["c"].isNull)
+        #expect(answer.status == 201)
+        #expect(answer[header: "etag"] == "\"1\"")
+        #expect(answer.json["a"][0].int == 1)
+        #expect(answer.json["a"][1].bool == true)
+        #expect(answer.json["b"]["c"].isNull)
         let request = server.requests[0]
         #expect(request.hasPrefix("POST /v1/bookings HTTP/1.1\r\n"))
         #expect(request.contains("Content-Type: application/json\r\n"))
@@ -236,12 +223,22 @@ struct CallTests {
         #expect(await queue.add("POST", "/v1/a", [:]))
         #expect(await queue.add("POST", "/v1/b", [:]))
         let first = await queue.flush()
-        #expect(first.answered.isEmpty && first.waitingCount == 2)
+        #expect(first.answered.isEmpty)
+        #expect(first.waitingCount == 2)
         let second = await queue.flush()
-        #expect(second.answered.map(\.answer.status) == [201, 409] && second.waitingCount == 0)
+        #expect(second.answered.map(\.answer.status) == [201, 409])
+        #expect(second.waitingCount == 0)
         let keys = server.requests.compactMap { head in
             head.split(separator: "\r\n").first { $0.hasPrefix("Idempotency-Key:") }
         }
-        #expect(keys.count == 3 && keys[0] == keys[1] && keys[1] != keys[2])
+        try #require(keys.count == 3)
+        #expect(keys[0] == keys[1])
+        #expect(keys[1] != keys[2])
+    }
+}
+
+extension Collected<BellhopStream.ConnectionChange> {
+    fileprivate var waits: [Int] {
+        all.compactMap { if case .waiting(_, let milliseconds, _) = $0 { milliseconds } else { nil } }
     }
 }

@@ -49,20 +49,24 @@ import Testing
 
     @Test func events_keepTheQueueInTheServicesOrder() throws {
         var queue = try Self.queue()
-        #expect(Self.ids(queue) == ["a", "b", "c"] && queue.isActive && queue.currentTrackId == nil)
+        #expect(Self.ids(queue) == ["a", "b", "c"])
+        #expect(queue.isActive)
+        #expect(queue.currentTrackId == nil)
         queue = try #require(Self.merged(queue, "track:added", Self.item("d", up: 2)))
         #expect(Self.ids(queue) == ["a", "d", "b", "c"])
         queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 5, down: 1, version: 3)))
         #expect(Self.ids(queue) == ["c", "a", "d", "b"])
         queue = try #require(
             Self.merged(queue, "track:playing", ["shopId": "s1", "trackId": "b", "version": 4]))
-        #expect(Self.ids(queue) == ["b", "c", "a", "d"] && queue.tracks[0].vote == .up)
+        #expect(Self.ids(queue) == ["b", "c", "a", "d"])
+        #expect(queue.tracks[0].vote == .up)
         queue = try #require(
             Self.merged(
                 queue, "track:removed", ["shopId": "s1", "trackId": "b", "reason": "played", "version": 5]))
         queue = try #require(
             Self.merged(queue, "track:playing", ["shopId": "s1", "trackId": nil, "version": 5]))
-        #expect(Self.ids(queue) == ["c", "a", "d"] && queue.currentTrackId == nil)
+        #expect(Self.ids(queue) == ["c", "a", "d"])
+        #expect(queue.currentTrackId == nil)
     }
 
     @Test func whatIsNoneOfItsBusiness_orOver_changesNothing() throws {
@@ -83,16 +87,22 @@ import Testing
         var queue = try Self.queue()
         let untouched = queue
         queue.show(.up, on: "c")
-        #expect(Self.ids(queue) == ["a", "c", "b"] && queue.tracks[1].upvotes == 3 && queue.tracks[1].vote == .up)
+        #expect(Self.ids(queue) == ["a", "c", "b"])
+        #expect(queue.tracks[1].upvotes == 3)
+        #expect(queue.tracks[1].vote == .up)
         queue.show(.down, on: "c")
-        #expect(queue.tracks[2].upvotes == 2 && queue.tracks[2].downvotes == 1 && queue.tracks[2].score == 1)
+        #expect(queue.tracks[2].upvotes == 2)
+        #expect(queue.tracks[2].downvotes == 1)
+        #expect(queue.tracks[2].score == 1)
         // Somebody else votes meanwhile; what the service has told is what stays.
         queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 3, down: 0, version: 2)))
         let isTaken = queue.merge(track: ["type": "urn:bellhop:problem:dj.not_present", "status": 403])
         #expect(!isTaken)
         queue.withdraw("c")
         let track = try Self.track("c", in: queue)
-        #expect(track.upvotes == 3 && track.downvotes == 0 && track.vote == .none)
+        #expect(track.upvotes == 3)
+        #expect(track.downvotes == 0)
+        #expect(track.vote == .none)
         queue.show(.none, on: "b")
         #expect(try Self.track("b", in: queue).upvotes == 1)
         queue.withdraw("b")
@@ -107,12 +117,17 @@ import Testing
         queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 7, down: 0, version: 9)))
         var isTaken = queue.merge(track: Self.item("c", up: 3, second: 2, vote: "up", version: 8))
         var track = try Self.track("c", in: queue)
-        #expect(isTaken && track.upvotes == 7 && track.vote == .up)
+        #expect(isTaken)
+        #expect(track.upvotes == 7)
+        #expect(track.vote == .up)
         isTaken = queue.merge(track: Self.item("c", up: 6, second: 2, vote: "none", version: 10))
         track = try Self.track("c", in: queue)
-        #expect(isTaken && track.upvotes == 6 && track.vote == .none)
+        #expect(isTaken)
+        #expect(track.upvotes == 6)
+        #expect(track.vote == .none)
         // What many are told has no vote of one's own, and leaves it.
         queue = try #require(Self.merged(queue, "dj:session", Self.session([Self.item("b", up: 4)], version: 11)))
-        #expect(queue.tracks.map(\.vote) == [.up] && queue.tracks.map(\.upvotes) == [4])
+        #expect(queue.tracks.map(\.vote) == [.up])
+        #expect(queue.tracks.map(\.upvotes) == [4])
     }
 }

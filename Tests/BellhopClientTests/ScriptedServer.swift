@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// A real HTTP server on a real socket that answers each connection with the next entry of a script, in the pieces the
 /// entry names.
@@ -24,8 +25,7 @@ final class ScriptedServer: @unchecked Sendable {
         }
     }
 
-    let port: UInt16
-    private let listener: Int32
+    private let listener: LoopbackListener
     private let lock = NSLock()
     private var turns: [Turn]
     private var heads: [String] = []
@@ -34,52 +34,27 @@ final class ScriptedServer: @unchecked Sendable {
 
     init(_ turns: [Turn]) throws {
         self.turns = turns
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        self.listener = listener
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            // A sockaddr_in is a sockaddr to the socket calls; the length tells which.
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &length) == 0
-            }
-        }
-        guard bound else { throw CocoaError(.featureUnsupported) }
-        port = UInt16(bigEndian: address.sin_port)
-        Thread.detachNewThread { self.accept() }
+        listener = try LoopbackListener()
+        listener.serve { [self] connection in serve(connection) }
     }
 
     deinit { stop() }
 
-    var baseURL: String { "http://127.0.0.1:\(port)" }
+    var baseURL: String { "http://127.0.0.1:\(listener.port)" }
 
     /// The request heads seen so far, in order.
     var requests: [String] {
-        lock.lock()
-        defer { lock.unlock() }
-        return heads
+        lock.withLock { heads }
     }
 
     func stop() {
-        lock.lock()
-        let wasStopped = isStopped
-        isStopped = true
-        let sockets = open
-        lock.unlock()
-        guard !wasStopped else { return }
-        shutdown(listener, Int32(SHUT_RDWR))
-        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
-        close(listener)
-    }
-
-    private func accept() {
-        while true {
-            let connection = Glibc.accept(listener, nil, nil)
-            guard connection >= 0 else { return }
-            Thread.detachNewThread { self.serve(connection) }
+        let (wasStopped, sockets) = lock.withLock {
+            defer { isStopped = true }
+            return (isStopped, open)
         }
+        guard !wasStopped else { return }
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+        listener.stop()
     }
 
     private func serve(_ connection: Int32) {
@@ -101,18 +76,14 @@ final class ScriptedServer: @unchecked Sendable {
     }
 
     private func begin(_ connection: Int32, _ head: String) -> Turn? {
-        lock.lock()
-        defer { lock.unlock() }
-        heads.append(head)
-        open.insert(connection)
-        return turns.isEmpty ? nil : turns.removeFirst()
+        lock.withLock {
+            heads.append(head)
+            open.insert(connection)
+            return turns.isEmpty ? nil : turns.removeFirst()
+        }
     }
 
-    private func end(_ connection: Int32) {
-        lock.lock()
-        defer { lock.unlock() }
-        open.remove(connection)
-    }
+    private func end(_ connection: Int32) { _ = lock.withLock { open.remove(connection) } }
 
     /// Head and body of one request.
     private func readHead(_ connection: Int32) -> String? {

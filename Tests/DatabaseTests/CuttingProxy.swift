@@ -1,21 +1,19 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// Stands between a client and PostgreSQL, and cuts the connection around a COMMIT: what a network does when it fails.
 ///
-/// `@unchecked Sendable`: the variables are only touched while `lock` is held.
+/// `@unchecked Sendable`: the variables are only touched with `lock`.
 final class CuttingProxy: @unchecked Sendable {
     enum Cut: Sendable {
-        /// The server never hears of it.
+        /// The server never receives it.
         case beforeCommit
-        /// The server has done it, and the client does not hear.
+        /// The server has done it, and the client is not answered.
         case afterCommit
     }
 
-    struct Unusable: Error {}
-
-    let port: Int
-    private let listener: Int32
+    private let listener: LoopbackListener
     private let target: Int
     /// Guards the variables below.
     private let lock = NSLock()
@@ -25,19 +23,11 @@ final class CuttingProxy: @unchecked Sendable {
 
     init(to target: Int) throws {
         self.target = target
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = Self.address(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
-            }
-        }
-        guard isBound else { throw Unusable() }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        Thread { [self] in accept() }.start()
+        listener = try LoopbackListener()
+        listener.serve { [self] client in serve(client) }
     }
+
+    var port: Int { listener.port }
 
     /// The next COMMIT is cut.
     func arm(_ cut: Cut) { lock.withLock { armed = cut } }
@@ -45,36 +35,24 @@ final class CuttingProxy: @unchecked Sendable {
     var cuts: Int { lock.withLock { count } }
 
     func stop() {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
+        listener.stop()
         for descriptor in lock.withLock({ descriptors }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 
-    private static func address(_ port: Int) -> sockaddr_in {
+    private func serve(_ client: Int32) {
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        address.sin_port = UInt16(port).bigEndian
-        return address
-    }
-
-    private func accept() {
-        while true {
-            let client = Glibc.accept(listener, nil, nil)
-            guard client >= 0 else { return }
-            let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = Self.address(target)
-            _ = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        address.sin_port = UInt16(target).bigEndian
+        _ = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
-            lock.withLock { descriptors += [client, server] }
-            Thread { [self] in
-                carry(client, server) { [self] bytes in isCut(bytes) }
-            }.start()
-            Thread { [self] in carry(server, client) { _ in nil } }.start()
         }
+        lock.withLock { descriptors += [client, server] }
+        Thread.detachNewThread { [self] in carry(server, client) { _ in nil } }
+        carry(client, server) { bytes in isCut(bytes) }
     }
 
     /// What is to be cut with these bytes of the client.

@@ -41,7 +41,8 @@ import Testing
             try store.migrate([first, broken])
             Issue.record("a broken migration was applied")
         } catch let error as DatabaseError {
-            #expect(error.code == .statement && error.detail.contains("0003_c"))
+            #expect(error.code == .statement)
+            #expect(error.detail.contains("0003_c"))
         }
         #expect(try store.pendingMigrations([first]) == ["0001_a"])
         #expect(try store.read { try !$0.exists("SELECT 1 FROM sqlite_schema WHERE name IN ('a', 'c')") })
@@ -60,7 +61,8 @@ import Testing
             try body()
             Issue.record("a wrong history was accepted")
         } catch let error as DatabaseError {
-            #expect(error.code == .schema && error.detail.contains(id))
+            #expect(error.code == .schema)
+            #expect(error.detail.contains(id))
         } catch {
             Issue.record(error)
         }

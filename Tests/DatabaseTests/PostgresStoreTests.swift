@@ -1,6 +1,7 @@
 import Foundation
 import PostgresServer
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Database
@@ -172,19 +173,13 @@ import Testing
             other.close()
             stores.close()
         }
-        for store in [stores.postgres, other] {
-            store.setLastStep { db, items in
-                let newest =
-                    try db.integer(
-                        "UPDATE counter SET newest = newest + \(items.count) WHERE id = 1 RETURNING newest") ?? 0
-                try db.runWithCommit(
-                    items.enumerated().map { index, item in
-                        """
-                        INSERT INTO numbered (sequence, who)
-                        VALUES (\(newest - items.count + index + 1), \(item as? String ?? ""))
-                        """
-                    })
-            }
+        let numbering = GroupStep<String> { db, items in
+            let newest =
+                try db.integer("UPDATE counter SET newest = newest + \(items.count) WHERE id = 1 RETURNING newest") ?? 0
+            try db.runWithCommit(
+                items.enumerated().map { index, item in
+                    "INSERT INTO numbered (sequence, who) VALUES (\(newest - items.count + index + 1), \(item))"
+                })
         }
         let entered = Gate()
         let gate = Gate()
@@ -192,35 +187,36 @@ import Testing
         let slow = Task {
             try await stores.postgres.write(lane: 0) { db in
                 try db.run("INSERT INTO items (id, n) VALUES (1, 1)")
-                db.deposit("slow")
+                db.leave("slow", for: numbering)
                 entered.open()
                 gate.wait()
             }
         }
         await Task.detached { entered.wait() }.value
-        let isDone = Flag()
+        let isDone = Gate()
         let watching = Task { try await Self.watch(other, until: isDone) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<500 {
                 // Lane 1: the first replica's other writer, and the other replica.
                 let store = index % 2 == 0 ? stores.postgres : other
-                group.addTask { try await store.write(lane: 1) { db in db.deposit("\(index)") } }
+                group.addTask { try await store.write(lane: 1) { db in db.leave("\(index)", for: numbering) } }
             }
             try await group.waitForAll()
         }
         gate.open()
         try await slow.value
-        isDone.raise()
+        isDone.open()
         #expect(try await watching.value == 501)
         let who = try other.read { try $0.rows("SELECT who FROM numbered ORDER BY sequence") { try $0.text(0) } }
-        #expect(who.last == "slow" && Set(who).count == 501)
+        #expect(who.last == "slow")
+        #expect(Set(who).count == 501)
     }
 
     /// Reads what follows the last number seen, again and again; fails on the first gap.
-    private static func watch(_ store: Store, until isDone: Flag) async throws -> Int {
+    private static func watch(_ store: Store, until isDone: Gate) async throws -> Int {
         var seen = 0
         while true {
-            let wasDone = isDone.isRaised
+            let wasDone = isDone.isOpen
             let after = seen
             let next = try await Task.detached { try Self.sequences(after: after, in: store) }.value
             #expect(next == Array((after + 1)..<(after + 1 + next.count)))
@@ -294,7 +290,8 @@ import Testing
         let error = #expect(throws: DatabaseError.self) {
             _ = try Store.open(DatabaseURL("postgres://bellhop:secret@127.0.0.1:1/none"))
         }
-        #expect(error?.code == .unavailable && error?.isTransient == true)
+        #expect(error?.code == .unavailable)
+        #expect(error?.isTransient == true)
         #expect(error?.description.contains("secret") == false)
         #expect(try DatabaseURL("postgres://me:p@ss/w@h:5/db?password=x").description.contains("p@ss") == false)
         #expect(try DatabaseURL("postgresql://me:pw@a:1,b:2/db?x=y").description == "postgresql://me@a:1,b:2/db")
@@ -343,13 +340,6 @@ import Testing
         )
         #expect(TableDefinition.postgreSQL("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)")
     }
-}
-
-private final class Flag: Sendable {
-    private let value = Atomic<Bool>(false)
-
-    func raise() { value.store(true, ordering: .releasing) }
-    var isRaised: Bool { value.load(ordering: .acquiring) }
 }
 
 private final class Tally: Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import Visibility
 
@@ -154,9 +155,11 @@ import Visibility
         let point = try store.read {
             try $0.queryPlan("SELECT * FROM \(table, visibleTo: scope) WHERE id = \("a")")
         }
-        #expect(point.count == 1 && point[0].contains("sqlite_autoindex_items_1 (id=?)"))
+        try #require(point.count == 1)
+        #expect(point[0].contains("sqlite_autoindex_items_1 (id=?)"))
         let list = try store.read { try $0.queryPlan("SELECT n FROM \(table, visibleTo: scope) AS i") }
-        #expect(list.count == 1 && list[0].contains("items_user (tenant=? AND user_id=?)"))
+        try #require(list.count == 1)
+        #expect(list[0].contains("items_user (tenant=? AND user_id=?)"))
     }
 
     // MARK: Writing
@@ -225,7 +228,8 @@ import Visibility
                 refused += 1
             }
         }
-        #expect(taken == 8 && refused == 12)
+        #expect(taken == 8)
+        #expect(refused == 12)
         gate.open()
         #expect(done.wait(for: 8).count == 8)
         #expect(store.metrics().refused == 12)
@@ -235,23 +239,23 @@ import Visibility
         let store = try makeStore()
         defer { store.close() }
         let log = Collected<String>()
-        store.setLastStep { db, items in
+        let step = GroupStep<String> { db, items in
             log.append("last step: \(items)")
             db.afterCommit { log.append("after it") }
         }
         try store.writeAndWait { db in
             db.afterCommit { log.append("kept") }
-            db.deposit("kept")
+            db.leave("kept", for: step)
             _ = try? db.savepoint {
                 db.afterCommit { log.append("undone") }
-                db.deposit("undone")
+                db.leave("undone", for: step)
                 throw CancellationError()
             }
         }
         #expect(throws: CancellationError.self) {
             try store.writeAndWait { db in
                 db.afterCommit { log.append("failed") }
-                db.deposit("failed")
+                db.leave("failed", for: step)
                 throw CancellationError()
             }
         }
@@ -322,7 +326,8 @@ import Visibility
         }
         #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 1000)
         let metrics = store.metrics()
-        #expect(metrics.queueDepth == 0 && metrics.commitSecondsBuckets.reduce(0, +) == metrics.batches)
+        #expect(metrics.queueDepth == 0)
+        #expect(metrics.commitSecondsBuckets.reduce(0, +) == metrics.batches)
     }
 
     @Test func close_doesWhatIsQueued_thenRefuses() throws {
@@ -358,7 +363,8 @@ import Visibility
             #expect(try store.read { try $0.exists("SELECT 1 FROM items WHERE id = \("\(number)")") })
         }
         let metrics = store.metrics()
-        #expect(metrics.checkpoints > 0 && metrics.checkpointsFailed == 0)
+        #expect(metrics.checkpoints > 0)
+        #expect(metrics.checkpointsFailed == 0)
         // 400 commits of about 4 pages would be 1,600.
         #expect(metrics.walPages < 400)
     }
@@ -390,54 +396,8 @@ import Visibility
         try store.writeAndWait { db in for number in 0..<500 { try Self.insert("\(number)", into: db) } }
         let before = store.sizeBytes
         try store.checkpoint()
-        #expect(store.sizeBytes > 0 && store.sizeBytes < before)
+        #expect(store.sizeBytes > 0)
+        #expect(store.sizeBytes < before)
         #expect(try store.integrityCheck() == [])
-    }
-}
-
-/// Lets threads wait until a test opens it.
-final class Gate: @unchecked Sendable {
-    private let condition = NSCondition()
-    private var isOpen = false
-
-    func open() {
-        condition.lock()
-        defer { condition.unlock() }
-        isOpen = true
-        condition.broadcast()
-    }
-
-    func wait() {
-        condition.lock()
-        defer { condition.unlock() }
-        while !isOpen { condition.wait() }
-    }
-}
-
-/// What several threads report, and a wait for a number of reports.
-final class Collected<Element: Sendable>: @unchecked Sendable {
-    private let condition = NSCondition()
-    private var elements: [Element] = []
-
-    func append(_ element: Element) {
-        condition.lock()
-        defer { condition.unlock() }
-        elements.append(element)
-        condition.broadcast()
-    }
-
-    var all: [Element] {
-        condition.lock()
-        defer { condition.unlock() }
-        return elements
-    }
-
-    /// The elements once there are as many, or those there are after a minute.
-    func wait(for count: Int) -> [Element] {
-        condition.lock()
-        defer { condition.unlock() }
-        let deadline = Date().addingTimeInterval(60)
-        while elements.count < count, condition.wait(until: deadline) {}
-        return elements
     }
 }

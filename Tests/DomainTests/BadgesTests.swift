@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 /// CNT R-COUNTS-1 and decision 16: which notification lights which badge.
 @Suite struct BadgesTests {

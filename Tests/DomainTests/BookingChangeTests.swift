@@ -1,6 +1,8 @@
 import Testing
 
 @testable import Domain
+@testable import Rows
+@testable import Values
 
 /// What may be changed of a booking, by whom and when, and what its customer is told (decisions 1 and 8).
 @Suite struct BookingChangeTests {
@@ -90,7 +92,9 @@ import Testing
                     Self.booking(status), previous: nil, shopName: "The Cut Club", byCustomer: false))
             let expected = try #require(texts[status])
             #expect((draft.title, draft.message, draft.priority) == expected)
-            #expect(draft.category == .booking && draft.eventId == "booking:b:1" && !draft.isSeen)
+            #expect(draft.category == .booking)
+            #expect(draft.eventId == "booking:b:1")
+            #expect(!draft.isSeen)
         }
         let anonymous = Self.booking(.confirmed, user: nil)
         #expect(

@@ -1,6 +1,8 @@
 import Testing
 
 @testable import Domain
+@testable import Rows
+@testable import Values
 
 /// Decision 1: all 36 moves, for both who may make them.
 @Suite struct BookingStatusTests {

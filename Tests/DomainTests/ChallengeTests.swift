@@ -1,6 +1,8 @@
 import Testing
 
 @testable import Domain
+@testable import Rows
+@testable import Values
 
 /// What a score becomes, and what a challenge refuses (CUT L-1).
 @Suite struct ChallengeTests {
@@ -13,9 +15,12 @@ import Testing
 
     @Test func scores_areAdded_orTheBestStays() throws {
         let (add, high, low) = (Self.challenge(.add), Self.challenge(.best), Self.challenge(.best, .ascending))
-        #expect(try add.score(5, after: nil) == 5 && add.score(5, after: -7) == -2)
-        #expect(try high.score(5, after: 7) == 7 && high.score(9, after: 7) == 9)
-        #expect(try low.score(5, after: 7) == 5 && low.score(9, after: 7) == 7)
+        #expect(try add.score(5, after: nil) == 5)
+        #expect(try add.score(5, after: -7) == -2)
+        #expect(try high.score(5, after: 7) == 7)
+        #expect(try high.score(9, after: 7) == 9)
+        #expect(try low.score(5, after: 7) == 5)
+        #expect(try low.score(9, after: 7) == 7)
     }
 
     @Test func sumBeyond64Bits_isRefused() throws {
@@ -50,20 +55,21 @@ import Testing
     }
 
     @Test func meaning_cannotChangeUnderScores() throws {
-        func wish(_ mode: String, _ order: String) throws -> ChallengeWish {
+        func wish(_ mode: String, _ order: String) throws -> ChallengeDraft {
             var fields = Fields([
                 "name": .string("c"), "startsAt": .string("2026-01-01T00:00:00Z"),
                 "endsAt": .string("2026-02-01T00:00:00Z"), "mode": .string(mode), "order": .string(order),
             ])
             defer { #expect(throws: Never.self) { try fields.finish() } }
-            return ChallengeWish(reading: &fields)
+            return ChallengeDraft(reading: &fields)
         }
         let (known, now) = (Self.challenge(.add), Timestamp(microseconds: 1))
         for (mode, order) in [("best", "descending"), ("add", "ascending")] {
             let wish = try wish(mode, order)
             #expect(throws: Failure.self) { try wish.challenge(known.id, replacing: known, hasScores: true, at: now) }
             let changed = try wish.challenge(known.id, replacing: known, hasScores: false, at: now)
-            #expect(changed.mode.rawValue == mode && changed.order.rawValue == order)
+            #expect(changed.mode.rawValue == mode)
+            #expect(changed.order.rawValue == order)
         }
         let same = try wish("add", "descending")
         #expect(try same.challenge(known.id, replacing: known, hasScores: true, at: now).createdAt == known.createdAt)
@@ -74,7 +80,7 @@ import Testing
             "name": .string(""), "startsAt": .string("2026-02-01T00:00:00Z"),
             "endsAt": .string("2026-02-01T00:00:00Z"), "mode": .string("most"), "points": .integer(1),
         ])
-        _ = ChallengeWish(reading: &fields)
+        _ = ChallengeDraft(reading: &fields)
         do throws(Failure) {
             try fields.finish()
             Issue.record("the wish was taken")

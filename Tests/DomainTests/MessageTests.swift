@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 /// What is read of requests about conversations, and what lists show of messages.
 @Suite struct MessageTests {
@@ -20,9 +22,9 @@ import Testing
         #expect(message.preview.preview == nil)
     }
 
-    private static func wish(_ body: String) throws -> ConversationWish {
+    private static func wish(_ body: String) throws -> ConversationDraft {
         var fields = try Fields(Array(body.utf8))
-        let wish = ConversationWish(reading: &fields)
+        let wish = ConversationDraft(reading: &fields)
         try fields.finish()
         return wish
     }

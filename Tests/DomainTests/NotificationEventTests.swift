@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 /// VIS FR-2.1…FR-3.5, the appendix, FR-4.1, FR-5.1 and decisions 17–21, one row for each, with the exact words.
 @Suite struct NotificationEventTests {

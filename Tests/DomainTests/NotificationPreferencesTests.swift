@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 @Suite struct NotificationPreferencesTests {
     static func preferences(_ body: String) throws(Failure) -> Preferences {

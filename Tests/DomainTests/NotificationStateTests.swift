@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 @Suite struct NotificationStateTests {
     let now = Timestamp(microseconds: 2_000_000)

@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 @Suite struct NotificationTests {
     static func notification(
@@ -28,7 +30,7 @@ import Testing
         ]
         let ids = order.map(\.id)
         #expect(order.shuffled().sorted { EvictionRule.rank(of: $0) < EvictionRule.rank(of: $1) }.map(\.id) == ids)
-        #expect(EvictionRule.keptMax == 50)
+        #expect(EvictionRule.notificationsMax == 50)
     }
 
     /// VIS FR-1.4: the whole notification, in the order of the documented example.

@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 /// What is read of a new post, and what those who watch one are told.
 @Suite struct PostTests {
@@ -12,9 +14,14 @@ import Testing
 
     @Test func draft_isPublic_unlessItSaysOtherwise() throws {
         let plain = try Self.draft(#"{"text":"New cut"}"#)
-        #expect(plain.visibility == .public && plain.text == "New cut" && plain.media.isEmpty && plain.authorId == nil)
+        #expect(plain.visibility == .public)
+        #expect(plain.text == "New cut")
+        #expect(plain.media.isEmpty)
+        #expect(plain.authorId == nil)
         let other = try Self.draft(#"{"media":["https://x/y.jpg"],"visibility":"followers","authorId":"b1"}"#)
-        #expect(other.visibility == .followers && other.text.isEmpty && other.media == ["https://x/y.jpg"])
+        #expect(other.visibility == .followers)
+        #expect(other.text.isEmpty)
+        #expect(other.media == ["https://x/y.jpg"])
         #expect(other.authorId == ID("b1"))
     }
 
@@ -40,12 +47,17 @@ import Testing
     /// ENG E-8: as the log keeps it, so that a replica reads what another one has written.
     @Test func engagement_isAChangeOfCountsAlone() throws {
         let change = Self.post.engagementChange(readers: ["user:b1"])
-        #expect(RoutedChange(reading: JSONWriter.bytes(change)) == change)
-        #expect(change.isOnlyCounts && change.cause.recordId == "p1" && change.windowMilliseconds == 1000)
+        #expect(RowChange(reading: JSONWriter.bytes(change)) == change)
+        #expect(change.isOnlyCounts)
+        #expect(change.cause.recordId == "p1")
+        #expect(change.windowMilliseconds == 1000)
         #expect(change.countColumns == ["likeCount": "like_count", "repostCount": "repost_count"])
-        #expect(change.new?["like_count"] == .integer(2) && change.new?["text"] == nil)
+        #expect(change.new?["like_count"] == .integer(2))
+        #expect(change.new?["text"] == nil)
         let removal = Self.post.removalChange(readers: ["user:b1"], at: Timestamp(microseconds: 9))
-        #expect(RoutedChange(reading: JSONWriter.bytes(removal)) == removal)
-        #expect(removal.new == nil && removal.newReaders.isEmpty && removal.oldReaders == ["user:b1"])
+        #expect(RowChange(reading: JSONWriter.bytes(removal)) == removal)
+        #expect(removal.new == nil)
+        #expect(removal.newReaders.isEmpty)
+        #expect(removal.oldReaders == ["user:b1"])
     }
 }

@@ -1,6 +1,8 @@
 import Testing
 
 @testable import Domain
+@testable import Rows
+@testable import Values
 
 /// Who is at a shop, and the code that shows it (CUT D-2, decision 13).
 @Suite struct PresenceTests {
@@ -31,10 +33,12 @@ import Testing
     @Test func windows_areTwo_andFollowEachOther() {
         let start = Timestamp(microseconds: noon.microseconds - noon.microseconds % 60_000_000)
         let shown = PresenceCode.Window(at: start)
-        #expect(shown.rotatesAt == start.adding(seconds: 60) && shown.expiresAt == start.adding(seconds: 120))
+        #expect(shown.rotatesAt == start.adding(seconds: 60))
+        #expect(shown.expiresAt == start.adding(seconds: 120))
         for (seconds, isValid) in [(0, true), (59, true), (60, true), (119, true), (120, false), (-1, false)] {
             let valid = PresenceCode.Window.valid(at: start.adding(seconds: Int64(seconds)))
-            #expect(valid.count == 2 && valid.contains(shown) == isValid, "\(seconds)")
+            #expect(valid.count == 2, "\(seconds)")
+            #expect(valid.contains(shown) == isValid, "\(seconds)")
         }
     }
 
@@ -75,6 +79,7 @@ import Testing
 
     @Test func presence_livesTenMinutes() {
         let presence = Presence(shopId: ID("s1"), source: .code, at: noon)
-        #expect(presence.since == noon && presence.expiresAt == noon.adding(minutes: 10))
+        #expect(presence.since == noon)
+        #expect(presence.expiresAt == noon.adding(minutes: 10))
     }
 }

@@ -1,6 +1,9 @@
 import Domain
 import QueueSimulation
+import Rows
+import TestSupport
 import Testing
+import Values
 
 struct QueueAccuracyTests {
     private let outcomes = [
@@ -39,7 +42,7 @@ struct QueueAccuracyTests {
 
     /// The calibration rests where nine of ten waits are below p90, although p90 is given far too low.
     @Test func calibration_widensTooNarrowPercentiles() {
-        var random = SplitMix64(seed: 7)
+        var random = SeededGenerator(seed: 7)
         var calibration = PercentileCalibration()
         var under = 0
         for number in 0..<6_000 {

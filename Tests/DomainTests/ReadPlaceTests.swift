@@ -1,5 +1,8 @@
 import Domain
+import Rows
+import TestSupport
 import Testing
+import Values
 
 /// CNT R-COUNTS-3: unread counts without looking at messages.
 @Suite struct ReadPlaceTests {
@@ -15,7 +18,7 @@ import Testing
 
     @Test func ownMessages_areNotUnread_andMoveNothing() {
         var place = ReadPlace(joining: 0)
-        place.noteOwnMessage()
+        place.addOwnMessage()
         #expect(place.unread(of: 1) == 0)
         #expect(place.unread(of: 2) == 1)
         #expect(place.position == 0)
@@ -23,7 +26,7 @@ import Testing
 
     @Test func deletion_countsOnce_andOnlyBehindThePosition() {
         var place = ReadPlace(joined: 0, position: 3, excluded: 0)
-        let wasUnread = (place.noteDeletion(of: 3), place.noteDeletion(of: 4))
+        let wasUnread = (place.addDeletion(of: 3), place.addDeletion(of: 4))
         #expect(wasUnread == (false, true))
         #expect(place.unread(of: 5) == 1)
     }
@@ -73,7 +76,7 @@ import Testing
     @Test func noCountDrifts_overAMillionOperations() {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("noCountDrifts_overAMillionOperations: seed \(seed)")
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var operations = 0
         var kinds = Set<Int>()
         while operations < 1_000_000 {
@@ -145,7 +148,7 @@ private struct ConversationWorld {
     }
 
     /// - Returns: which kind of operation it was.
-    mutating func step(_ random: inout SplitMix64) -> Int {
+    mutating func step(_ random: inout SeededGenerator) -> Int {
         let index = Int(random.next() % UInt64(rooms.count))
         let user = Int(random.next() % UInt64(Self.users))
         let last = rooms[index].senders.count
@@ -174,7 +177,7 @@ private struct ConversationWorld {
     private mutating func send(_ user: Int, _ index: Int) -> Int {
         rooms[index].senders.append(user)
         rooms[index].isDeleted.append(false)
-        rooms[index].places[user]?.noteOwnMessage()
+        rooms[index].places[user]?.addOwnMessage()
         for other in 0..<Self.users where other != user && rooms[index].places[other] != nil { badges[other] += 1 }
         return 0
     }
@@ -184,7 +187,7 @@ private struct ConversationWorld {
         rooms[index].isDeleted[sequence - 1] = true
         let sender = rooms[index].senders[sequence - 1]
         for other in 0..<Self.users where other != sender {
-            if rooms[index].places[other]?.noteDeletion(of: sequence) == true { badges[other] -= 1 }
+            if rooms[index].places[other]?.addDeletion(of: sequence) == true { badges[other] -= 1 }
         }
         return 1
     }

@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 /// Requests between users: who may do what with them, and what users are told (decision 16).
 @Suite struct UserRequestTests {
@@ -55,14 +57,14 @@ import Testing
     ])
     func unusableWish_isRefused(_ body: String) throws {
         var fields = try Fields(Array(body.utf8))
-        _ = RequestWish(reading: &fields)
+        _ = RequestDraft(reading: &fields)
         #expect(throws: Failure.self) { try fields.finish() }
     }
 
     @Test func usersAskForThemselves_andBackendsSayForWhom() throws {
-        func wish(_ body: String) throws -> RequestWish {
+        func wish(_ body: String) throws -> RequestDraft {
             var fields = try Fields(Array(body.utf8))
-            let wish = RequestWish(reading: &fields)
+            let wish = RequestDraft(reading: &fields)
             try fields.finish()
             return wish
         }

@@ -6,13 +6,14 @@ import Foundation
 ///
 /// `@unchecked Sendable`: `held` is only touched while `condition` is locked.
 final class EchoServer: @unchecked Sendable {
-    private(set) var server: Server<Announcer>!
+    private(set) var streams: StreamShards<Announcer>!
+    private(set) var server: Server!
     private let workers = WorkerPool(name: "echo", threads: 4, queueMax: 1000)
     /// Guards `held`.
     private let condition = NSCondition()
     private var held: [Responder] = []
 
-    /// A program that greets, repeats what it is told to all, and says goodbye.
+    /// A program that greets, repeats what it receives to all, and says goodbye.
     final class Announcer: StreamProgram {
         private let shard: StreamShard<Announcer>
         private var streams: Set<StreamHandle> = []
@@ -58,7 +59,9 @@ final class EchoServer: @unchecked Sendable {
             case .tooManyStreams, .unanswered: Response(status: 503)
             }
         }
-        server = try Server(configuration: configuration, routes: routes) { _, shard in Announcer(shard) }
+        streams = try StreamShards(configuration)
+        server = try Server(configuration: configuration, routes: routes, streams: streams)
+        streams.start { Announcer($0) }
         try server.start()
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import MicroHTTP
@@ -132,18 +133,13 @@ struct StreamDeliveryTests {
         let client = try fixture.open()
         let reading = DispatchQueue(label: "reader")
         let expected = (0..<1_000).map { event($0) }.joined()
-        let done = DispatchSemaphore(value: 0)
-        let matches = Flag()
-        reading.async {
-            if client.read(expected.utf8.count) == expected { matches.raise() }
-            done.signal()
-        }
+        let matches = Collected<Bool>()
+        reading.async { matches.append(client.read(expected.utf8.count) == expected) }
         for first in stride(from: 0, to: 1_000, by: 50) {
             fixture.shard.post(contentsOf: (first..<first + 50).map { n in { @Sendable in $0.sendAll(event(n)) } })
             fixture.perform { _ in }
         }
-        done.wait()
-        #expect(matches.isRaised)
+        #expect(matches.wait(for: 1) == [true])
         #expect(fixture.shard.counters.overflows == 0)
     }
 
@@ -171,14 +167,4 @@ extension StreamDeliveryTests {
         let expected = (0..<5).map { event($0) }.joined() + "end"
         for client in clients[30...] { #expect(client.read(expected.utf8.count) == expected) }
     }
-}
-
-/// Set on one thread, read on another.
-final class Flag: @unchecked Sendable {
-    /// Guards `value`.
-    private let lock = NSLock()
-    private var value = false
-
-    var isRaised: Bool { lock.withLock { value } }
-    func raise() { lock.withLock { value = true } }
 }

@@ -25,7 +25,8 @@ struct Loopback {
         }
         try withUnsafeMutablePointer(to: &address) { pointer in
             try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                try #require(bind(listener, address, size) == 0 && listen(listener, 16) == 0)
+                try #require(bind(listener, address, size) == 0)
+                try #require(listen(listener, 16) == 0)
                 try #require(getsockname(listener, address, &size) == 0)
                 try #require(connect(descriptor, address, size) == 0)
             }
@@ -214,7 +215,7 @@ final class ShardFixture: Sendable {
         options.released = { record.release() }
         self.record = record
         shard = try StreamShard(index: 3, options: options)
-        if isStarted { try shard.start(program: RecordingProgram(shard, record)) }
+        if isStarted { shard.start(program: RecordingProgram(shard, record)) }
     }
 
     deinit { shard.stop(deadlineSeconds: 0) }

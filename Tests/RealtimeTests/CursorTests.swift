@@ -28,7 +28,7 @@ import Testing
         #expect(decide("") == .fresh)
         #expect(decide("k-20") == .after(20))
         #expect(decide("k-15") == .after(15))
-        // Right before the oldest row that is kept: nothing was missed.
+        // Right before the oldest row that is stored: nothing was missed.
         #expect(decide("k-9") == .after(9))
         #expect(decide("k-8") == .resync(.gap))
         #expect(decide("k-21") == .resync(.gap))

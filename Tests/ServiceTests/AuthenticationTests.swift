@@ -3,7 +3,10 @@ import Crypto
 import Domain
 import Foundation
 import JWTKit
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -119,13 +122,13 @@ import Testing
 
     /// A key set in a file, as an issuer publishes it, with what signs for it.
     private struct Issuer {
-        let file: URL
+        private let directory: TemporaryDirectory
         let keys = JWTKeyCollection()
         private var published: [String] = []
 
-        init() {
-            file = FileManager.default.temporaryDirectory.appendingPathComponent("jwks-\(UUID().uuidString).json")
-        }
+        init() throws { directory = try TemporaryDirectory() }
+
+        var file: URL { URL(fileURLWithPath: directory.file("jwks.json")) }
 
         mutating func add(_ id: String) async throws {
             let key = ES256PrivateKey()
@@ -152,7 +155,7 @@ import Testing
     }
 
     @Test func keySet_isFetchedAgain_forAnUnknownKey_andOldKeysServeWhileTheIssuerIsAway() async throws {
-        var issuer = Issuer()
+        var issuer = try Issuer()
         try await issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         #expect(try await Self.me(service, issuer.token("k1", at: service.clock.now)).status == 200)
@@ -172,7 +175,7 @@ import Testing
 
     /// RFC 8725, 2.1: the public key must not be taken for a shared secret.
     @Test func algorithm_isPinnedToTheKey() async throws {
-        var issuer = Issuer()
+        var issuer = try Issuer()
         try await issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         let publicKey = try String(contentsOf: issuer.file, encoding: .utf8)

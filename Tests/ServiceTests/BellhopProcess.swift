@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The built `bellhop`, run as a shell or a container runs it, in an empty folder that is its home.
@@ -11,7 +12,7 @@ final class BellhopProcess {
     /// Only root may become somebody else, and the binary may lie where nobody else may look.
     static let canRunAsStranger = (try? BellhopProcess(["--version"], through: stranger).finish())?.status == 0
 
-    let home: URL
+    private let home: TemporaryDirectory
     private let process = Process()
     private let pipe = Pipe()
     private var said = Data()
@@ -20,8 +21,7 @@ final class BellhopProcess {
     ///   - settings: variables, without `BELLHOP_`.
     ///   - wrapper: a command that runs another one.
     init(_ arguments: [String], settings: [String: String] = [:], through wrapper: [String] = []) throws {
-        home = FileManager.default.temporaryDirectory.appendingPathComponent("bellhop-home-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
+        home = try TemporaryDirectory()
         var environment = ProcessInfo.processInfo.environment.filter {
             !$0.key.hasPrefix("BELLHOP_") && !$0.key.hasPrefix("XDG_")
         }
@@ -30,16 +30,13 @@ final class BellhopProcess {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = wrapper + [Self.binary.path] + arguments
         process.environment = environment
-        process.currentDirectoryURL = home
+        process.currentDirectoryURL = URL(fileURLWithPath: home.path)
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()
     }
 
-    deinit {
-        process.terminate()
-        try? FileManager.default.removeItem(at: home)
-    }
+    deinit { process.terminate() }
 
     /// Reads on until the text comes.
     func awaitText(_ text: String) throws {

@@ -1,9 +1,12 @@
-@testable import Database
 import Domain
 import PostgresServer
+import Rows
+import TestSupport
 import Testing
+import Values
 import Visibility
 
+@testable import Database
 @testable import Service
 
 /// Every policy of the catalog, also those that ask for memberships: what the rule in Swift says of a row, SQLite's
@@ -13,10 +16,10 @@ import Visibility
 /// row can be written, and a table that is added to the catalog is taken in by itself.
 @Suite struct CatalogVisibilityTests {
     @Test func everyTable_isVisibleAsDeclared_inSwiftAndInSQLite() throws {
-        let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: Stage.tables)
+        let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: DemoScenario.tables)
         defer { store.close() }
-        try store.migrate([Stage.migration])
-        try Stage.play(on: store)
+        try store.migrate([DemoScenario.migration])
+        try DemoScenario.play(on: store)
     }
 
     @Test func everyTable_isVisibleAsDeclared_inPostgreSQL() throws {
@@ -26,17 +29,17 @@ import Visibility
         var owning = StoreOptions()
         owning.access = .owner
         let owner = try Store.open(
-            DatabaseURL(server.url("bellhop_owner", name)), options: owning, tables: Stage.tables)
-        try owner.migrate([Stage.migration], tables: Stage.tables)
+            DatabaseURL(server.url("bellhop_owner", name)), options: owning, tables: DemoScenario.tables)
+        try owner.migrate([DemoScenario.migration], tables: DemoScenario.tables)
         owner.close()
         try server.makeLogin()
-        let store = try Store.open(DatabaseURL(server.url("bellhop", name)), tables: Stage.tables)
+        let store = try Store.open(DatabaseURL(server.url("bellhop", name)), tables: DemoScenario.tables)
         defer { store.close() }
-        try Stage.play(on: store)
+        try DemoScenario.play(on: store)
     }
 }
 
-private enum Stage {
+private enum DemoScenario {
     static let tables = Catalog.tables.filter { !$0.read.templates.isEmpty || !$0.write.templates.isEmpty }
     static let memberships = tables.flatMap { $0.read.entries + $0.write.entries }.compactMap(\.membership)
 
@@ -59,13 +62,13 @@ private enum Stage {
         let tenant: String
         let values: [String: String]
 
-        init(_ table: Table, _ random: inout SplitMix64) {
+        init(_ table: Table, _ random: inout SeededGenerator) {
             self.table = table
             tenant = ["t1", "t1", "t1", "t2"].randomElement(using: &random) ?? "t1"
             // Few values, so that rows, memberships and scopes meet.
             var values: [String: String] = [:]
             let conditions = (table.read.entries + table.write.entries).compactMap(\.condition)
-            for column in Stage.columns(of: table) {
+            for column in DemoScenario.columns(of: table) {
                 let words = conditions.filter { $0.column == column }.map { Optional($0.value) }
                 values[column] =
                     (["a", "b", "c", "d", "a:b", nil] + words + words).randomElement(using: &random) ?? nil
@@ -74,7 +77,7 @@ private enum Stage {
         }
     }
 
-    static func scope(_ random: inout SplitMix64) -> Scope {
+    static func scope(_ random: inout SeededGenerator) -> Scope {
         var keys: Set<String> = []
         func value() -> String { ["a", "b", "c", "a:b"].randomElement(using: &random) ?? "a" }
         for _ in 0..<Int.random(in: 0...3, using: &random) {
@@ -106,7 +109,7 @@ private enum Stage {
     static func play(on store: Store) throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         print("everyTable_isVisibleAsDeclared: seed \(seed)")
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let rows = tables.flatMap { table in (0..<24).map { _ in Row(table, &random) } }
         try insert(rows, into: store)
         var cases = 0
@@ -137,7 +140,7 @@ private enum Stage {
     private static func insert(_ rows: [Row], into store: Store) throws {
         try store.writeAndWait { db in
             for (number, row) in rows.enumerated() {
-                let columns = Stage.columns(of: row.table)
+                let columns = DemoScenario.columns(of: row.table)
                 let names = SQL(unchecked: (["row_number", "tenant"] + columns).joined(separator: ", "))
                 let values: [SQL] = ["\(number)", "\(row.tenant)"] + columns.map { "\(row.values[$0])" }
                 try db.run(

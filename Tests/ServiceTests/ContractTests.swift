@@ -1,5 +1,6 @@
 import BellhopClient
 import Foundation
+import MicroHTTP
 import Testing
 import Yams
 
@@ -49,6 +50,50 @@ import Yams
         }
     }
 
+    /// The dispatcher refuses what an endpoint does not declare: an item that is described must be declared.
+    @Test func queryItems_areThoseThatTheEndpointDeclares() throws {
+        let document = try Self.document()
+        let operations = Self.operations(document)
+        for endpoint in Catalog.features().flatMap(\.endpoints) {
+            let key = "\(endpoint.method.rawValue) \(endpoint.pattern)"
+            let parameters = try #require(operations[key])["parameters"]?.sequence.map(Array.init) ?? []
+            let described = parameters.map { Self.resolved($0, in: document) }
+                .filter { $0["in"]?.string == "query" }.compactMap { $0["name"]?.string }
+            switch endpoint.query {
+            case .only(let declared): #expect(Set(described) == declared, "\(key)")
+            case .any: #expect(described.isEmpty, "\(key)")
+            }
+        }
+    }
+
+    private static func resolved(_ node: Node, in document: Node) -> Node {
+        guard let target = node["$ref"]?.string else { return node }
+        return target.dropFirst(2).split(separator: "/").reduce(document as Node?) { $0?[String($1)] } ?? node
+    }
+
+    @Test func everyEvent_isDescribed_andEveryDescribedOneBelongsToAFeature() throws {
+        let stream = try #require(Self.operations(try Self.document())["GET /v1/stream"])
+        let described = try #require(stream["x-events"]?.mapping).keys.compactMap(\.string)
+        #expect(Set(described) == Set(Catalog.features().flatMap(\.events)))
+    }
+
+    @Test func console_listensToEveryEvent() async throws {
+        let service = try TestService.start()
+        let page = try await service.client(as: .user("u1")).get("/").text
+        for event in Catalog.features().flatMap(\.events) { #expect(page.contains("\"\(event)\""), "\(event)") }
+    }
+
+    @Test func config_hasTheMembersThatAreDescribed() async throws {
+        let schema = try #require(try Self.document()["components"]?["schemas"]?["Config"]?["properties"]?.mapping)
+        let service = try TestService.start()
+        let config = try #require(try await service.client(as: .user("u1")).get("/v1/config").json.object)
+        #expect(Set(config.keys) == Set(schema.keys.compactMap(\.string)))
+        for (name, member) in config {
+            let described = try #require(schema[Node(name)]?["properties"]?.mapping, "\(name)")
+            #expect(Set((member.object ?? [:]).keys) == Set(described.keys.compactMap(\.string)), "\(name)")
+        }
+    }
+
     @Test func everyReference_leadsSomewhere() throws {
         let document = try Self.document()
         func check(_ node: Node) {
@@ -56,7 +101,8 @@ import Yams
             case .mapping(let mapping):
                 if let target = mapping["$ref"]?.string {
                     let found = target.dropFirst(2).split(separator: "/").reduce(document as Node?) { $0?[String($1)] }
-                    #expect(target.hasPrefix("#/") && found != nil, "\(target)")
+                    #expect(target.hasPrefix("#/"), "\(target)")
+                    #expect(found != nil, "\(target)")
                 }
                 for (_, value) in mapping { check(value) }
             case .sequence(let sequence): for value in sequence { check(value) }

@@ -1,7 +1,8 @@
 import Database
 import Domain
-import RawConnections
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -41,11 +42,11 @@ final class ConversationDevices {
     private var devices: [String: [Device]] = [:]
     private var model = ConversationModel(ids, members: users)
     private var sent = 0
-    private var random: SplitMix64
+    private var random: SeededGenerator
 
     init(seed: UInt64) throws {
-        random = SplitMix64(seed: seed)
-        service = try TestService.start(at: "2026-01-10T10:00:00Z")
+        random = SeededGenerator(seed: seed)
+        service = try TestService.start(at: TestService.morning)
         for user in Self.users + ["backend"] {
             let token = service.token(for: user == "backend" ? .service() : .user(user))
             devices[user] = try (0..<Self.devicesOfUser).map { _ in
@@ -117,10 +118,7 @@ final class ConversationDevices {
         return step
     }
 
-    /// The service's own recount of everything it keeps.
-    func audit() throws -> [String] {
-        try service.app.store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
-    }
+    func audit() throws -> [String] { try service.audit() }
 
     private func isIn(_ room: ConversationModel.Room, _ actor: Actor) -> Bool {
         if case .user(let name) = actor { room.places[name] != nil } else { true }
@@ -240,4 +238,15 @@ final class ConversationDevices {
             counts: ["readPosition": room.places[user]?.position, "unread": room.unread(of: user)]
         ).step
     }
+}
+
+/// Read without the client's own JSON, which takes longer than the service to answer.
+extension JSONValue {
+    /// A member of an object; null if there is none.
+    fileprivate subscript(_ name: String) -> JSONValue {
+        guard case .object(let members) = self else { return .null }
+        return members[name] ?? .null
+    }
+
+    fileprivate var number: Int? { if case .integer(let number) = self { Int(number) } else { nil } }
 }

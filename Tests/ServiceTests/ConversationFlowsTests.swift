@@ -2,7 +2,10 @@ import BellhopClient
 import Database
 import Domain
 import Foundation
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -10,60 +13,60 @@ import Testing
 @Suite struct ConversationFlowsTests {
     /// What one device holds: lists that it cached, and the counts, which the server's newer ones overwrite.
     private struct Device {
-        var listener: NotificationsProbe.Listener?
-        var badges: JSONValue = .null
-        var conversations: [JSONValue] = []
+        var listener: StreamListener?
+        var badges: JSON = .null
+        var conversations: [JSON] = []
 
         /// Whatever carries counts: newer ones win, older ones are ignored (CNT R-RT-3).
-        mutating func take(_ counts: JSONValue) {
-            if (counts["version"].number ?? -1) > (badges["version"].number ?? -1) { badges = counts }
+        mutating func take(_ counts: JSON) {
+            if (counts["version"].int ?? -1) > (badges["version"].int ?? -1) { badges = counts }
         }
 
         /// Coming to the foreground: one round trip (CNT R-RECON-1).
-        mutating func reconcile(_ probe: NotificationsProbe, as user: String) async throws {
-            take(try await probe.call("GET", "/v1/badges", as: .user(user)).json)
+        mutating func reconcile(_ service: TestService, as user: String) async throws {
+            take(try await service.call("GET", "/v1/badges", as: .user(user)).json)
         }
 
-        var messages: Int? { badges["messages"].number }
+        var messages: Int? { badges["messages"].int }
     }
 
     /// Flow C1, AC-CNT-2: one event brings who is connected all that the conversation's row and the badge need; the next
     /// reconciliation says the same. How soon it comes is measured where nothing else runs.
     @Test func flowC1_messageArrives_whileAppIsForegrounded() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        var device = Device(listener: try await probe.listen(as: .user("ben")))
-        try await device.reconcile(probe, as: "ben")
-        _ = try await probe.send("hi", to: id, as: "ana")
-        let told = try #require(try await device.listener?.next("message:created"))
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        var device = Device(listener: try await service.listen(as: .user("ben")))
+        try await device.reconcile(service, as: "ben")
+        _ = try await service.send("hi", to: id, as: "ana")
+        let told = try #require(try await device.listener?.next("message:created").json)
         device.take(told["badges"])
         #expect(device.messages == 1)
-        #expect(told["unread"] == .integer(1))
-        #expect(told["preview"] == .string("hi"))
+        #expect(told["unread"] == 1)
+        #expect(told["preview"] == "hi")
         let fast = device.badges
-        try await device.reconcile(probe, as: "ben")
+        try await device.reconcile(service, as: "ben")
         #expect(device.badges == fast)
     }
 
     /// Flow C2, AC-CNT-4: what one device reads, the other finds read: at once if it listens, at its next
     /// reconciliation if it does not.
     @Test func flowC2_readingOnOneDevice_isSeenOnTheOther() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        for number in 1...3 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
         var (phone, tablet, watch) = (Device(), Device(), Device())
-        phone.listener = try await probe.listen(as: .user("ben"))
-        try await watch.reconcile(probe, as: "ben")
+        phone.listener = try await service.listen(as: .user("ben"))
+        try await watch.reconcile(service, as: "ben")
         #expect(watch.messages == 3)
-        tablet.take(try await probe.read(3, of: id, as: "ben").json["badges"])
+        tablet.take(try await service.read(3, of: id, as: "ben").json["badges"])
         #expect(tablet.messages == 0)
-        let told = try #require(try await phone.listener?.next("conversation:read"))
+        let told = try #require(try await phone.listener?.next("conversation:read").json)
         phone.take(told["badges"])
         #expect(phone.messages == 0)
-        #expect(told["unread"] == .integer(0))
+        #expect(told["unread"] == 0)
         // The watch was off. It is stale, and then it is not.
         #expect(watch.messages == 3)
-        try await watch.reconcile(probe, as: "ben")
+        try await watch.reconcile(service, as: "ben")
         #expect(watch.badges == phone.badges)
         #expect(watch.badges == tablet.badges)
     }
@@ -71,53 +74,54 @@ import Testing
     /// Flow C3, AC-CNT-3: two minutes without a connection. What was said meanwhile comes when the stream is back,
     /// each message once and in order, and the counts are the server's.
     @Test func flowC3_twoMinutesWithoutAConnection_areCaughtUp() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        var device = Device(listener: try await probe.listen(as: .user("ben")))
-        _ = try await probe.send("before", to: id, as: "ana")
-        device.take(try #require(try await device.listener?.next("message:created"))["badges"])
-        let cursor = try #require(device.listener?.listener.lastEventID)
-        device.listener?.listener.close()
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        var device = Device(listener: try await service.listen(as: .user("ben")))
+        _ = try await service.send("before", to: id, as: "ana")
+        device.take(try #require(try await device.listener?.next("message:created").json)["badges"])
+        let cursor = try #require(device.listener?.lastEventID)
+        device.listener?.close()
         device.listener = nil
 
         for number in 1...8 {
-            probe.service.clock.advance(seconds: 15)
-            _ = try await probe.send("away \(number)", to: id, as: "ana")
+            service.clock.advance(seconds: 15)
+            _ = try await service.send("away \(number)", to: id, as: "ana")
         }
         // Another device reads some of it in the meantime.
-        _ = try await probe.read(4, of: id, as: "ben")
+        _ = try await service.read(4, of: id, as: "ben")
         #expect(device.messages == 1)
 
-        let back = try await probe.service.listen(as: .user("ben"), lastEventID: cursor)
+        let back = try await service.listen(as: .user("ben"), lastEventID: cursor)
         var sequences: [Int] = []
         while sequences.count < 8 {
-            let event = try JSONValue(parsing: Array(try await back.next("message:created").data.utf8))
-            sequences.append(try #require(event["message"]["sequence"].number))
+            let event = try await back.next("message:created").json
+            sequences.append(try #require(event["message"]["sequence"].int))
             device.take(event["badges"])
         }
         #expect(sequences == Array(2...9))
-        let read = try JSONValue(parsing: Array(try await back.next("conversation:read").data.utf8))
+        let read = try await back.next("conversation:read").json
         device.take(read["badges"])
         #expect(device.messages == 5)
         let replayed = device.badges
-        try await device.reconcile(probe, as: "ben")
+        try await device.reconcile(service, as: "ben")
         #expect(device.badges == replayed)
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     /// AC-CNT-1: after coming to the foreground the counts are the server's, within one round trip, and a poll against
     /// them costs a 304.
     @Test func acCnt1_foreground_isOneRoundTrip() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        _ = try await probe.send("hi", to: id, as: "ana")
-        _ = try await probe.call(
-            "POST", "/v1/notifications", as: .service, NotificationsTests.draft("request", to: "ben"))
-        _ = try await probe.call("POST", "/v1/notifications", as: .service, NotificationsTests.draft("news", to: "ben"))
-        let client = probe.service.client(as: .user("ben"))
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        _ = try await service.send("hi", to: id, as: "ana")
+        _ = try await service.call(
+            "POST", "/v1/notifications", as: .service(), NotificationsTests.draft("request", to: "ben"))
+        _ = try await service.call(
+            "POST", "/v1/notifications", as: .service(), NotificationsTests.draft("news", to: "ben"))
+        let client = service.client(as: .user("ben"))
         let answer = try await client.get("/v1/badges")
-        let counts = try JSONValue(parsing: Array(answer.body))
-        #expect(["messages", "requests", "bell", "total"].map { counts[$0].number } == [1, 1, 1, 3])
+        let counts = answer.json
+        #expect(["messages", "requests", "bell", "total"].map { counts[$0].int } == [1, 1, 1, 3])
         let tag = try #require(answer[header: "ETag"])
         #expect(try await client.get("/v1/badges", headers: ["If-None-Match": tag]).status == 304)
     }
@@ -125,39 +129,39 @@ import Testing
     /// AC-CNT-5: a cached list that implies another count never wins: counts have versions, lists have none, and the
     /// list that is fetched anew adds up to the badge.
     @Test func acCnt5_cachedLists_neverWin() async throws {
-        let probe = try await NotificationsProbe.start()
-        let (one, two) = (try await probe.converse("ana", "ben"), try await probe.converse("cem", "ben"))
-        for _ in 1...2 { _ = try await probe.send("m", to: one, as: "ana") }
-        _ = try await probe.send("m", to: two, as: "cem")
+        let service = try TestService.start(at: TestService.morning)
+        let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
+        for _ in 1...2 { _ = try await service.send("m", to: one, as: "ana") }
+        _ = try await service.send("m", to: two, as: "cem")
         var device = Device()
-        device.conversations = try await probe.conversations(of: "ben")
-        try await device.reconcile(probe, as: "ben")
+        device.conversations = try await service.conversations(of: "ben")
+        try await device.reconcile(service, as: "ben")
         #expect(device.messages == 3)
         // Elsewhere all of one conversation is read; a page of one is all that this device has cached.
-        let page = try await probe.call("GET", "/v1/conversations?limit=1", as: .user("ben")).items
+        let page = try await service.call("GET", "/v1/conversations?limit=1", as: .user("ben")).items
         let old = device.badges
-        _ = try await probe.read(2, of: one, as: "ben")
-        try await device.reconcile(probe, as: "ben")
+        _ = try await service.read(2, of: one, as: "ben")
+        try await device.reconcile(service, as: "ben")
         #expect(device.messages == 1)
         // An answer that was late is older, and is ignored.
         device.take(old)
         #expect(device.messages == 1)
         #expect(page.count == 1)
-        let fresh = try await probe.conversations(of: "ben")
-        #expect(fresh.reduce(0) { $0 + ($1["unread"].number ?? 0) } == device.messages)
-        let unread = try await probe.call("GET", "/v1/conversations?unread=true", as: .user("ben")).items
+        let fresh = try await service.conversations(of: "ben")
+        #expect(fresh.reduce(0) { $0 + ($1["unread"].int ?? 0) } == device.messages)
+        let unread = try await service.call("GET", "/v1/conversations?unread=true", as: .user("ben")).items
         #expect(unread.map { $0["id"] } == [.string(two)])
     }
 
     /// CNT R-COUNTS-3 through the whole service and its store: random operations of three users on two devices each, and
-    /// of a backend. After each, its answer and every row that is kept are compared with a model that counts anew.
+    /// of a backend. After each, its answer and every row that is stored are compared with a model that counts anew.
     /// `TEST_CONVERSATION_OPERATIONS` asks for more of them: `make test-long` for a million on each store.
     @Test func randomOperations_neverDrift() async throws {
         let asked = ProcessInfo.processInfo.environment["TEST_CONVERSATION_OPERATIONS"].flatMap { Int($0) }
         let operations = asked ?? 2_000
         let seed = UInt64.random(in: 1...UInt64.max)
         print("randomOperations_neverDrift: seed \(seed), \(operations) operations")
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var done = 0
         while done < operations {
             // A new service now and then: what is recounted after each operation must not grow without end.
@@ -180,15 +184,15 @@ import Testing
 
     /// Devices that all act at once: whoever is served first, nothing drifts.
     @Test func devicesAtTheSameTime_leaveNoDrift() async throws {
-        let probe = try await NotificationsProbe.start()
-        let play = ConversationPlay(probe)
+        let service = try TestService.start(at: TestService.morning)
+        let play = ConversationPlay(service)
         try await play.begin()
         let seed = UInt64.random(in: 1...UInt64.max)
         print("devicesAtTheSameTime_leaveNoDrift: seed \(seed)")
         try await withThrowingTaskGroup(of: Void.self) { group in
             for device in 0..<8 {
                 group.addTask {
-                    var random = SplitMix64(seed: seed &+ UInt64(device))
+                    var random = SeededGenerator(seed: seed &+ UInt64(device))
                     for _ in 0..<40 { _ = try await play.step(&random) }
                 }
             }
@@ -203,38 +207,36 @@ import Testing
 struct ConversationPlay: Sendable {
     private static let users = ["ana", "ben", "cem"]
     private static let ids = ["c1", "c2"]
-    private let probe: NotificationsProbe
+    private let service: TestService
     /// Where the operations go: replicas take turns.
-    private let others: [NotificationsProbe]
+    private let others: [TestService]
 
-    init(_ probe: NotificationsProbe, and others: [NotificationsProbe] = []) {
-        self.probe = probe
+    init(_ service: TestService, and others: [TestService] = []) {
+        self.service = service
         self.others = others
     }
 
     func begin() async throws {
         for id in Self.ids {
-            let made = try await probe.call(
-                "POST", "/v1/conversations", as: .service, #"{"id":"\#(id)","memberIds":["ana","ben","cem"]}"#)
+            let made = try await service.call(
+                "POST", "/v1/conversations", as: .service(), #"{"id":"\#(id)","memberIds":["ana","ben","cem"]}"#)
             #expect(made.status == 201)
         }
     }
 
-    func drift() throws -> [String] {
-        try probe.service.app.store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
-    }
+    func drift() throws -> [String] { try service.audit() }
 
     /// - Returns: what was done.
-    func step(_ random: inout SplitMix64) async throws -> String {
+    func step(_ random: inout SeededGenerator) async throws -> String {
         let user = Self.users.randomElement(using: &random) ?? ""
         let id = Self.ids.randomElement(using: &random) ?? ""
-        let probe = ([probe] + others).randomElement(using: &random) ?? probe
+        let service = ([service] + others).randomElement(using: &random) ?? service
         let path = "/v1/conversations/\(id)"
-        let last = try await probe.call("GET", path, as: .service).json["lastSequence"].number ?? 0
+        let last = try await service.call("GET", path, as: .service()).json["lastSequence"].int ?? 0
         func call(
-            _ method: String, _ path: String, as who: NotificationsProbe.Identity, _ body: String? = nil
+            _ method: String, _ path: String, as who: TestService.Identity, _ body: String? = nil
         ) async throws -> String {
-            let status = try await probe.call(method, path, as: who, body).status
+            let status = try await service.call(method, path, as: who, body).status
             #expect([200, 201, 403, 404].contains(status), "\(method) \(path) \(body ?? ""): \(status)")
             return "\(method) \(path) \(body ?? "") of \(user): \(status)"
         }
@@ -242,12 +244,12 @@ struct ConversationPlay: Sendable {
         case 0..<6:
             return try await call("POST", "\(path)/messages", as: .user(user), #"{"text":"\#(last)"}"#)
         case 6, 7:
-            let messages = try await probe.call("GET", "\(path)/messages", as: .service).items
-            guard let messageId = messages.randomElement(using: &random)?["id"].text else { return "nothing" }
-            let who: NotificationsProbe.Identity = Bool.random(using: &random) ? .service : .user(user)
+            let messages = try await service.call("GET", "\(path)/messages", as: .service()).items
+            guard let messageId = messages.randomElement(using: &random)?["id"].string else { return "nothing" }
+            let who: TestService.Identity = Bool.random(using: &random) ? .service() : .user(user)
             return try await call("DELETE", "\(path)/messages/\(messageId)", as: who)
         case 8: return try await call("DELETE", "\(path)/members/me", as: .user(user))
-        case 9, 10: return try await call("PUT", "\(path)/members/\(user)", as: .service)
+        case 9, 10: return try await call("PUT", "\(path)/members/\(user)", as: .service())
         default:
             let isBack = Int.random(in: 0..<3, using: &random) == 0
             let sequence = Bool.random(using: &random) ? last : Int.random(in: 0...last, using: &random)

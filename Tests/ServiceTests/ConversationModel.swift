@@ -1,5 +1,6 @@
 import Database
 import Domain
+import Rows
 
 @testable import Service
 

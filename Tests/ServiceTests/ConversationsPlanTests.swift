@@ -1,6 +1,8 @@
 import Database
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -35,7 +37,8 @@ import Testing
         #expect(plan.contains("SEARCH messages USING PRIMARY KEY (tenant=? AND conversation_id=?"), "\(plan)")
         #expect(
             plan.contains("SEARCH _held USING PRIMARY KEY (tenant=? AND user_id=? AND conversation_id=?)"), "\(plan)")
-        #expect(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "\(plan)")
+        #expect(!plan.contains("SCAN"), "\(plan)")
+        #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
     }
 
     /// What a move passes is counted by two indexes; no message is read.
@@ -51,7 +54,7 @@ import Testing
         let before = Timestamp(microseconds: 1)
         let abandoned = try Self.plan(ConversationsFeature.abandonment(tenant: "t", before: before))
         #expect(abandoned.contains("conversations_abandoned"), "\(abandoned)")
-        let answered = try Self.plan(RequestsFeature.forgetting(tenant: "t", before: before))
+        let answered = try Self.plan(RequestsFeature.pruning(tenant: "t", before: before))
         #expect(answered.contains("user_requests_answered"), "\(answered)")
         #expect(!answered.contains("SCAN user_requests"), "\(answered)")
     }
@@ -63,6 +66,7 @@ import Testing
                 of: ID("u1"), RequestsFeature.Filter(isOutgoing: isOutgoing), after: "x", limit: 20,
                 visibleTo: Self.scope))
         #expect(plan.contains("SEARCH user_requests USING INDEX \(index)"), "\(plan)")
-        #expect(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "\(plan)")
+        #expect(!plan.contains("SCAN"), "\(plan)")
+        #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
     }
 }

@@ -1,7 +1,9 @@
 import BellhopClient
 import Database
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -9,86 +11,94 @@ import Testing
 @Suite struct ConversationsTests {
     // MARK: Making
 
-    @Test func conversation_isSeenByItsMembersOnly() async throws {
-        let probe = try await NotificationsProbe.start()
-        let made = try await probe.call(
+    @Test func conversation_isSeenByItsMembers_andTheTenantsBackend() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let made = try await service.call(
             "POST", "/v1/conversations", as: .user("ana"), #"{"memberIds":["ben"],"title":"Trip"}"#)
         #expect(made.status == 201)
-        let id = try #require(made.json["id"].text)
-        #expect(made.json["kind"] == .string("group"))
-        #expect(made.json["members"] == .array([.string("ana"), .string("ben")]))
-        #expect(made.json["memberCount"] == .integer(2))
-        #expect(made.json["unread"] == .integer(0))
+        let id = try #require(made.json["id"].string)
+        #expect(made.json["kind"] == "group")
+        #expect(made.json["members"] == ["ana", "ben"])
+        #expect(made.json["memberCount"] == 2)
+        #expect(made.json["unread"] == 0)
         #expect(made.json["lastMessage"] == .null)
 
         for member in ["ana", "ben"] {
-            let seen = try await probe.call("GET", "/v1/conversations/\(id)", as: .user(member))
+            let seen = try await service.call("GET", "/v1/conversations/\(id)", as: .user(member))
             #expect(seen.json == made.json, "\(member)")
-            #expect(try await probe.conversations(of: member).count == 1)
-        }
-        _ = try await probe.send("hello", to: id, as: "ana")
-        let outsiders: [NotificationsProbe.Identity] = [
-            .user("eve"), .userOf("ben", tenant: "other"), .serviceOf("other"),
-        ]
-        for outsider in outsiders {
-            #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: outsider).status == 404)
-            #expect(try await probe.call("GET", "/v1/conversations/\(id)/messages", as: outsider).status == 404)
-            #expect(try await probe.call("GET", "/v1/conversations", as: outsider).items.isEmpty)
-            let text = #"{"text":"let me in"}"#
-            #expect(try await probe.call("POST", "/v1/conversations/\(id)/messages", as: outsider, text).status == 404)
-            let position = #"{"sequence":1}"#
-            let path = "/v1/conversations/\(id)/read-position"
-            #expect(try await probe.call("PUT", path, as: outsider, position).status == 404)
-            #expect(try await probe.call("PUT", "/v1/conversations/\(id)/members/me", as: outsider).status == 404)
-            #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/ben", as: outsider).status == 404)
-            #expect(
-                try await probe.call("PATCH", "/v1/conversations/\(id)", as: outsider, #"{"title":"x"}"#).status == 404)
+            #expect(try await service.conversations(of: member).count == 1)
         }
         // A backend of the tenant sees it, and is in none.
-        let backend = try await probe.call("GET", "/v1/conversations/\(id)", as: .service)
-        #expect(backend.json["memberCount"] == .integer(2))
+        let backend = try await service.call("GET", "/v1/conversations/\(id)", as: .service())
+        #expect(backend.json["memberCount"] == 2)
         #expect(backend.json["unread"] == .null)
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
+    }
+
+    @Test func outsiders_findNoConversation_andChangeNone() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        _ = try await service.send("hello", to: id, as: "ana")
+        let outsiders: [TestService.Identity] = [
+            .user("eve"), .user("ben", tenant: "other"), .service(tenant: "other"),
+        ]
+        for outsider in outsiders {
+            #expect(try await service.call("GET", "/v1/conversations/\(id)", as: outsider).status == 404)
+            #expect(try await service.call("GET", "/v1/conversations/\(id)/messages", as: outsider).status == 404)
+            #expect(try await service.call("GET", "/v1/conversations", as: outsider).items.isEmpty)
+            let text = #"{"text":"let me in"}"#
+            #expect(
+                try await service.call("POST", "/v1/conversations/\(id)/messages", as: outsider, text).status == 404)
+            let position = #"{"sequence":1}"#
+            let path = "/v1/conversations/\(id)/read-position"
+            #expect(try await service.call("PUT", path, as: outsider, position).status == 404)
+            #expect(try await service.call("PUT", "/v1/conversations/\(id)/members/me", as: outsider).status == 404)
+            #expect(try await service.call("DELETE", "/v1/conversations/\(id)/members/ben", as: outsider).status == 404)
+            #expect(
+                try await service.call("PATCH", "/v1/conversations/\(id)", as: outsider, #"{"title":"x"}"#).status
+                    == 404)
+        }
+        try service.expectExactCounts()
     }
 
     @Test func sameId_isTheSameConversation_unlessItIsSomebodyElses() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         let body = #"{"id":"c-1","memberIds":["ben"]}"#
-        let first = try await probe.call("POST", "/v1/conversations", as: .user("ana"), body)
+        let first = try await service.call("POST", "/v1/conversations", as: .user("ana"), body)
         #expect(first.status == 201)
-        let again = try await probe.call("POST", "/v1/conversations", as: .user("ana"), body)
+        let again = try await service.call("POST", "/v1/conversations", as: .user("ana"), body)
         #expect(again.status == 200)
         #expect(again.json == first.json)
-        let stolen = try await probe.call("POST", "/v1/conversations", as: .user("eve"), body)
+        let stolen = try await service.call("POST", "/v1/conversations", as: .user("eve"), body)
         #expect(stolen.status == 409)
-        #expect(stolen.json["code"] == .string("conversation.id_taken"))
-        #expect(try await probe.conversations(of: "eve").isEmpty)
-        let elsewhere = try await probe.call("POST", "/v1/conversations", as: .userOf("eve", tenant: "other"), body)
+        #expect(stolen.json["code"] == "conversation.id_taken")
+        #expect(try await service.conversations(of: "eve").isEmpty)
+        let elsewhere = try await service.call("POST", "/v1/conversations", as: .user("eve", tenant: "other"), body)
         #expect(elsewhere.status == 201)
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     @Test func pair_hasOneConversation_whoeverBegins_andAlsoAfterLeaving() async throws {
-        let probe = try await NotificationsProbe.start()
-        func begin(_ user: String, with other: String) async throws -> NotificationsProbe.Reply {
+        let service = try TestService.start(at: TestService.morning)
+        func begin(_ user: String, with other: String) async throws -> ServiceAnswer {
             let body = #"{"kind":"direct","memberIds":["\#(other)"]}"#
-            return try await probe.call("POST", "/v1/conversations", as: .user(user), body)
+            return try await service.call("POST", "/v1/conversations", as: .user(user), body)
         }
         let first = try await begin("ana", with: "ben")
         #expect(first.status == 201)
-        let id = try #require(first.json["id"].text)
+        let id = try #require(first.json["id"].string)
         #expect(try await begin("ben", with: "ana").json["id"] == .string(id))
-        _ = try await probe.send("one", to: id, as: "ana")
-        #expect(try await probe.badges(of: "ben") == [1, 0, 0, 1])
-        #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("ben")).status == 200)
-        #expect(try await probe.badges(of: "ben") == [0, 0, 0, 0])
+        _ = try await service.send("one", to: id, as: "ana")
+        #expect(try await service.badges(of: "ben") == [1, 0, 0, 1])
+        #expect(try await service.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("ben")).status == 200)
+        #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
         let back = try await begin("ben", with: "ana")
         #expect(back.status == 200)
         #expect(back.json["id"] == .string(id))
-        #expect(back.json["unread"] == .integer(0))
-        #expect(back.json["memberCount"] == .integer(2))
-        #expect(try await probe.call("PUT", "/v1/conversations/\(id)/members/eve", as: .user("ana")).status == 409)
-        try await probe.expectExactCounts()
+        #expect(back.json["unread"] == 0)
+        #expect(back.json["memberCount"] == 2)
+        #expect(try await service.call("PUT", "/v1/conversations/\(id)/members/eve", as: .user("ana")).status == 409)
+        try service.expectExactCounts()
     }
 
     @Test(arguments: [
@@ -97,271 +107,292 @@ import Testing
         (#"{"memberIds":["a"],"id":"","titel":"x"}"#, ["/id", "/titel"]),
     ])
     func badConversation_isNamed(_ body: String, _ pointers: [String]) async throws {
-        let probe = try await NotificationsProbe.start()
-        let answer = try await probe.call("POST", "/v1/conversations", as: .user("ana"), body)
+        let service = try TestService.start(at: TestService.morning)
+        let answer = try await service.call("POST", "/v1/conversations", as: .user("ana"), body)
         #expect(answer.status == 422)
         #expect(answer.pointers == pointers)
     }
 
-    @Test func title_isChangedByMembers_andToldToAll() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        let stream = try await probe.listen(as: .user("ben"))
+    @Test func title_isChangedByMembers_andDeliveredToAll() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        let stream = try await service.listen(as: .user("ben"))
         let path = "/v1/conversations/\(id)"
-        let renamed = try await probe.call("PATCH", path, as: .user("ana"), #"{"title":"Trip"}"#)
-        #expect(renamed.json["title"] == .string("Trip"))
-        #expect(try await stream.next("conversation:updated")["conversation"]["title"] == .string("Trip"))
-        #expect(try await probe.call("PATCH", path, as: .user("ben"), #"{"title":null}"#).json["title"] == .null)
-        #expect(try await probe.call("PATCH", path, as: .user("ben"), "{}").pointers == ["/title"])
+        let renamed = try await service.call("PATCH", path, as: .user("ana"), #"{"title":"Trip"}"#)
+        #expect(renamed.json["title"] == "Trip")
+        #expect(try await stream.next("conversation:updated").json["conversation"]["title"] == "Trip")
+        #expect(try await service.call("PATCH", path, as: .user("ben"), #"{"title":null}"#).json["title"] == .null)
+        #expect(try await service.call("PATCH", path, as: .user("ben"), "{}").pointers == ["/title"])
     }
 
     // MARK: Messages
 
     /// CNT R-RT-1, R-RECON-3: preview, order, unread and absolute counts in the event; counts in every answer.
-    @Test func message_isToldToEachMember_withTheirOwnCounts() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben", "cem")
-        _ = try await probe.send("zero", to: id, as: "cem")
-        let ben = try await probe.listen(as: .user("ben"))
-        let ana = try await probe.listen(as: .user("ana"))
-        let sent = try await probe.send("Hello\n  you", to: id, as: "ana")
+    @Test func message_isDeliveredToEachMember_withTheirOwnCounts() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben", "cem")
+        _ = try await service.send("zero", to: id, as: "cem")
+        let ben = try await service.listen(as: .user("ben"))
+        let ana = try await service.listen(as: .user("ana"))
+        let sent = try await service.send("Hello\n  you", to: id, as: "ana")
         #expect(sent.status == 201)
-        #expect(sent.json["message"]["sequence"] == .integer(2))
-        #expect(sent.json["unread"] == .integer(1))
-        #expect(sent.json["badges"]["messages"] == .integer(1))
+        #expect(sent.json["message"]["sequence"] == 2)
+        #expect(sent.json["unread"] == 1)
+        #expect(sent.json["badges"]["messages"] == 1)
 
-        let told = try await ben.next("message:created")
+        let told = try await ben.next("message:created").json
         #expect(told["message"] == sent.json["message"])
         #expect(told["conversationId"] == .string(id))
-        #expect(told["preview"] == .string("Hello you"))
-        #expect(told["unread"] == .integer(2))
-        #expect(told["badges"]["messages"] == .integer(2))
-        let badges = try await ben.next("badges:update")
+        #expect(told["preview"] == "Hello you")
+        #expect(told["unread"] == 2)
+        #expect(told["badges"]["messages"] == 2)
+        let badges = try await ben.next("badges:update").json
         #expect(badges == told["badges"])
-        // The sender's other devices hear of it, and nothing is unread to them for it.
-        let own = try await ana.next("message:created")
-        #expect(own["unread"] == .integer(1))
-        #expect(own["badges"]["messages"] == .integer(1))
+        // The sender's other devices receive it, and nothing is unread to them for it.
+        let own = try await ana.next("message:created").json
+        #expect(own["unread"] == 1)
+        #expect(own["badges"]["messages"] == 1)
 
-        let listed = try #require(try await probe.conversations(of: "ben").first)
-        #expect(listed["lastMessage"]["preview"] == .string("Hello you"))
+        let listed = try #require(try await service.conversations(of: "ben").first)
+        #expect(listed["lastMessage"]["preview"] == "Hello you")
         #expect(listed["order"] == told["order"])
-        #expect(listed["unread"] == .integer(2))
-        try await probe.expectExactCounts()
+        #expect(listed["unread"] == 2)
+        try service.expectExactCounts()
     }
 
     @Test func messages_pageBack_andForwardFromANumber() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        for number in 1...7 { _ = try await probe.send("m\(number)", to: id, as: number % 2 == 0 ? "ana" : "ben") }
-        func sequences(_ reply: NotificationsProbe.Reply) -> [Int?] { reply.items.map { $0["sequence"].number } }
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        for number in 1...7 { _ = try await service.send("m\(number)", to: id, as: number % 2 == 0 ? "ana" : "ben") }
+        func sequences(_ reply: ServiceAnswer) -> [Int?] { reply.items.map { $0["sequence"].int } }
         let path = "/v1/conversations/\(id)/messages"
-        let newest = try await probe.call("GET", "\(path)?limit=3", as: .user("ben"))
+        let newest = try await service.call("GET", "\(path)?limit=3", as: .user("ben"))
         #expect(sequences(newest) == [7, 6, 5])
-        let next = try #require(newest.json["next"].text)
-        let older = try await probe.call("GET", "\(path)?limit=3&cursor=\(next)", as: .user("ben"))
+        let next = try #require(newest.json["next"].string)
+        let older = try await service.call("GET", "\(path)?limit=3&cursor=\(next)", as: .user("ben"))
         #expect(sequences(older) == [4, 3, 2])
-        let since = try await probe.call("GET", "\(path)?since=4&limit=2", as: .user("ben"))
+        let since = try await service.call("GET", "\(path)?since=4&limit=2", as: .user("ben"))
         #expect(sequences(since) == [5, 6])
-        let rest = try #require(since.json["next"].text)
-        let last = try await probe.call("GET", "\(path)?since=4&limit=2&cursor=\(rest)", as: .user("ben"))
+        let rest = try #require(since.json["next"].string)
+        let last = try await service.call("GET", "\(path)?since=4&limit=2&cursor=\(rest)", as: .user("ben"))
         #expect(sequences(last) == [7])
         #expect(last.json["next"] == .null)
         // A cursor belongs to its list, and to whoever it was given to.
-        #expect(try await probe.call("GET", "\(path)?cursor=\(rest)", as: .user("ben")).status == 422)
-        #expect(try await probe.call("GET", "\(path)?cursor=\(next)", as: .user("ana")).status == 422)
-        #expect(try await probe.call("GET", "\(path)?since=-1", as: .user("ana")).status == 422)
+        #expect(try await service.call("GET", "\(path)?cursor=\(rest)", as: .user("ben")).status == 422)
+        #expect(try await service.call("GET", "\(path)?cursor=\(next)", as: .user("ana")).status == 422)
+        #expect(try await service.call("GET", "\(path)?since=-1", as: .user("ana")).status == 422)
     }
 
     @Test func messageOfAnId_isSentOnce() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
         let path = "/v1/conversations/\(id)/messages"
         let body = #"{"id":"m-1","text":"once"}"#
-        let first = try await probe.call("POST", path, as: .user("ana"), body)
+        let first = try await service.call("POST", path, as: .user("ana"), body)
         #expect(first.status == 201)
-        let again = try await probe.call("POST", path, as: .user("ana"), body)
+        let again = try await service.call("POST", path, as: .user("ana"), body)
         #expect(again.status == 200)
         #expect(again.json["message"] == first.json["message"])
-        #expect(try await probe.call("POST", path, as: .user("ben"), body).status == 409)
-        #expect(try await probe.badges(of: "ben") == [1, 0, 0, 1])
-        try await probe.expectExactCounts()
+        #expect(try await service.call("POST", path, as: .user("ben"), body).status == 409)
+        #expect(try await service.badges(of: "ben") == [1, 0, 0, 1])
+        try service.expectExactCounts()
     }
 
     @Test(arguments: [
         (#"{}"#, "/text"), (#"{"text":"  "}"#, "/text"), (#"{"text":"a","to":"b"}"#, "/to"), (#"{"text":[]}"#, "/text"),
     ])
     func badMessage_isNamed_andTakesNoNumber(_ body: String, _ pointer: String) async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
         let path = "/v1/conversations/\(id)/messages"
-        let answer = try await probe.call("POST", path, as: .user("ana"), body)
+        let answer = try await service.call("POST", path, as: .user("ana"), body)
         #expect(answer.status == 422)
         #expect(answer.pointers == [pointer])
         let long = #"{"text":"\#(String(repeating: "a", count: ConversationLimits.textBytesMax + 1))"}"#
-        #expect(try await probe.call("POST", path, as: .user("ana"), long).status == 422)
-        #expect(try await probe.send("ok", to: id, as: "ana").json["message"]["sequence"] == .integer(1))
+        #expect(try await service.call("POST", path, as: .user("ana"), long).status == 422)
+        #expect(try await service.send("ok", to: id, as: "ana").json["message"]["sequence"] == 1)
     }
 
     @Test func deletedMessage_isUnreadNoMore_andKeepsItsNumber() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben", "cem")
-        let sent = try await probe.send("secret", to: id, as: "ana")
-        let messageId = try #require(sent.json["message"]["id"].text)
-        _ = try await probe.read(1, of: id, as: "cem")
-        let (ben, cem) = (try await probe.listen(as: .user("ben")), try await probe.listen(as: .user("cem")))
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben", "cem")
+        let sent = try await service.send("secret", to: id, as: "ana")
+        let messageId = try #require(sent.json["message"]["id"].string)
+        _ = try await service.read(1, of: id, as: "cem")
+        let (ben, cem) = (try await service.listen(as: .user("ben")), try await service.listen(as: .user("cem")))
         let path = "/v1/conversations/\(id)/messages/\(messageId)"
-        let refused = try await probe.call("DELETE", path, as: .user("ben"))
+        let refused = try await service.call("DELETE", path, as: .user("ben"))
         #expect(refused.status == 403)
-        #expect(refused.json["code"] == .string("message.not_yours"))
-        #expect(try await probe.call("DELETE", path, as: .user("ana")).status == 200)
+        #expect(refused.json["code"] == "message.not_yours")
+        #expect(try await service.call("DELETE", path, as: .user("ana")).status == 200)
 
-        let told = try await ben.next("message:deleted")
+        let told = try await ben.next("message:deleted").json
         #expect(told["messageId"] == .string(messageId))
-        #expect(told["unread"] == .integer(0))
-        #expect(told["badges"]["messages"] == .integer(0))
+        #expect(told["unread"] == 0)
+        #expect(told["badges"]["messages"] == 0)
         // To one who had read it nothing changes but the text.
-        #expect(try await cem.next("message:deleted")["badges"] == .null)
-        let listed = try await probe.call("GET", "/v1/conversations/\(id)/messages", as: .user("ben")).items
+        #expect(try await cem.next("message:deleted").json["badges"] == .null)
+        let listed = try await service.call("GET", "/v1/conversations/\(id)/messages", as: .user("ben")).items
         #expect(listed.map { $0["text"] } == [.string("")])
         #expect(listed.first?["deletedAt"] != .null)
-        #expect(try await probe.conversations(of: "ben").first?["lastMessage"]["preview"] == .null)
-        // Again changes nothing; a backend takes back what others said.
-        #expect(try await probe.call("DELETE", path, as: .user("ana")).status == 200)
-        let other = try await probe.send("rude", to: id, as: "ana").json["message"]["id"].text ?? ""
-        let moderated = "/v1/conversations/\(id)/messages/\(other)"
-        #expect(try await probe.call("DELETE", moderated, as: .service).status == 200)
-        #expect(try await probe.badges(of: "ben") == [0, 0, 0, 0])
-        #expect(try await probe.call("DELETE", path + "x", as: .user("ana")).status == 404)
-        try await probe.expectExactCounts()
+        #expect(try await service.conversations(of: "ben").first?["lastMessage"]["preview"] == .null)
+        // Again changes nothing.
+        #expect(try await service.call("DELETE", path, as: .user("ana")).status == 200)
+        #expect(try await service.call("DELETE", path + "x", as: .user("ana")).status == 404)
+        try service.expectExactCounts()
+    }
+
+    @Test func backend_deletesWhatOthersWrote() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        let rude = try #require(try await service.send("rude", to: id, as: "ana").json["message"]["id"].string)
+        #expect(try await service.badges(of: "ben") == [1, 0, 0, 1])
+        #expect(
+            try await service.call("DELETE", "/v1/conversations/\(id)/messages/\(rude)", as: .service()).status == 200)
+        #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
+        try service.expectExactCounts()
     }
 
     // MARK: Reading
 
-    /// CNT R-RT-2: the answer has the counts, and all own devices hear of it.
-    @Test func readPosition_isMonotonic_andToldToOwnDevices() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        for number in 1...5 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
-        let device = try await probe.listen(as: .user("ben"))
-        let read = try await probe.read(3, of: id, as: "ben")
+    /// CNT R-RT-2: the answer has the counts, and all own devices receive it.
+    @Test func readPosition_isMonotonic_andDeliveredToOwnDevices() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        for number in 1...5 { _ = try await service.send("m\(number)", to: id, as: "ana") }
+        let device = try await service.listen(as: .user("ben"))
+        let read = try await service.read(3, of: id, as: "ben")
         #expect(read.status == 200)
-        #expect(read.json["readPosition"] == .integer(3))
-        #expect(read.json["unread"] == .integer(2))
-        #expect(read.json["badges"]["messages"] == .integer(2))
-        #expect(try await device.next("conversation:read") == read.json)
+        #expect(read.json["readPosition"] == 3)
+        #expect(read.json["unread"] == 2)
+        #expect(read.json["badges"]["messages"] == 2)
+        #expect(try await device.next("conversation:read").json == read.json)
         // A device that was slower changes nothing.
-        let late = try await probe.read(2, of: id, as: "ben")
-        #expect(late.json["readPosition"] == .integer(3))
+        let late = try await service.read(2, of: id, as: "ben")
+        #expect(late.json["readPosition"] == 3)
         #expect(late.json["badges"] == read.json["badges"])
         // Marking unread again is said.
-        let back = try await probe.read(2, rewinding: true, of: id, as: "ben")
-        #expect(back.json["unread"] == .integer(3))
-        #expect(try await device.next("conversation:read")["unread"] == .integer(3))
-        #expect(try await probe.badges(of: "ben") == [3, 0, 0, 3])
-        #expect(try await probe.read(6, of: id, as: "ben").pointers == ["/sequence"])
-        let negative = try await probe.call(
+        let back = try await service.read(2, rewinding: true, of: id, as: "ben")
+        #expect(back.json["unread"] == 3)
+        #expect(try await device.next("conversation:read").json["unread"] == 3)
+        #expect(try await service.badges(of: "ben") == [3, 0, 0, 3])
+        #expect(try await service.read(6, of: id, as: "ben").pointers == ["/sequence"])
+        let negative = try await service.call(
             "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":-1}"#)
         #expect(negative.status == 422)
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     /// Own and deleted messages on the way: a position that stops between them counts what it passed.
     @Test func positionsBetweenOwnAndDeletedMessages_areExact() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
         var ids: [String] = []
         for sender in ["ana", "ben", "ana", "ana", "ben", "ana"] {
-            ids.append(try await probe.send("m", to: id, as: sender).json["message"]["id"].text ?? "")
+            ids.append(try await service.send("m", to: id, as: sender).json["message"]["id"].string ?? "")
         }
         for index in [2, 4] {
             let path = "/v1/conversations/\(id)/messages/\(ids[index])"
-            #expect(try await probe.call("DELETE", path, as: .service).status == 200)
+            #expect(try await service.call("DELETE", path, as: .service()).status == 200)
         }
         for (sequence, unread) in [(2, 2), (3, 2), (1, 2), (4, 1), (5, 1), (0, 3), (6, 0), (3, 2)] {
-            let reply = try await probe.read(sequence, rewinding: true, of: id, as: "ben")
+            let reply = try await service.read(sequence, rewinding: true, of: id, as: "ben")
             #expect(reply.json["unread"] == .integer(Int64(unread)), "up to \(sequence)")
-            try await probe.expectExactCounts()
+            try service.expectExactCounts()
         }
     }
 
     // MARK: Members
 
-    @Test func whoIsAdded_seesNothingUnread_andWhoLeaves_takesItsShareAlong() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        for number in 1...3 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
-        let cem = try await probe.listen(as: .user("cem"))
-        let added = try await probe.call("PUT", "/v1/conversations/\(id)/members/cem", as: .user("ben"))
+    @Test func newMember_findsNothingUnread() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
+        let cem = try await service.listen(as: .user("cem"))
+        let added = try await service.call("PUT", "/v1/conversations/\(id)/members/cem", as: .user("ben"))
         #expect(added.status == 200)
-        #expect(added.json["memberCount"] == .integer(3))
-        let joined = try await cem.next("conversation:updated")
-        #expect(joined["joined"] == .array([.string("cem")]))
-        let seen = try await probe.call("GET", "/v1/conversations/\(id)", as: .user("cem"))
-        #expect(seen.json["unread"] == .integer(0))
-        #expect(try await probe.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).items.count == 3)
+        #expect(added.json["memberCount"] == 3)
+        let joined = try await cem.next("conversation:updated").json
+        #expect(joined["joined"] == ["cem"])
+        let seen = try await service.call("GET", "/v1/conversations/\(id)", as: .user("cem"))
+        #expect(seen.json["unread"] == 0)
+        #expect(try await service.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).items.count == 3)
         // Nothing from before can be made unread.
-        #expect(try await probe.read(0, rewinding: true, of: id, as: "cem").json["unread"] == .integer(0))
-        _ = try await probe.send("m4", to: id, as: "ana")
-        #expect(try await cem.next("message:created")["unread"] == .integer(1))
-        #expect(try await probe.badges(of: "ben") == [4, 0, 0, 4])
+        #expect(try await service.read(0, rewinding: true, of: id, as: "cem").json["unread"] == 0)
+        _ = try await service.send("m4", to: id, as: "ana")
+        #expect(try await cem.next("message:created").json["unread"] == 1)
+        #expect(try await service.badges(of: "ben") == [4, 0, 0, 4])
+        try service.expectExactCounts()
+    }
 
-        let refused = try await probe.call("DELETE", "/v1/conversations/\(id)/members/cem", as: .user("ben"))
+    @Test func memberWhoLeaves_takesTheOwnCountsAlong() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben", "cem")
+        let cem = try await service.listen(as: .user("cem"))
+        _ = try await service.send("m1", to: id, as: "ana")
+        #expect(try await service.badges(of: "cem") == [1, 0, 0, 1])
+        let refused = try await service.call("DELETE", "/v1/conversations/\(id)/members/cem", as: .user("ben"))
         #expect(refused.status == 403)
-        let left = try await probe.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("cem"))
-        #expect(left.json["badges"]["messages"] == .integer(0))
-        #expect(try await cem.next("conversation:removed")["conversationId"] == .string(id))
-        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .user("cem")).status == 404)
-        #expect(try await probe.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).status == 404)
-        #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("cem")).status == 404)
-        // A backend takes somebody out, and brings them back: without what was unread.
-        #expect(try await probe.call("DELETE", "/v1/conversations/\(id)/members/ben", as: .service).status == 200)
-        #expect(try await probe.badges(of: "ben") == [0, 0, 0, 0])
-        #expect(try await probe.call("PUT", "/v1/conversations/\(id)/members/ben", as: .service).status == 200)
-        _ = try await probe.send("m5", to: id, as: "ana")
-        #expect(try await probe.badges(of: "ben") == [1, 0, 0, 1])
-        try await probe.expectExactCounts()
+        let left = try await service.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("cem"))
+        #expect(left.json["badges"]["messages"] == 0)
+        #expect(try await cem.next("conversation:removed").json["conversationId"] == .string(id))
+        #expect(try await service.call("GET", "/v1/conversations/\(id)", as: .user("cem")).status == 404)
+        #expect(try await service.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).status == 404)
+        #expect(try await service.call("DELETE", "/v1/conversations/\(id)/members/me", as: .user("cem")).status == 404)
+        try service.expectExactCounts()
+    }
+
+    @Test func memberWhomABackendRemovesAndAdds_findsNothingUnread() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        for number in 1...4 { _ = try await service.send("m\(number)", to: id, as: "ana") }
+        #expect(try await service.call("DELETE", "/v1/conversations/\(id)/members/ben", as: .service()).status == 200)
+        #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
+        #expect(try await service.call("PUT", "/v1/conversations/\(id)/members/ben", as: .service()).status == 200)
+        _ = try await service.send("m5", to: id, as: "ana")
+        #expect(try await service.badges(of: "ben") == [1, 0, 0, 1])
+        try service.expectExactCounts()
     }
 
     @Test func fullConversation_takesNobody_andTheLastMessageGoesToAll() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         let names = (1..<ConversationLimits.membersMax).map { "\"u\($0)\"" }.joined(separator: ",")
-        let made = try await probe.call(
+        let made = try await service.call(
             "POST", "/v1/conversations", as: .user("ana"), #"{"id":"crowd","memberIds":[\#(names)]}"#)
         #expect(made.json["memberCount"] == .integer(Int64(ConversationLimits.membersMax)))
-        let more = try await probe.call("PUT", "/v1/conversations/crowd/members/eve", as: .user("u7"))
+        let more = try await service.call("PUT", "/v1/conversations/crowd/members/eve", as: .user("u7"))
         #expect(more.status == 409)
-        #expect(more.json["code"] == .string("conversation.full"))
-        #expect(try await probe.send("all", to: "crowd", as: "u1").status == 201)
-        #expect(try await probe.badges(of: "u255") == [1, 0, 0, 1])
-        try await probe.expectExactCounts()
+        #expect(more.json["code"] == "conversation.full")
+        #expect(try await service.send("all", to: "crowd", as: "u1").status == 201)
+        #expect(try await service.badges(of: "u255") == [1, 0, 0, 1])
+        try service.expectExactCounts()
     }
 
     @Test func conversationThatAllHaveLeft_isForgottenAfterAWhile() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        _ = try await probe.send("bye", to: id, as: "ana")
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        _ = try await service.send("bye", to: id, as: "ana")
         for member in ["ana", "ben"] {
             let path = "/v1/conversations/\(id)/members/me"
-            #expect(try await probe.call("DELETE", path, as: .user(member)).status == 200)
+            #expect(try await service.call("DELETE", path, as: .user(member)).status == 200)
         }
-        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .service).json["memberCount"] == .integer(0))
-        try await probe.run(ConversationsFeature.forgetting)
-        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .service).status == 200)
-        probe.service.clock.advance(seconds: ConversationLimits.abandonedKeptSeconds + 1)
-        try await probe.run(ConversationsFeature.forgetting)
-        #expect(try await probe.call("GET", "/v1/conversations/\(id)", as: .service).status == 404)
-        try await probe.expectExactCounts()
+        #expect(try await service.call("GET", "/v1/conversations/\(id)", as: .service()).json["memberCount"] == 0)
+        try await service.run(ConversationsFeature.pruning)
+        #expect(try await service.call("GET", "/v1/conversations/\(id)", as: .service()).status == 200)
+        service.clock.advance(seconds: ConversationLimits.abandonedRetentionSeconds + 1)
+        try await service.run(ConversationsFeature.pruning)
+        #expect(try await service.call("GET", "/v1/conversations/\(id)", as: .service()).status == 404)
+        try service.expectExactCounts()
     }
 
     // MARK: Counts
 
-    /// What `bellhop check` finds, if a number that is kept was not what it counts.
+    /// What `bellhop check` finds, if a number that is stored was not what it counts.
     @Test func recount_findsEachKindOfDrift() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.converse("ana", "ben")
-        for number in 1...3 { _ = try await probe.send("m\(number)", to: id, as: "ana") }
-        try await probe.expectExactCounts()
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.converse("ana", "ben")
+        for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
+        try service.expectExactCounts()
         let why = Unscoped.audit("a test breaks what it says is kept")
         let damages: [(SQL, String)] = [
             (
@@ -373,7 +404,7 @@ import Testing
             ("UPDATE \(ConversationsFeature.conversations, unscoped: why) SET member_count = 9", "members are counted"),
         ]
         for (damage, finding) in damages {
-            let store = probe.service.app.store
+            let store = service.app.store
             let found = try await store.write { db in
                 struct Undone: Error { let found: [String] }
                 do {
@@ -388,42 +419,42 @@ import Testing
             }
             #expect(found.contains { $0.contains(finding) }, "\(damage.text): \(found)")
         }
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     /// CNT R-COUNTS-3: the parts add up to the badge, in one answer with one version.
     @Test func badges_tellWhichConversationTheyComeFrom() async throws {
-        let probe = try await NotificationsProbe.start()
-        let (one, two) = (try await probe.converse("ana", "ben"), try await probe.converse("cem", "ben"))
-        _ = try await probe.converse("dan", "ben")
-        for number in 1...3 { _ = try await probe.send("m\(number)", to: one, as: "ana") }
-        _ = try await probe.send("m", to: two, as: "cem")
-        let client = probe.service.client(as: .user("ben"))
+        let service = try TestService.start(at: TestService.morning)
+        let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
+        _ = try await service.converse("dan", "ben")
+        for number in 1...3 { _ = try await service.send("m\(number)", to: one, as: "ana") }
+        _ = try await service.send("m", to: two, as: "cem")
+        let client = service.client(as: .user("ben"))
         let answer = try await client.send("GET", "/v1/badges?include=conversations")
-        let json = try JSONValue(parsing: Array(answer.body))
+        let json = answer.json
         let expected = [(one, 3), (two, 1)].sorted { $0.0 < $1.0 }.map { id, unread in
-            JSONValue.object(["conversationId": .string(id), "unread": .integer(Int64(unread))])
+            JSON.object(["conversationId": .string(id), "unread": .integer(Int64(unread))])
         }
         #expect(json["conversations"] == .array(expected))
-        #expect(json["messages"] == .integer(4))
+        #expect(json["messages"] == 4)
         let tag = try #require(answer.headers["etag"])
         let poll = try await client.send("GET", "/v1/badges?include=conversations", headers: ["If-None-Match": tag])
         #expect(poll.status == 304)
-        _ = try await probe.read(1, of: one, as: "ben")
+        _ = try await service.read(1, of: one, as: "ben")
         let changed = try await client.send("GET", "/v1/badges?include=conversations", headers: ["If-None-Match": tag])
         #expect(changed.status == 200)
     }
 }
 
-extension NotificationsProbe {
+extension TestService {
     /// A new conversation of the named users, made by the first.
     func converse(_ first: String, _ others: String...) async throws -> String {
         let names = others.map { "\"\($0)\"" }.joined(separator: ",")
         let made = try await call("POST", "/v1/conversations", as: .user(first), #"{"memberIds":[\#(names)]}"#)
-        return try #require(made.json["id"].text)
+        return try #require(made.json["id"].string)
     }
 
-    func send(_ text: String, to conversation: String, as user: String) async throws -> Reply {
+    func send(_ text: String, to conversation: String, as user: String) async throws -> ServiceAnswer {
         let body = JSONWriter.object { $0.member("text", text) }
         return try await call(
             "POST", "/v1/conversations/\(conversation)/messages", as: .user(user), String(decoding: body, as: UTF8.self)
@@ -432,21 +463,13 @@ extension NotificationsProbe {
 
     func read(
         _ sequence: Int, rewinding: Bool = false, of conversation: String, as user: String
-    ) async throws -> Reply {
+    ) async throws -> ServiceAnswer {
         try await call(
             "PUT", "/v1/conversations/\(conversation)/read-position", as: .user(user),
             #"{"sequence":\#(sequence)\#(rewinding ? #","allowRewind":true"# : "")}"#)
     }
 
-    /// Work that comes round, at once.
-    func run(_ tick: Tick) async throws {
-        let runner = service.app.runner
-        try await service.app.store.write { db in
-            try runner.write(as: .system(tenant: "default"), in: db) { try tick.body($0) }
-        }
-    }
-
-    func conversations(of user: String) async throws -> [JSONValue] {
+    func conversations(of user: String) async throws -> [JSON] {
         try await call("GET", "/v1/conversations", as: .user(user)).items
     }
 }

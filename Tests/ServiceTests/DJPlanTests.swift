@@ -2,7 +2,9 @@ import Database
 import Domain
 import Foundation
 import PostgresServer
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -30,10 +32,10 @@ import Testing
     @Test func whatComesRound_looksAtWhatIsDue() throws {
         let now = Timestamp(microseconds: 1)
         for (sql, index) in [
-            (DJFeature.anyUntold, "dj_tracks_untold"), (DJFeature.anyRemoved, "dj_tracks_removed"),
+            (DJFeature.anyPendingVotes, "dj_tracks_untold"), (DJFeature.anyRemoved, "dj_tracks_removed"),
             (DJFeature.anyPast(at: now), "presences_expiry"), (DJFeature.anyPast(at: now), "presence_attempts_age"),
-            (DJFeature.forgettingVotes(tenant: "t"), "dj_tracks_removed"),
-            (DJFeature.forgettingVotes(tenant: "t"), "dj_votes_of_item (tenant=? AND item_id=?)"),
+            (DJFeature.pruningVotes(tenant: "t"), "dj_tracks_removed"),
+            (DJFeature.pruningVotes(tenant: "t"), "dj_votes_of_item (tenant=? AND item_id=?)"),
         ] {
             let plan = try Self.plan(sql)
             #expect(plan.contains(index), "\(plan)")

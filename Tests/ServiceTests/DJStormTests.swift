@@ -2,7 +2,10 @@ import BellhopClient
 import Database
 import Domain
 import Foundation
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -18,7 +21,8 @@ import Testing
             let track = tracks[Int.random(in: tracks.indices, using: &random)]
             let vote = DJVote.allCases[Int.random(in: 0..<3, using: &random)]
             let answer = try await DJTests.vote(client, track, vote.rawValue)
-            #expect(answer.status == 200 && answer.json["userVote"].string == vote.rawValue, "\(answer.problem)")
+            #expect(answer.status == 200, "\(answer.problem)")
+            #expect(answer.json["userVote"].string == vote.rawValue, "\(answer.problem)")
             last[track] = vote
         }
         return last
@@ -48,8 +52,10 @@ import Testing
         #expect(items.count == tallies.count)
         for (index, item) in items.enumerated() {
             let tally = tallies[item["trackId"].string ?? ""]
-            #expect(item["upvotes"].int == tally?.upvotes && item["downvotes"].int == tally?.downvotes, "\(comment)")
-            #expect(item["score"].int == tally?.score && item["position"].int == index + 1, "\(comment)")
+            #expect(item["upvotes"].int == tally?.upvotes, "\(comment)")
+            #expect(item["downvotes"].int == tally?.downvotes, "\(comment)")
+            #expect(item["score"].int == tally?.score, "\(comment)")
+            #expect(item["position"].int == index + 1, "\(comment)")
         }
         let places = items.dropFirst().compactMap { item -> DJPlace? in
             guard let score = item["score"].int, let added = item["addedAt"].string.flatMap(Timestamp.init(rfc3339:)),
@@ -57,7 +63,8 @@ import Testing
             else { return nil }
             return DJPlace(score: score, addedAt: added, trackId: ID(track))
         }
-        #expect(places.count == items.count - 1 && places == places.sorted(), "\(comment)")
+        #expect(places.count == items.count - 1, "\(comment)")
+        #expect(places == places.sorted(), "\(comment)")
     }
 
     /// 10,000 votes of 200 guests at once; the first track plays meanwhile.
@@ -84,7 +91,8 @@ import Testing
         }
         let expected = Self.tallies(last, of: tracks)
         let session = try await staff.get(DJTests.session).json
-        #expect(session["currentTrack"]["trackId"].string == "t0" && session["queue"][0]["trackId"].string == "t0")
+        #expect(session["currentTrack"]["trackId"].string == "t0")
+        #expect(session["queue"][0]["trackId"].string == "t0")
         Self.expect(expected, in: session["queue"], "seed \(seed)")
         try service.expectExactCounts()
         // All of it happened within one second of the service's clock: watchers are told the rest with the next.

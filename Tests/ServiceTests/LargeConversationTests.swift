@@ -1,7 +1,9 @@
 import BellhopClient
 import Database
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -12,16 +14,16 @@ import Testing
 
     private static func name(_ number: Int) -> String { "u\(number)" }
 
-    private static func converse(_ probe: NotificationsProbe) async throws -> String {
+    private static func converse(_ service: TestService) async throws -> String {
         let names = (1..<size).map { "\"\(name($0))\"" }.joined(separator: ",")
-        let made = try await probe.call(
+        let made = try await service.call(
             "POST", "/v1/conversations", as: .user(name(0)), #"{"memberIds":[\#(names)]}"#)
-        return try #require(made.json["id"].text)
+        return try #require(made.json["id"].string)
     }
 
     /// What each user's count is, and how often it has changed.
-    private static func counts(_ probe: NotificationsProbe) throws -> [String: [Int]] {
-        let rows = try probe.service.app.store.read { db in
+    private static func counts(_ service: TestService) throws -> [String: [Int]] {
+        let rows = try service.app.store.read { db in
             try db.rows(
                 """
                 SELECT user_id, messages, requests, bell, version
@@ -33,86 +35,87 @@ import Testing
     }
 
     @Test func messages_countForEachMember_onceEach() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await Self.converse(probe)
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await Self.converse(service)
         for number in 1...3 {
-            let sent = try await probe.send("m\(number)", to: id, as: Self.name(0))
+            let sent = try await service.send("m\(number)", to: id, as: Self.name(0))
             #expect(sent.status == 201)
-            #expect(sent.json["unread"] == .integer(0))
+            #expect(sent.json["unread"] == 0)
         }
-        let counts = try Self.counts(probe)
+        let counts = try Self.counts(service)
         #expect(counts.count == Self.size - 1)
         #expect(counts.allSatisfy { $0.value == [3, 0, 0, 3] })
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     /// One less for whoever had not read as far, with a version of its own; nothing for the others, nor a new version.
     @Test func deletions_takeFromThoseWhoHadNotReadAsFar() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await Self.converse(probe)
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await Self.converse(service)
         var messages: [String] = []
         for number in 1...3 {
             messages.append(
-                try #require(try await probe.send("m\(number)", to: id, as: Self.name(0)).json["message"]["id"].text))
+                try #require(
+                    try await service.send("m\(number)", to: id, as: Self.name(0)).json["message"]["id"].string))
         }
         // Every third has read nothing, one message, all; one has a bell too.
         for number in 1..<Self.size where number % 3 > 0 {
-            #expect(try await probe.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
+            #expect(try await service.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
         }
-        _ = try await probe.call(
-            "POST", "/v1/notifications", as: .service, NotificationsTests.draft("news", to: Self.name(3)))
-        let before = try Self.counts(probe)
+        _ = try await service.call(
+            "POST", "/v1/notifications", as: .service(), NotificationsTests.draft("news", to: Self.name(3)))
+        let before = try Self.counts(service)
         let listeners = [
-            try await probe.listen(as: .user(Self.name(3))), try await probe.listen(as: .user(Self.name(4))),
-            try await probe.listen(as: .user(Self.name(5))),
+            try await service.listen(as: .user(Self.name(3))), try await service.listen(as: .user(Self.name(4))),
+            try await service.listen(as: .user(Self.name(5))),
         ]
 
         let path = "/v1/conversations/\(id)/messages"
-        #expect(try await probe.call("DELETE", "\(path)/\(messages[1])", as: .user(Self.name(0))).status == 200)
-        let after = try Self.counts(probe)
+        #expect(try await service.call("DELETE", "\(path)/\(messages[1])", as: .user(Self.name(0))).status == 200)
+        let after = try Self.counts(service)
         #expect(after.count == before.count)
         for number in 1..<Self.size {
             let (old, new) = (before[Self.name(number)] ?? [], after[Self.name(number)] ?? [])
             let lost = number % 3 == 2 ? 0 : 1
             #expect(new == [old[0] - lost, old[1], old[2], old[3] + lost], "\(Self.name(number))")
         }
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
 
         // Each is told as many as are stored; who loses nothing is told no counts.
         for (number, listener) in zip(3..., listeners) {
-            let told = try await listener.next("message:deleted")
+            let told = try await listener.next("message:deleted").json
             let stored = after[Self.name(number)] ?? []
-            #expect(told["sequence"] == .integer(2))
+            #expect(told["sequence"] == 2)
             guard number % 3 < 2 else {
                 #expect(told["badges"] == .null)
                 continue
             }
-            #expect(told["unread"].number == stored[0])
-            #expect(told["badges"]["messages"].number == stored[0])
-            #expect(told["badges"]["bell"].number == stored[2])
-            #expect(told["badges"]["version"].number == stored[3])
-            #expect(try await listener.next("badges:update") == told["badges"])
+            #expect(told["unread"].int == stored[0])
+            #expect(told["badges"]["messages"].int == stored[0])
+            #expect(told["badges"]["bell"].int == stored[2])
+            #expect(told["badges"]["version"].int == stored[3])
+            #expect(try await listener.next("badges:update").json == told["badges"])
         }
 
         // Once more changes nothing.
-        #expect(try await probe.call("DELETE", "\(path)/\(messages[1])", as: .service).status == 200)
-        #expect(try Self.counts(probe) == after)
+        #expect(try await service.call("DELETE", "\(path)/\(messages[1])", as: .service()).status == 200)
+        #expect(try Self.counts(service) == after)
     }
 
     /// A stream that was away reads what many statements have stored as if it had been one: in order, and its own only.
     @Test func streamsResume_overMessagesToMany() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await Self.converse(probe)
-        let first = try await probe.listen(as: .user(Self.name(200)))
-        _ = try await probe.send("m1", to: id, as: Self.name(0))
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await Self.converse(service)
+        let first = try await service.listen(as: .user(Self.name(200)))
+        _ = try await service.send("m1", to: id, as: Self.name(0))
         _ = try await first.next("message:created")
         _ = try await first.next("badges:update")
-        let cursor = first.listener.lastEventID
-        first.listener.close()
-        for number in 2...4 { _ = try await probe.send("m\(number)", to: id, as: Self.name(number)) }
-        let back = try await probe.service.listen(as: .user(Self.name(200)), lastEventID: cursor)
+        let cursor = first.lastEventID
+        first.close()
+        for number in 2...4 { _ = try await service.send("m\(number)", to: id, as: Self.name(number)) }
+        let back = try await service.listen(as: .user(Self.name(200)), lastEventID: cursor)
         for number in 2...4 {
-            let event = try JSONValue(parsing: Array(try await back.next("message:created").data.utf8))
+            let event = try await back.next("message:created").json
             #expect(event["message"]["sequence"] == .integer(Int64(number)))
             #expect(event["unread"] == .integer(Int64(number)))
             #expect(event["badges"]["messages"] == .integer(Int64(number)))

@@ -1,23 +1,25 @@
 import BellhopClient
 import Domain
 import Foundation
+import Rows
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// `leaderboard:update` on real streams (CUT L-1).
 @Suite struct LeaderboardUpdatesTests {
-    /// Whoever's rank has moved is told, at once and then once a second; those who watch get the top.
+    /// Whoever's rank has moved is sent it, at once and then once a second; those who watch get the top.
     @Test func updates_reachThoseWhoMoved_andThoseWhoWatch() async throws {
         let service = try await ChallengesTests.start()
         for (user, score) in [("ada", 30), ("bob", 20), ("cem", 10)] {
             try await ChallengesTests.score(service, user, score)
         }
-        try await service.untilTold()
+        try await service.untilPublished()
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
         let state = try await watcher.next("leaderboard:update").json
         #expect(state["top"].array?.compactMap { $0["userId"].string } == ["ada", "bob", "cem"])
-        #expect(state["changed"].int == 0 && state["entries"].int == 3 && state["version"].int == 3)
+        expect(state, has: ["changed": 0, "entries": 3, "version": 3])
         let (ada, bob, cem) = (
             try await service.listen(as: .user("ada")), try await service.listen(as: .user("bob")),
             try await service.listen(as: .user("cem"))
@@ -29,58 +31,52 @@ import Testing
         service.clock.advance(seconds: 2)
         try await ChallengesTests.score(service, "cem", 15)
         let moved = try await bob.next("leaderboard:update").json
-        #expect(moved["rank"].int == 3 && moved["position"].int == 3 && moved["score"].int == 20)
-        #expect(moved["challengeId"].string == "c1" && moved["changed"].int == 1 && moved["version"].int == 4)
+        expect(moved, has: ["rank": 3, "position": 3, "score": 20])
+        expect(moved, has: ["challengeId": "c1", "changed": 1, "version": 4])
         #expect(try await cem.next("leaderboard:update").json["rank"].int == 2)
-        var told = try await watcher.next("leaderboard:update").json
-        while told["version"].int != 4 { told = try await watcher.next("leaderboard:update").json }
-        #expect(told["top"][1]["userId"].string == "cem")
+        var published = try await watcher.next("leaderboard:update").json
+        while published["version"].int != 4 { published = try await watcher.next("leaderboard:update").json }
+        #expect(published["top"][1]["userId"].string == "cem")
         // Within the second nothing comes; after it, all at once.
         try await ChallengesTests.score(service, "bob", 1)
         try await ChallengesTests.score(service, "bob", 100)
         service.clock.advance(seconds: 1)
         let later = try await watcher.next("leaderboard:update").json
-        #expect(later["changed"].int == 2 && later["top"][0]["score"].int == 121)
+        #expect(later["changed"].int == 2)
+        #expect(later["top"][0]["score"].int == 121)
         let best = try await bob.next("leaderboard:update").json
-        #expect(best["rank"].int == 1 && best["changed"].int == 2)
+        expect(best, has: ["rank": 1, "changed": 2])
         #expect(try await cem.next("leaderboard:update").json["rank"].int == 3)
-        // Her rank moved now, and had not moved before: this is the first that she is told.
+        // Her rank moved now, and had not moved before: this is the first that she is sent.
         #expect(try await ada.next("leaderboard:update").json["rank"].int == 2)
         #expect(ada.received.count { $0.name == "leaderboard:update" } == 2)
     }
 
-    /// More people than one pass looks up: each who has moved is told once, and the next round waits for its second.
-    @Test func roundOverMany_tellsEachOnce() async throws {
+    /// More people than one pass looks up: each who has moved is sent it once, and the next round waits for its second.
+    @Test func roundOverMany_reachesEachOnce() async throws {
         let service = try await ChallengesTests.start()
         for index in 0..<30 { try await ChallengesTests.score(service, "u\(index)", 100 - index) }
         _ = try await ChallengesTests.board(service)
-        try await service.untilTold()
-        let (told, boards) = (Told(), service.app.boards)
-        boards.stop()
+        try await service.untilPublished()
+        service.app.rankUpdates.stop()
         let strangers = (0..<LeaderboardLimits.lookedUpAtOnceMax).map { "stranger-\($0)" }
         let users = (0..<15).map { "u\($0)" } + strangers + (15..<30).map { "u\($0)" } + strangers
-        boards.start(telling: .init(users: { _ in users }, hasUsers: { _ in true }, tell: { told.add($0) }))
+        let published = Collected<OwnState>()
+        let updates = RankUpdates(
+            service.app.boards, now: service.app.runner.clock.now, users: { _ in users }, hasUsers: { _ in true },
+            deliver: { published.append(contentsOf: $0) })
+        updates.start()
         service.clock.advance(seconds: 2)
         // From the 30th place to the 7th, with u5's score: those between move, the others do not.
         try await ChallengesTests.score(service, "u29", 24)
-        while told.keys.count < 24 { try await Task.sleep(for: .milliseconds(10)) }
+        try await eventually("who has moved receives it") { published.all.count >= 24 }
         try await ChallengesTests.score(service, "u0", 1)
-        #expect(Set(told.keys) == Set((6..<30).map { "user:u\($0)" }) && told.keys.count == 24)
+        #expect(published.all.map(\.key).sorted() == (6..<30).map { "user:u\($0)" }.sorted())
         // The first one's rank stays, the own score does not.
         service.clock.advance(seconds: 1)
-        while told.keys.count < 25 { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(told.keys.last == "user:u0")
-        boards.stop()
-    }
-
-    /// `@unchecked Sendable`: `states` is only touched while `lock` is held.
-    private final class Told: @unchecked Sendable {
-        /// Guards `states`.
-        private let lock = NSLock()
-        private var states: [OwnState] = []
-
-        func add(_ more: [OwnState]) { lock.withLock { states += more } }
-        var keys: [String] { lock.withLock { states.map(\.key) } }
+        try await eventually("the first one receives the own score") { published.all.count >= 25 }
+        #expect(published.all.last?.key == "user:u0")
+        updates.stop()
     }
 
     /// Own ranks are no rows of the log: a stream that resumes, also after a restart, begins with the present ones.
@@ -98,7 +94,7 @@ import Testing
         try await service.restart()
         let after = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
         let state = try await after.next("leaderboard:update").json
-        #expect(state["rank"].int == 2 && state["version"].int == 2)
+        expect(state, has: ["rank": 2, "version": 2])
         // A challenge that is gone has no ranks.
         #expect(try await service.client(as: .service()).delete("/v1/challenges/c1").status == 204)
         let last = try await service.listen(as: .user("ada"))
@@ -109,7 +105,7 @@ import Testing
     }
 
     /// The topic of another tenant's challenge, or of none, has no state; it comes when the challenge does.
-    @Test func watchers_hearOfChallengesThatComeToBe() async throws {
+    @Test func watchers_receiveChallengesThatComeToBe() async throws {
         let service = try await ChallengesTests.start()
         let stream = try await service.listen(as: .user("u1"), topics: ["leaderboard:c9", "leaderboard:c1"])
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c1")

@@ -1,6 +1,8 @@
 import Database
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -40,7 +42,7 @@ import Testing
     }
 
     @Test func eventsOfLongRemoved_areForgotten() throws {
-        let remains = try Self.remains(after: NotificationsFeature.forgetting(tenant: "t", before: Self.due))
+        let remains = try Self.remains(after: NotificationsFeature.pruning(tenant: "t", before: Self.due))
         #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"kept:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#])
     }
 }

@@ -1,6 +1,8 @@
 import Database
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -35,7 +37,7 @@ import Testing
         let before = Timestamp(microseconds: 1)
         let erasure = try Self.plan(NotificationsFeature.erasure(tenant: "t", before: before))
         #expect(erasure.contains("notifications_to_erase"), "\(erasure)")
-        let forgetting = try Self.plan(NotificationsFeature.forgetting(tenant: "t", before: before))
+        let forgetting = try Self.plan(NotificationsFeature.pruning(tenant: "t", before: before))
         #expect(forgetting.contains("notifications_removed"), "\(forgetting)")
         for plan in [erasure, forgetting] {
             #expect(plan.contains("notifications_events (tenant=? AND user_id=? AND event_id=?)"), "\(plan)")

@@ -1,5 +1,9 @@
+import BellhopClient
 import Domain
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -22,198 +26,205 @@ import Testing
 
     /// VIS FR-1.2, FR-1.4, FR-2.1: the answer, the list, the stream and the counts tell the same.
     @Test func event_becomesANotification_everywhereAtOnce() async throws {
-        let probe = try await NotificationsProbe.start()
-        let stream = try await probe.listen(as: .user("u1"))
-        let made = try await probe.call("POST", "/v1/events", as: .service, Self.event("evt-1"))
+        let service = try TestService.start(at: TestService.morning)
+        let stream = try await service.listen(as: .user("u1"))
+        let made = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
         #expect(made.status == 201)
         let notification = made.json["notification"]
-        #expect(notification["title"] == .string("Check-up Scheduled"))
-        #expect(notification["message"] == .string("Your check-up at St. Mary is confirmed"))
-        #expect(notification["data"] == .object(["visitId": .string("v1")]))
-        #expect(notification["haptic"]["pulses"] == .integer(2))
-        #expect(notification["sound"] == .bool(true))
+        #expect(notification["title"] == "Check-up Scheduled")
+        #expect(notification["message"] == "Your check-up at St. Mary is confirmed")
+        #expect(notification["data"] == ["visitId": "v1"])
+        #expect(notification["haptic"]["pulses"] == 2)
+        #expect(notification["sound"] == true)
         #expect(notification["seenAt"] == .null)
 
-        #expect(try await stream.next("notification:created") == notification)
-        let badges = try await stream.next("badges:update")
-        #expect(badges["bell"] == .integer(1))
-        #expect(badges["total"] == .integer(1))
+        #expect(try await stream.next("notification:created").json == notification)
+        let badges = try await stream.next("badges:update").json
+        #expect(badges["bell"] == 1)
+        #expect(badges["total"] == 1)
 
-        let list = try await probe.call("GET", "/v1/notifications", as: .user("u1"))
+        let list = try await service.call("GET", "/v1/notifications", as: .user("u1"))
         #expect(list.json["items"] == .array([notification]))
         #expect(list.json["next"] == .null)
-        #expect(try await probe.badges(of: "u1") == [0, 0, 1, 1])
+        #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
     /// VIS NFR-4.3: the same id again is answered like the first time, whatever it says now.
     @Test func repeatedEvent_isAnsweredLikeTheFirst_andMakesNothing() async throws {
-        let probe = try await NotificationsProbe.start()
-        let first = try await probe.call("POST", "/v1/events", as: .service, Self.event("evt-1"))
-        let id = try first.id
-        let again = try await probe.call("POST", "/v1/events", as: .service, Self.event("evt-1"))
+        let service = try TestService.start(at: TestService.morning)
+        let first = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
+        let id = try first.notificationID
+        let again = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
         #expect(again.status == 200)
         #expect(again.json == first.json)
-        _ = try await probe.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), #"{"read":true}"#)
+        _ = try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), #"{"read":true}"#)
         let other = Self.event("evt-1", "emergency.accepted", to: "u1", "{}")
-        #expect(try await probe.call("POST", "/v1/events", as: .service, other).json == first.json)
-        _ = try await probe.call("DELETE", "/v1/notifications/\(id)", as: .user("u1"))
-        let afterRemoval = try await probe.call("POST", "/v1/events", as: .service, Self.event("evt-1"))
+        #expect(try await service.call("POST", "/v1/events", as: .service(), other).json == first.json)
+        _ = try await service.call("DELETE", "/v1/notifications/\(id)", as: .user("u1"))
+        let afterRemoval = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
         #expect(afterRemoval.status == 200)
         #expect(afterRemoval.json == first.json)
-        #expect(try await probe.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
-        #expect(try await probe.badges(of: "u1") == [0, 0, 0, 0])
-        try await probe.expectExactCounts()
+        #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
+        #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
+        try service.expectExactCounts()
     }
 
     @Test func sameEventId_ofAnotherUserOrTenant_isAnotherEvent() async throws {
-        let probe = try await NotificationsProbe.start()
-        #expect(try await probe.call("POST", "/v1/events", as: .service, Self.event("e", to: "u1")).status == 201)
-        #expect(try await probe.call("POST", "/v1/events", as: .service, Self.event("e", to: "u2")).status == 201)
-        let elsewhere = try await probe.call("POST", "/v1/events", as: .serviceOf("other"), Self.event("e", to: "u1"))
+        let service = try TestService.start(at: TestService.morning)
+        #expect(try await service.call("POST", "/v1/events", as: .service(), Self.event("e", to: "u1")).status == 201)
+        #expect(try await service.call("POST", "/v1/events", as: .service(), Self.event("e", to: "u2")).status == 201)
+        let elsewhere = try await service.call(
+            "POST", "/v1/events", as: .service(tenant: "other"), Self.event("e", to: "u1"))
         #expect(elsewhere.status == 201)
-        #expect(try await probe.badges(of: "u1") == [0, 0, 1, 1])
+        #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
     /// Decision 17.
     @Test func login_isListed_butLightsNoBadge() async throws {
-        let probe = try await NotificationsProbe.start()
-        let made = try await probe.call("POST", "/v1/events", as: .service, Self.event("e", "auth.login"))
+        let service = try TestService.start(at: TestService.morning)
+        let made = try await service.call("POST", "/v1/events", as: .service(), Self.event("e", "auth.login"))
         #expect(made.json["notification"]["seenAt"] == made.json["notification"]["createdAt"])
         #expect(made.json["notification"]["haptic"] == .null)
-        #expect(try await probe.call("GET", "/v1/notifications", as: .user("u1")).items.count == 1)
-        #expect(try await probe.badges(of: "u1") == [0, 0, 0, 0])
-        let again = try await probe.call("POST", "/v1/events", as: .service, Self.event("e", "auth.login"))
+        #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.count == 1)
+        #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
+        let again = try await service.call("POST", "/v1/events", as: .service(), Self.event("e", "auth.login"))
         #expect(again.json == made.json)
     }
 
     /// Decision 18.
     @Test func emptyDifference_makesNothing() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         let event = Self.event("e", "visit.updated", to: "u1", #"{"changes":[]}"#)
-        let answer = try await probe.call("POST", "/v1/events", as: .service, event)
+        let answer = try await service.call("POST", "/v1/events", as: .service(), event)
         #expect(answer.status == 200)
         #expect(answer.json["notification"] == .null)
-        #expect(try await probe.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
+        #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
     }
 
     /// Decision 16.
     @Test func notificationThatIsNoEvent_countsByItsCategory() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         for category in ["request", "request", "news", "message"] {
-            let made = try await probe.call("POST", "/v1/notifications", as: .service, Self.draft(category))
+            let made = try await service.call("POST", "/v1/notifications", as: .service(), Self.draft(category))
             #expect(made.status == 201)
         }
-        #expect(try await probe.badges(of: "u1") == [0, 2, 1, 3])
+        #expect(try await service.badges(of: "u1") == [0, 2, 1, 3])
         let body = #"{"id":"n-1",\#(Self.draft("news").dropFirst())"#
-        #expect(try await probe.call("POST", "/v1/notifications", as: .service, body).status == 201)
-        #expect(try await probe.call("POST", "/v1/notifications", as: .service, body).status == 200)
-        #expect(try await probe.badges(of: "u1") == [0, 2, 2, 4])
+        #expect(try await service.call("POST", "/v1/notifications", as: .service(), body).status == 201)
+        #expect(try await service.call("POST", "/v1/notifications", as: .service(), body).status == 200)
+        #expect(try await service.badges(of: "u1") == [0, 2, 2, 4])
     }
 
     // MARK: States
 
     @Test func seenReadArchived_changeTheCounts_andAreToldOnce() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.call("POST", "/v1/events", as: .service, Self.event("e")).id
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.call("POST", "/v1/events", as: .service(), Self.event("e")).notificationID
         let path = "/v1/notifications/\(id)"
-        let stream = try await probe.listen(as: .user("u1"))
-        let seen = try await probe.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
+        let stream = try await service.listen(as: .user("u1"))
+        let seen = try await service.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
         #expect(seen.status == 200)
-        #expect(seen.json["badges"]["bell"] == .integer(0))
+        #expect(seen.json["badges"]["bell"] == 0)
         #expect(seen.json["notification"]["seenAt"] != .null)
-        let told = try await stream.next("notification:updated")
+        let told = try await stream.next("notification:updated").json
         #expect(told["ids"] == .array([.string(id)]))
-        #expect(told["state"] == .object(["seen": .bool(true)]))
+        #expect(told["state"] == ["seen": true])
 
-        let again = try await probe.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
+        let again = try await service.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
         #expect(again.json == seen.json, "nothing changed, so neither moment nor version did")
-        let archived = try await probe.call("PATCH", path, as: .user("u1"), #"{"archived":true}"#)
+        let archived = try await service.call("PATCH", path, as: .user("u1"), #"{"archived":true}"#)
         #expect(archived.json["notification"]["readAt"] == .null)
         // The next update told is the archiving: the repetition told nothing.
-        #expect(try await stream.next("notification:updated")["state"]["archived"] == .bool(true))
+        #expect(try await stream.next("notification:updated").json["state"]["archived"] == true)
 
-        #expect(try await probe.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
-        let hidden = try await probe.call("GET", "/v1/notifications?state=archived", as: .user("u1"))
+        #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
+        let hidden = try await service.call("GET", "/v1/notifications?state=archived", as: .user("u1"))
         #expect(hidden.items.map { $0["id"] } == [.string(id)])
-        let unseen = try await probe.call("PATCH", path, as: .user("u1"), #"{"seen":false}"#)
-        #expect(unseen.json["badges"]["bell"] == .integer(1))
+        let unseen = try await service.call("PATCH", path, as: .user("u1"), #"{"seen":false}"#)
+        #expect(unseen.json["badges"]["bell"] == 1)
         #expect(unseen.json["notification"]["archivedAt"] == .null)
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     /// CNT R-RECON-3: the answer carries the counts, also of what is deleted.
     @Test func deletion_takesTheBadgeAlong_andIsFinal() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.call("POST", "/v1/notifications", as: .service, Self.draft("request")).id
-        let stream = try await probe.listen(as: .user("u1"))
-        let gone = try await probe.call("DELETE", "/v1/notifications/\(id)", as: .user("u1"))
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.call("POST", "/v1/notifications", as: .service(), Self.draft("request"))
+            .notificationID
+        let stream = try await service.listen(as: .user("u1"))
+        let gone = try await service.call("DELETE", "/v1/notifications/\(id)", as: .user("u1"))
         #expect(gone.status == 200)
-        #expect(gone.json["badges"]["requests"] == .integer(0))
-        #expect(try await stream.next("notification:removed") == .object(["ids": .array([.string(id)])]))
+        #expect(gone.json["badges"]["requests"] == 0)
+        #expect(try await stream.next("notification:removed").json == ["ids": [.string(id)]])
         for method in ["GET", "DELETE"] {
-            #expect(try await probe.call(method, "/v1/notifications/\(id)", as: .user("u1")).status == 404)
+            #expect(try await service.call(method, "/v1/notifications/\(id)", as: .user("u1")).status == 404)
         }
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     @Test func bulkChange_takesAllUpToOne_andNoneThatCameAfter() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         var ids: [String] = []
         for category in ["visit", "news", "visit", "visit"] {
-            ids.append(try await probe.call("POST", "/v1/notifications", as: .service, Self.draft(category)).id)
+            ids.append(
+                try await service.call("POST", "/v1/notifications", as: .service(), Self.draft(category)).notificationID
+            )
         }
-        let stream = try await probe.listen(as: .user("u1"))
+        let stream = try await service.listen(as: .user("u1"))
         let body = #"{"upTo":"\#(ids[2])","category":"visit","set":{"seen":true}}"#
-        let changed = try await probe.call("PATCH", "/v1/notifications", as: .user("u1"), body)
-        #expect(changed.json["changed"] == .integer(2))
-        #expect(changed.json["badges"]["bell"] == .integer(2))
-        #expect(try await stream.next("notification:updated")["ids"] == .array([.string(ids[0]), .string(ids[2])]))
-        let again = try await probe.call("PATCH", "/v1/notifications", as: .user("u1"), body)
-        #expect(again.json["changed"] == .integer(0))
+        let changed = try await service.call("PATCH", "/v1/notifications", as: .user("u1"), body)
+        #expect(changed.json["changed"] == 2)
+        #expect(changed.json["badges"]["bell"] == 2)
+        #expect(
+            try await stream.next("notification:updated").json["ids"] == .array([.string(ids[0]), .string(ids[2])]))
+        let again = try await service.call("PATCH", "/v1/notifications", as: .user("u1"), body)
+        #expect(again.json["changed"] == 0)
         #expect(again.json["badges"] == changed.json["badges"])
         let all = #"{"upTo":"\#(ids[3])","set":{"read":true}}"#
-        #expect(try await probe.call("PATCH", "/v1/notifications", as: .user("u1"), all).json["changed"] == .integer(4))
-        #expect(try await probe.badges(of: "u1") == [0, 0, 0, 0])
-        try await probe.expectExactCounts()
+        #expect(try await service.call("PATCH", "/v1/notifications", as: .user("u1"), all).json["changed"] == 4)
+        #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
+        try service.expectExactCounts()
     }
 
     // MARK: Lists
 
     @Test func list_isPagedNewestFirst_withoutGapsOrDoubles() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         var ids: [String] = []
         for index in 0..<23 {
-            ids.append(try await probe.call("POST", "/v1/events", as: .service, Self.event("e\(index)")).id)
+            ids.append(
+                try await service.call("POST", "/v1/events", as: .service(), Self.event("e\(index)")).notificationID)
         }
         var found: [String] = []
         var path: String? = "/v1/notifications?limit=5"
         while let current = path {
-            let page = try await probe.call("GET", current, as: .user("u1"))
+            let page = try await service.call("GET", current, as: .user("u1"))
             #expect(page.items.count <= 5)
-            found += page.items.compactMap { $0["id"].text }
-            path = page.json["next"].text.map { "/v1/notifications?limit=5&cursor=\($0)" }
+            found += page.items.compactMap { $0["id"].string }
+            path = page.json["next"].string.map { "/v1/notifications?limit=5&cursor=\($0)" }
             // What arrives meanwhile stands before the first page and moves nothing.
-            if found.count == 5 { _ = try await probe.call("POST", "/v1/events", as: .service, Self.event("late")) }
+            if found.count == 5 { _ = try await service.call("POST", "/v1/events", as: .service(), Self.event("late")) }
         }
         #expect(found == ids.reversed())
     }
 
     @Test func list_isFilteredByCategoryStateAndPriority() async throws {
-        let probe = try await NotificationsProbe.start()
-        let visit = try await probe.call("POST", "/v1/events", as: .service, Self.event("a")).id
-        let login = try await probe.call("POST", "/v1/events", as: .service, Self.event("b", "auth.login")).id
-        let urgent = try await probe.call(
-            "POST", "/v1/events", as: .service, Self.event("c", "emergency.arriving")
-        ).id
-        _ = try await probe.call("PATCH", "/v1/notifications/\(visit)", as: .user("u1"), #"{"read":true}"#)
+        let service = try TestService.start(at: TestService.morning)
+        let visit = try await service.call("POST", "/v1/events", as: .service(), Self.event("a")).notificationID
+        let login = try await service.call("POST", "/v1/events", as: .service(), Self.event("b", "auth.login"))
+            .notificationID
+        let urgent = try await service.call(
+            "POST", "/v1/events", as: .service(), Self.event("c", "emergency.arriving")
+        ).notificationID
+        _ = try await service.call("PATCH", "/v1/notifications/\(visit)", as: .user("u1"), #"{"read":true}"#)
         let expected: [(String, [String])] = [
             ("", [urgent, login, visit]), ("category=visit", [visit]), ("state=unseen", [urgent]),
             ("state=unread", [urgent, login]), ("state=archived", []), ("state=all", [urgent, login, visit]),
             ("priority=LOW", [login]), ("category=system&state=unseen", []), ("category=nothing", []),
         ]
         for (query, ids) in expected {
-            let list = try await probe.call("GET", "/v1/notifications?\(query)", as: .user("u1"))
-            #expect(list.items.compactMap { $0["id"].text } == ids, "\(query)")
+            let list = try await service.call("GET", "/v1/notifications?\(query)", as: .user("u1"))
+            #expect(list.items.compactMap { $0["id"].string } == ids, "\(query)")
         }
     }
 
@@ -222,8 +233,8 @@ import Testing
         "state=all&state=all",
     ])
     func badQuery_isRefusedByName(_ query: String) async throws {
-        let probe = try await NotificationsProbe.start()
-        let answer = try await probe.call("GET", "/v1/notifications?\(query)", as: .user("u1"))
+        let service = try TestService.start(at: TestService.morning)
+        let answer = try await service.call("GET", "/v1/notifications?\(query)", as: .user("u1"))
         #expect(answer.status == 422)
         #expect(answer.pointers.first == "?" + query.prefix { $0 != "=" })
     }
@@ -232,87 +243,107 @@ import Testing
 
     /// VIS NFR-1.4, decision 22.
     @Test func fiftyFirst_evictsTheOldest_withCountsAndEvents() async throws {
-        let probe = try await NotificationsProbe.start()
+        let service = try TestService.start(at: TestService.morning)
         var ids: [String] = []
         for index in 0..<50 {
-            ids.append(try await probe.call("POST", "/v1/events", as: .service, Self.event("e\(index)")).id)
+            ids.append(
+                try await service.call("POST", "/v1/events", as: .service(), Self.event("e\(index)")).notificationID)
         }
-        #expect(try await probe.badges(of: "u1") == [0, 0, 50, 50])
-        let stream = try await probe.listen(as: .user("u1"))
-        ids.append(try await probe.call("POST", "/v1/notifications", as: .service, Self.draft("request")).id)
-        #expect(try await stream.next("notification:removed") == .object(["ids": .array([.string(ids[0])])]))
-        #expect(try await probe.badges(of: "u1") == [0, 1, 49, 50])
-        let list = try await probe.call("GET", "/v1/notifications?limit=100", as: .user("u1"))
-        #expect(list.items.compactMap { $0["id"].text } == ids.dropFirst().reversed())
-        #expect(try await probe.call("GET", "/v1/notifications/\(ids[0])", as: .user("u1")).status == 404)
-        let evicted = try await probe.call("POST", "/v1/events", as: .service, Self.event("e0"))
+        #expect(try await service.badges(of: "u1") == [0, 0, 50, 50])
+        let stream = try await service.listen(as: .user("u1"))
+        ids.append(
+            try await service.call("POST", "/v1/notifications", as: .service(), Self.draft("request")).notificationID)
+        #expect(try await stream.next("notification:removed").json == ["ids": [.string(ids[0])]])
+        #expect(try await service.badges(of: "u1") == [0, 1, 49, 50])
+        let list = try await service.call("GET", "/v1/notifications?limit=100", as: .user("u1"))
+        #expect(list.items.compactMap { $0["id"].string } == ids.dropFirst().reversed())
+        #expect(try await service.call("GET", "/v1/notifications/\(ids[0])", as: .user("u1")).status == 404)
+        let evicted = try await service.call("POST", "/v1/events", as: .service(), Self.event("e0"))
         #expect(evicted.status == 200, "an evicted event does not come back")
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
+    }
+
+    /// The rule of the domain, asked of a notification as a client sees it.
+    static func rank(_ json: JSON) throws -> EvictionRule.Rank {
+        func moment(_ name: String) -> Timestamp? { json[name].string.flatMap(Timestamp.init(rfc3339:)) }
+        return EvictionRule.rank(
+            of: Notification(
+                id: ID(try #require(json["id"].string)), eventId: nil, userId: ID("u1"), type: .system,
+                category: .system,
+                priority: try #require(json["priority"].string.flatMap(Priority.init(rawValue:))), title: "",
+                message: "",
+                lockScreen: "", data: [], delivery: Delivery(sounds: false, vibrates: false),
+                createdAt: try #require(moment("createdAt")),
+                state: NotificationState(
+                    seenAt: moment("seenAt"), readAt: moment("readAt"), archivedAt: moment("archivedAt"))))
     }
 
     /// Decision 22: read first, then seen, then LOW, then oldest; unread URGENT last. Every step is compared with the
     /// rule of the domain.
     @Test func eviction_followsTheRule() async throws {
-        let probe = try await NotificationsProbe.start()
-        var random = SplitMix64(seed: 22)
+        let service = try TestService.start(at: TestService.morning)
+        var random = SeededGenerator(seed: 22)
         for _ in 0..<50 {
             let priority = Priority.allCases.randomElement(using: &random)!
             let body = Self.draft("a", priority.rawValue)
-            let id = try await probe.call("POST", "/v1/notifications", as: .service, body).id
+            let id = try await service.call("POST", "/v1/notifications", as: .service(), body).notificationID
             let changes = [nil, nil, #"{"seen":true}"#, #"{"read":true}"#, #"{"archived":true}"#]
             guard let change = changes.randomElement(using: &random)! else { continue }
-            _ = try await probe.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), change)
+            _ = try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), change)
         }
         for _ in 0..<60 {
-            let before = try await probe.all(of: "u1")
+            let before = try await service.all(of: "u1")
             let priority = Priority.allCases.randomElement(using: &random)!
             let body = Self.draft("a", priority.rawValue)
-            let made = try await probe.call("POST", "/v1/notifications", as: .service, body)
+            let made = try await service.call("POST", "/v1/notifications", as: .service(), body)
             let candidates = before + [made.json["notification"]]
-            let expected = try candidates.min { try NotificationsProbe.rank($0) < NotificationsProbe.rank($1) }
-            let after = try await probe.all(of: "u1").map { $0["id"] }
+            let expected = try candidates.min { try Self.rank($0) < Self.rank($1) }
+            let after = try await service.all(of: "u1").map { $0["id"] }
             let gone = candidates.map { $0["id"] }.filter { !after.contains($0) }
             #expect(gone == [try #require(expected)["id"]])
         }
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 
     // MARK: Visibility and bad input
 
     /// VIS NFR-3.1: another's notification is not there.
     @Test func anothersNotification_isNotFound() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.call("POST", "/v1/events", as: .service, Self.event("e")).id
-        let strangers: [NotificationsProbe.Identity] = [.user("u2"), .userOf("u1", tenant: "other"), .service]
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.call("POST", "/v1/events", as: .service(), Self.event("e")).notificationID
+        let strangers: [TestService.Identity] = [.user("u2"), .user("u1", tenant: "other"), .service()]
         for stranger in strangers {
-            #expect(try await probe.call("GET", "/v1/notifications", as: stranger).items.isEmpty)
+            #expect(try await service.call("GET", "/v1/notifications", as: stranger).items.isEmpty)
             for (method, body) in [("GET", nil), ("PATCH", #"{"seen":true}"#), ("DELETE", nil)] {
-                let answer = try await probe.call(method, "/v1/notifications/\(id)", as: stranger, body)
+                let answer = try await service.call(method, "/v1/notifications/\(id)", as: stranger, body)
                 #expect(answer.status == 404, "\(method) by \(stranger)")
             }
             let bulk = #"{"upTo":"\#(id)","set":{"read":true}}"#
-            let changed = try await probe.call("PATCH", "/v1/notifications", as: stranger, bulk)
-            #expect(changed.json["changed"] == .integer(0))
+            let changed = try await service.call("PATCH", "/v1/notifications", as: stranger, bulk)
+            #expect(changed.json["changed"] == 0)
         }
-        #expect(try await probe.badges(of: "u1") == [0, 0, 1, 1])
+        #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
     @Test func users_cannotNotify() async throws {
-        let probe = try await NotificationsProbe.start()
-        #expect(try await probe.call("POST", "/v1/events", as: .user("u1"), Self.event("e")).status == 403)
-        #expect(try await probe.call("POST", "/v1/notifications", as: .user("u1"), Self.draft()).status == 403)
-        #expect(try await probe.badges(of: "u1") == [0, 0, 0, 0])
+        let service = try TestService.start(at: TestService.morning)
+        #expect(try await service.call("POST", "/v1/events", as: .user("u1"), Self.event("e")).status == 403)
+        #expect(try await service.call("POST", "/v1/notifications", as: .user("u1"), Self.draft()).status == 403)
+        #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
     }
 
     @Test func badInput_isNamed_andChangesNothing() async throws {
-        let probe = try await NotificationsProbe.start()
-        let id = try await probe.call("POST", "/v1/events", as: .service, Self.event("e")).id
+        let service = try TestService.start(at: TestService.morning)
+        let id = try await service.call("POST", "/v1/events", as: .service(), Self.event("e")).notificationID
         let one = "/v1/notifications/\(id)"
-        let user = NotificationsProbe.Identity.user("u1")
-        let cases: [(String, String, NotificationsProbe.Identity, String, [String])] = [
-            ("POST", "/v1/events", .service, #"{"id":"x","type":"visit.lost","userId":"u1"}"#, ["/type"]),
-            ("POST", "/v1/events", .service, #"{"type":"visit.created","userId":"","n":1}"#, ["/id", "/userId", "/n"]),
-            ("POST", "/v1/notifications", .service, #"{"userId":"u1","category":"v"}"#, ["/title", "/message"]),
+        let user = TestService.Identity.user("u1")
+        let cases: [(String, String, TestService.Identity, String, [String])] = [
+            ("POST", "/v1/events", .service(), #"{"id":"x","type":"visit.lost","userId":"u1"}"#, ["/type"]),
+            (
+                "POST", "/v1/events", .service(), #"{"type":"visit.created","userId":"","n":1}"#,
+                ["/id", "/userId", "/n"]
+            ),
+            ("POST", "/v1/notifications", .service(), #"{"userId":"u1","category":"v"}"#, ["/title", "/message"]),
             ("PATCH", one, user, "{}", ["/seen"]), ("PATCH", one, user, #"{"seen":1}"#, ["/seen"]),
             ("PATCH", one, user, #"{"seen":false,"archived":true}"#, ["/seen"]),
             ("PATCH", one, user, #"{"seen":true,"title":"x"}"#, ["/title"]),
@@ -326,12 +357,12 @@ import Testing
             ),
         ]
         for (method, path, identity, body, pointers) in cases {
-            let answer = try await probe.call(method, path, as: identity, body)
+            let answer = try await service.call(method, path, as: identity, body)
             #expect(answer.status == 422, "\(method) \(path) \(body)")
             #expect(Set(answer.pointers).isSuperset(of: pointers), "\(answer.pointers) for \(body)")
         }
-        #expect(try await probe.badges(of: "u1") == [0, 0, 1, 1])
-        #expect(try await probe.all(of: "u1").map { $0["seenAt"] } == [.null])
+        #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
+        #expect(try await service.all(of: "u1").map { $0["seenAt"] } == [.null])
     }
 
     // MARK: Counts under everything at once
@@ -339,21 +370,21 @@ import Testing
     /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations the kept counts are what a recount finds.
     @Test(arguments: [UInt64(1), 2, 3])
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
-        let probe = try await NotificationsProbe.start()
-        var random = SplitMix64(seed: seed)
+        let service = try TestService.start(at: TestService.morning)
+        var random = SeededGenerator(seed: seed)
         let users = ["u1", "u2", "u3"]
         for step in 0..<400 {
             let user = users.randomElement(using: &random)!
-            try await probe.randomStep(step, user: user, random: &random)
+            try await service.randomStep(step, user: user, random: &random)
         }
         for user in users {
-            let all = try await probe.all(of: user)
-            #expect(all.count <= EvictionRule.keptMax, "seed \(seed)")
-            let unseen = all.filter { $0["seenAt"] == .null && $0["category"] != .string("message") }
-            let requests = unseen.filter { $0["category"] == .string("request") }.count
+            let all = try await service.all(of: user)
+            #expect(all.count <= EvictionRule.notificationsMax, "seed \(seed)")
+            let unseen = all.filter { $0["seenAt"] == .null && $0["category"] != "message" }
+            let requests = unseen.filter { $0["category"] == "request" }.count
             let expected = [0, requests, unseen.count - requests, unseen.count]
-            #expect(try await probe.badges(of: user) == expected, "seed \(seed), \(user)")
+            #expect(try await service.badges(of: user) == expected, "seed \(seed), \(user)")
         }
-        try await probe.expectExactCounts()
+        try service.expectExactCounts()
     }
 }

@@ -11,7 +11,7 @@ struct PostsProbe {
 
     init(_ service: TestService) { self.service = service }
 
-    static func start() throws -> PostsProbe { PostsProbe(try TestService.start(at: "2026-01-10T10:00:00Z")) }
+    static func start() throws -> PostsProbe { PostsProbe(try TestService.start(at: TestService.morning)) }
 
     func client(_ user: String) -> BellhopClient { service.client(as: .user(user)) }
 

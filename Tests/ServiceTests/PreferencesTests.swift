@@ -1,53 +1,56 @@
+import BellhopClient
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
 /// VIS FR-5.2, FR-5.3 and quiet hours over real HTTP, with the service's clock in the test's hand.
 @Suite struct PreferencesTests {
     @Test func preferences_haveDefaults_andAreReplacedWhole() async throws {
-        let probe = try await NotificationsProbe.start()
-        let defaults = try await probe.call("GET", "/v1/preferences", as: .user("u1"))
-        #expect(defaults.json["sound"] == .bool(true))
-        #expect(defaults.json["haptics"] == .bool(true))
+        let service = try TestService.start(at: TestService.morning)
+        let defaults = try await service.call("GET", "/v1/preferences", as: .user("u1"))
+        #expect(defaults.json["sound"] == true)
+        #expect(defaults.json["haptics"] == true)
         #expect(defaults.json["quietHours"] == .null)
         let body =
             #"{"sound":false,"quietHours":{"start":"22:00","end":"07:00"},"timeZone":"Europe/Berlin"}"#
-        let put = try await probe.call("PUT", "/v1/preferences", as: .user("u1"), body)
+        let put = try await service.call("PUT", "/v1/preferences", as: .user("u1"), body)
         #expect(put.status == 200)
-        #expect(put.json["quietHours"]["start"] == .string("22:00"))
-        #expect(try await probe.call("GET", "/v1/preferences", as: .user("u1")).json == put.json)
-        #expect(try await probe.call("GET", "/v1/preferences", as: .user("u2")).json == defaults.json)
-        #expect(try await probe.call("PUT", "/v1/preferences", as: .user("u1"), "{}").json == defaults.json)
+        #expect(put.json["quietHours"]["start"] == "22:00")
+        #expect(try await service.call("GET", "/v1/preferences", as: .user("u1")).json == put.json)
+        #expect(try await service.call("GET", "/v1/preferences", as: .user("u2")).json == defaults.json)
+        #expect(try await service.call("PUT", "/v1/preferences", as: .user("u1"), "{}").json == defaults.json)
     }
 
     /// VIS FR-5.3: silenced, never dropped.
     @Test func switchedOff_silences_andDropsNothing() async throws {
-        let probe = try await NotificationsProbe.start()
-        _ = try await probe.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
-        let made = try await probe.call("POST", "/v1/events", as: .service, NotificationsTests.event("a"))
-        #expect(made.json["notification"]["sound"] == .bool(false))
+        let service = try TestService.start(at: TestService.morning)
+        _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
+        let made = try await service.call("POST", "/v1/events", as: .service(), NotificationsTests.event("a"))
+        #expect(made.json["notification"]["sound"] == false)
         #expect(made.json["notification"]["haptic"] == .null)
-        #expect(try await probe.badges(of: "u1") == [0, 0, 1, 1])
+        #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
     /// 23:30 in Berlin is 21:30 UTC in summer: quiet there, not yet in London, and never for an emergency.
     @Test func quietHours_holdInTheUsersZone_andNotForUrgent() async throws {
-        let probe = try await NotificationsProbe.start()
-        try await probe.setClock("2026-07-01T21:30:00Z")
+        let service = try TestService.start(at: TestService.morning)
+        service.clock.set(try #require(Timestamp(rfc3339: "2026-07-01T21:30:00Z")))
         let hours = #""quietHours":{"start":"23:00","end":"07:00"}"#
         for (user, zone) in [("berlin", "Europe/Berlin"), ("london", "Europe/London")] {
             let body = #"{"timeZone":"\#(zone)",\#(hours)}"#
-            #expect(try await probe.call("PUT", "/v1/preferences", as: .user(user), body).status == 200)
+            #expect(try await service.call("PUT", "/v1/preferences", as: .user(user), body).status == 200)
         }
-        func sounds(_ user: String, _ type: String) async throws -> JSONValue {
+        func sounds(_ user: String, _ type: String) async throws -> JSON {
             let event = NotificationsTests.event(type, type, to: user)
-            return try await probe.call("POST", "/v1/events", as: .service, event).json["notification"]["sound"]
+            return try await service.call("POST", "/v1/events", as: .service(), event).json["notification"]["sound"]
         }
-        #expect(try await sounds("berlin", "visit.created") == .bool(false))
-        #expect(try await sounds("berlin", "emergency.accepted") == .bool(true))
-        #expect(try await sounds("london", "visit.created") == .bool(true))
-        #expect(try await probe.badges(of: "berlin") == [0, 0, 2, 2])
+        #expect(try await sounds("berlin", "visit.created") == false)
+        #expect(try await sounds("berlin", "emergency.accepted") == true)
+        #expect(try await sounds("london", "visit.created") == true)
+        #expect(try await service.badges(of: "berlin") == [0, 0, 2, 2])
     }
 
     @Test(arguments: [
@@ -56,11 +59,11 @@ import Testing
         (#"{"volume":1}"#, "/volume"),
     ])
     func badPreference_isNamed_andChangesNothing(_ body: String, _ pointer: String) async throws {
-        let probe = try await NotificationsProbe.start()
-        let before = try await probe.call("GET", "/v1/preferences", as: .user("u1")).json
-        let answer = try await probe.call("PUT", "/v1/preferences", as: .user("u1"), body)
+        let service = try TestService.start(at: TestService.morning)
+        let before = try await service.call("GET", "/v1/preferences", as: .user("u1")).json
+        let answer = try await service.call("PUT", "/v1/preferences", as: .user("u1"), body)
         #expect(answer.status == 422)
         #expect(answer.pointers == [pointer])
-        #expect(try await probe.call("GET", "/v1/preferences", as: .user("u1")).json == before)
+        #expect(try await service.call("GET", "/v1/preferences", as: .user("u1")).json == before)
     }
 }

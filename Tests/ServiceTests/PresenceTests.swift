@@ -2,6 +2,7 @@ import BellhopClient
 import Database
 import Domain
 import Foundation
+import Rows
 import Testing
 
 @testable import Service
@@ -30,7 +31,7 @@ import Testing
         let ada = service.client(as: .user("ada"))
         #expect(try await ada.get(Self.me).json["isPresent"].bool == false)
         let arrived = try await ada.put(Self.me)
-        #expect(arrived.json["isPresent"].bool == true && arrived.json["source"].string == "claim")
+        expect(arrived.json, has: ["isPresent": true, "source": "claim"])
         #expect(arrived.json["since"].string == "2026-01-10T20:00:00.000Z")
         #expect(arrived.json["expiresAt"].string == "2026-01-10T20:10:00.000Z")
         service.clock.advance(seconds: 300)
@@ -61,12 +62,12 @@ import Testing
         _ = try await backend.put("/v1/shops/s2/presence", ["codeRequired": true])
         let ada = service.client(as: .user("ada"))
         let bare = try await ada.put(Self.me)
-        #expect(bare.status == 403 && bare.json["code"].string == "presence.code_required")
+        #expect(bare.refusal == "403 presence.code_required")
         let code = try await Self.code(service)
         #expect(code.count == 6)
         #expect(try await Self.code(service, shop: "s2") != code)
         let arrived = try await ada.put(Self.me, ["code": .string(code.lowercased())])
-        #expect(arrived.json["source"].string == "code" && arrived.json["codeRequired"].bool == true)
+        expect(arrived.json, has: ["source": "code", "codeRequired": true])
         #expect(try await ada.put("/v1/shops/s2/presence/me", ["code": .string(code)]).status == 403)
         service.clock.advance(seconds: 60)
         let next = try await Self.code(service)
@@ -74,7 +75,7 @@ import Testing
         for valid in [code, next] { #expect(try await ada.put(Self.me, ["code": .string(valid)]).status == 200) }
         service.clock.advance(seconds: 60)
         let stale = try await ada.put(Self.me, ["code": .string(code)])
-        #expect(stale.status == 403 && stale.json["code"].string == "presence.wrong_code")
+        #expect(stale.refusal == "403 presence.wrong_code")
         #expect(try await ada.put(Self.me, ["code": .string(next)]).status == 200)
         // The same after a restart: the secret is the database's.
         let shown = try await Self.code(service)
@@ -109,11 +110,11 @@ import Testing
         for number in 0..<PresenceLimits.wrongCodesMax {
             if number == 5 { #expect(try await ada.put(Self.me, ["code": .string(code)]).status == 200) }
             let refused = try await ada.put(Self.me, number % 2 == 0 ? wrong : ["code": "no code at all"])
-            #expect(refused.status == 403 && refused.json["code"].string == "presence.wrong_code", "\(number)")
+            #expect(refused.refusal == "403 presence.wrong_code", "\(number)")
         }
         for body in [wrong, ["code": .string(code)]] {
             let locked = try await ada.put(Self.me, body)
-            #expect(locked.status == 429 && locked.json["code"].string == "presence.too_many_codes")
+            #expect(locked.refusal == "429 presence.too_many_codes")
             #expect(locked[header: "Retry-After"] == "600")
         }
         #expect(try await service.client(as: .user("ben")).put(Self.me, ["code": .string(code)]).status == 200)
@@ -146,7 +147,7 @@ import Testing
         let serving = try await BookingsTests.move(staff, waiting, to: ["status": "in-progress"])
         #expect(serving.status == 200)
         let presence = try await ada.get(Self.me).json
-        #expect(presence["isPresent"].bool == true && presence["source"].string == "booking")
+        expect(presence, has: ["isPresent": true, "source": "booking"])
         #expect(try await DJTests.vote(ada, "t1", "up").status == 200)
         // Who is being served has not left.
         #expect(try await ada.delete(Self.me).status == 204)

@@ -1,16 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// How the built service starts, or says what stands in the way.
 @Suite struct StartTests {
     private static let settings = ["JWT_SECRET": TestService.secret, "PORT": "0"]
-
-    private func withFolder(_ body: (_ path: String) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("start-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try body(folder.resolvingSymlinksInPath().path)
-    }
 
     private func serve(_ database: String, as wrapper: [String] = []) throws -> (status: Int32, text: String) {
         let settings = Self.settings.merging(["DATABASE": "sqlite:\(database)"]) { $1 }
@@ -18,43 +12,45 @@ import Testing
     }
 
     @Test func missingFolder_isCalledThat() throws {
-        try withFolder { folder in
-            let (status, text) = try serve(folder + "/missing/a.sqlite")
-            #expect(status == 78)
-            #expect(text == "bellhop: cannot start: database: the folder \(folder)/missing does not exist\n")
-        }
+        let directory = try TemporaryDirectory()
+        let folder = directory.path
+        let (status, text) = try serve(folder + "/missing/a.sqlite")
+        #expect(status == 78)
+        #expect(text == "bellhop: cannot start: database: the folder \(folder)/missing does not exist\n")
     }
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))
     func folderOfSomebodyElse_isNamedWithItsOwner() throws {
-        try withFolder { folder in
-            let (status, text) = try serve(folder + "/a.sqlite", as: BellhopProcess.stranger)
-            #expect(status == 78)
-            #expect(
-                text == """
-                    bellhop: cannot start: database: \(folder) belongs to root (uid 0), and the service runs as uid 65532: \
-                    chown 65532 \(folder), or mount a volume that it owns
+        let directory = try TemporaryDirectory()
+        let folder = directory.path
+        let (status, text) = try serve(folder + "/a.sqlite", as: BellhopProcess.stranger)
+        #expect(status == 78)
+        #expect(
+            text == """
+                bellhop: cannot start: database: \(folder) belongs to root (uid 0), and the service runs as uid 65532: \
+                chown 65532 \(folder), or mount a volume that it owns
 
-                    """)
-        }
+                """)
     }
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))
     func fileOfSomebodyElse_isNamedWithItsOwner() throws {
-        try withFolder { folder in
-            let file = folder + "/a.sqlite"
-            try Data().write(to: URL(fileURLWithPath: file))
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-            try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
-            let (status, text) = try serve(file, as: BellhopProcess.stranger)
-            #expect(status == 78)
-            #expect(text.contains("\(file) belongs to root (uid 0)") && text.hasSuffix(": chown 65532 \(file)\n"))
-        }
+        let directory = try TemporaryDirectory()
+        let folder = directory.path
+        let file = folder + "/a.sqlite"
+        try Data().write(to: URL(fileURLWithPath: file))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
+        let (status, text) = try serve(file, as: BellhopProcess.stranger)
+        #expect(status == 78)
+        #expect(text.contains("\(file) belongs to root (uid 0)"))
+        #expect(text.hasSuffix(": chown 65532 \(file)\n"))
     }
 
     @Test func missingSecret_isToldByItsVariable() throws {
         let (status, text) = try BellhopProcess(["serve"]).finish()
-        #expect(status == 78 && text.contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
+        #expect(status == 78)
+        #expect(text.contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
     }
 
     @Test func fewDescriptors_areWarnedOf() throws {
@@ -88,6 +84,7 @@ import Testing
         let fetching = try BellhopProcess(["serve"], settings: settings)
         try fetching.awaitText("The signing keys could not be fetched.")
         fetching.terminate()
-        #expect(fetching.finish().status == 0 && fetching.leavings == [])
+        #expect(fetching.finish().status == 0)
+        #expect(fetching.leavings == [])
     }
 }

@@ -1,6 +1,8 @@
 import Database
 import Domain
+import Rows
 import Testing
+import Values
 
 @testable import Service
 

@@ -1,5 +1,6 @@
 import Foundation
 import PostgresServer
+import TestSupport
 
 @testable import Service
 
@@ -9,9 +10,9 @@ struct TestDatabase: Sendable {
     /// Nil for a file.
     let name: String?
 
-    init(in directory: URL) throws {
+    init(in directory: TemporaryDirectory) throws {
         guard PostgresServer.isTheStore else {
-            url = "sqlite:\(directory.path)/test.sqlite"
+            url = "sqlite:\(directory.file("test.sqlite"))"
             name = nil
             return
         }

@@ -6,7 +6,10 @@ import Domain
 import Foundation
 import Logging
 import PostgresServer
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -16,9 +19,11 @@ import Testing
 /// `@unchecked Sendable`: `app` changes only in `restart`, which a test calls while nothing else runs.
 final class TestService: @unchecked Sendable {
     static let secret = "a secret of the tests, which has more than 32 bytes"
+    /// When a service starts whose test compares moments.
+    static let morning = "2026-01-10T10:00:00Z"
 
     let clock: ManualClock
-    let directory: URL
+    let directory: TemporaryDirectory
     private(set) var app: App
     private let overrides: [String: String]
     private let database: TestDatabase
@@ -49,7 +54,7 @@ final class TestService: @unchecked Sendable {
     }
 
     private init(
-        clock: ManualClock, directory: URL, overrides: [String: String], database: TestDatabase,
+        clock: ManualClock, directory: TemporaryDirectory, overrides: [String: String], database: TestDatabase,
         original: TestService? = nil
     ) throws {
         self.clock = clock
@@ -64,17 +69,15 @@ final class TestService: @unchecked Sendable {
         let (app, directory, database, original) = (app, directory, database, original)
         Task.detached {
             await app.shutdown()
-            guard original == nil else { return }
-            database.drop()
-            try? FileManager.default.removeItem(at: directory)
+            if original == nil { database.drop() }
+            // The directory goes with the last service in it.
+            withExtendedLifetime(directory) {}
         }
     }
 
     /// - Parameter overrides: settings that differ from the tests' own, as texts.
     static func start(_ overrides: [String: String] = [:], at moment: String? = nil) throws -> TestService {
-        let directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("bellhop-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let directory = try TemporaryDirectory()
         let clock = ManualClock(moment.flatMap { Timestamp(rfc3339: $0) })
         return try TestService(
             clock: clock, directory: directory, overrides: overrides, database: TestDatabase(in: directory))
@@ -84,8 +87,8 @@ final class TestService: @unchecked Sendable {
     static func startReplicas(_ overrides: [String: String] = [:]) throws -> (TestService, TestService) {
         let clock = ManualClock(nil)
         let first = try TestService(
-            clock: clock, directory: FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString),
-            overrides: overrides, database: TestDatabase(on: PostgresServer.shared()))
+            clock: clock, directory: TemporaryDirectory(), overrides: overrides,
+            database: TestDatabase(on: PostgresServer.shared()))
         let second = try TestService(
             clock: clock, directory: first.directory, overrides: overrides, database: first.database, original: first)
         return (first, second)
@@ -150,6 +153,16 @@ final class TestService: @unchecked Sendable {
             .replacingOccurrences(of: "=", with: "")
     }
 
+    /// Sends a request whose body is JSON, as it is written here. Each has its own moment, as with a real clock.
+    func call(
+        _ method: String, _ path: String, as identity: Identity, _ body: String? = nil
+    ) async throws -> ServiceAnswer {
+        clock.set(Timestamp(microseconds: clock.now.microseconds + 1000))
+        return try await client(as: identity).send(
+            method, path, bytes: body.map { Data($0.utf8) },
+            headers: body == nil ? [:] : ["Content-Type": "application/json"])
+    }
+
     /// Opens a stream and waits for its first event.
     func listen(
         as identity: Identity, topics: [String] = [], lastEventID: String? = nil
@@ -165,85 +178,22 @@ final class TestService: @unchecked Sendable {
         try PostgresServer.shared().run([postgres], in: name)
     }
 
-    /// Nothing that is kept as a number differs from what is there.
+    /// No stored number differs from what it counts.
     func expectExactCounts() throws {
-        let differences = try app.store.read { db in
-            try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) }
-        }
+        let differences = try audit()
         #expect(differences.isEmpty, "\(differences)")
     }
-}
 
-/// A clock that stands until a test moves it.
-///
-/// `@unchecked Sendable`: `moment` is only touched while `lock` is held.
-final class ManualClock: @unchecked Sendable {
-    /// Guards `moment`.
-    private let lock = NSLock()
-    private var moment: Timestamp
-
-    /// - Parameter moment: nil starts at the present, so that tokens of other tools are valid too.
-    init(_ moment: Timestamp?) {
-        self.moment = moment ?? Clock.system.now()
+    /// The service's own recount of everything it stores.
+    func audit() throws -> [String] {
+        try app.store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
     }
 
-    var now: Timestamp { lock.withLock { moment } }
-
-    var clock: Clock { Clock { [self] in now } }
-
-    func set(_ moment: Timestamp) { lock.withLock { self.moment = moment } }
-
-    func advance(seconds: Int64) { lock.withLock { moment = moment.adding(seconds: seconds) } }
-}
-
-/// One open stream, read as it comes.
-///
-/// `@unchecked Sendable`: a test's task is the only one that asks.
-final class StreamListener: @unchecked Sendable {
-    struct TimedOut: Error, CustomStringConvertible {
-        let description: String
-    }
-
-    fileprivate(set) var ready = ServerSentEvent(id: "", name: "", data: "")
-    /// Everything received, in order.
-    private(set) var received: [ServerSentEvent] = []
-    private let events: AsyncThrowingStream<ServerSentEvent, any Error>
-    private var iterator: AsyncThrowingStream<ServerSentEvent, any Error>.Iterator
-    private let reading: Task<Void, Never>
-
-    init(_ stream: BellhopStream) {
-        let (events, continuation) = AsyncThrowingStream<ServerSentEvent, any Error>.makeStream()
-        self.events = events
-        iterator = events.makeAsyncIterator()
-        reading = Task {
-            do {
-                for try await event in stream { continuation.yield(event) }
-                continuation.finish()
-            } catch {
-                continuation.finish(throwing: error)
-            }
+    /// Runs work that comes round, at once.
+    func run(_ tick: Tick) async throws {
+        let runner = app.runner
+        try await app.store.write { db in
+            try runner.write(as: .system(tenant: "default"), in: db) { try tick.body($0) }
         }
     }
-
-    deinit { reading.cancel() }
-
-    func close() { reading.cancel() }
-
-    /// The next event of a name; others are passed over and remembered. The deadline only bounds a failure.
-    @discardableResult
-    func next(_ name: String? = nil, within seconds: Int = 30) async throws -> ServerSentEvent {
-        let deadline = Task { [reading] in
-            try await Task.sleep(for: .seconds(seconds))
-            reading.cancel()
-        }
-        defer { deadline.cancel() }
-        while let event = try await iterator.next() {
-            received.append(event)
-            if name == nil || event.name == name { return event }
-        }
-        let names = received.map(\.name)
-        throw TimedOut(description: "no \(name ?? "event") came; there were \(names)")
-    }
-
-    var lastEventID: String { received.last { !$0.id.isEmpty }?.id ?? "" }
 }

@@ -5,7 +5,10 @@ import Domain
 import Foundation
 import Logging
 import PostgresServer
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -14,9 +17,11 @@ import Testing
     /// What an error of the store means to the one who called.
     @Test func storeTrouble_isToldAs503_withATimeToComeBack() throws {
         let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))
-        #expect(busy.kind == .unavailable && busy.retryAfterSeconds == 2)
+        #expect(busy.kind == .unavailable)
+        #expect(busy.retryAfterSeconds == 2)
         let full = try #require(Failure(DatabaseError(.full, "no space left")))
-        #expect(full.kind == .unavailable && full.code == "storage.full")
+        #expect(full.kind == .unavailable)
+        #expect(full.code == "storage.full")
         for code in [DatabaseError.Code.busy, .ioError, .interrupted, .unavailable] {
             #expect(try #require(Failure(DatabaseError(code, "trouble"))).kind == .unavailable, "\(code)")
         }
@@ -31,7 +36,7 @@ import Testing
     func secondService_onTheSameFile_isRefused() throws {
         let service = try TestService.start()
         let settings = try TestService.settings([
-            "port": "0", "database": "sqlite:\(service.directory.path)/test.sqlite", "jwtSecret": TestService.secret,
+            "port": "0", "database": "sqlite:\(service.directory.file("test.sqlite"))", "jwtSecret": TestService.secret,
         ])
         do {
             _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
@@ -44,11 +49,10 @@ import Testing
     }
 
     @Test func damagedFile_stopsTheStart_withAClearLine() throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("damaged-\(UUID().uuidString).sqlite")
-        defer { try? FileManager.default.removeItem(at: file) }
-        try Data(repeating: 0x55, count: 8192).write(to: file)
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(String(repeating: "U", count: 8192), to: "damaged.sqlite")
         let settings = try TestService.settings([
-            "port": "0", "database": "sqlite:\(file.path)", "jwtSecret": TestService.secret,
+            "port": "0", "database": "sqlite:\(file)", "jwtSecret": TestService.secret,
         ])
         do {
             _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)

@@ -7,13 +7,13 @@ extension TidyTests {
         line.split { !($0.isLetter || $0.isNumber || $0 == "_") }
     }
 
-    /// The folder of a feature that a file of module Service lies in; nil for the core and the catalog.
+    /// The folder of a feature that a file of module Service lies in; nil for all others.
     private static func feature(of file: File) -> String? {
         let parts = file.path.split(separator: "/")
-        return parts.count == 4 && parts[2] != "Core" ? String(parts[2]) : nil
+        return parts.count == 5 && parts[2] == "Features" ? String(parts[3]) : nil
     }
 
-    /// A type that two features need belongs to the domain or to the core.
+    /// A type that two features need belongs to the domain or to a room below.
     @Test func features_useNoTypesOfEachOther() throws {
         let files = try Self.files(under: ["Sources/Service"], endingWith: ".swift")
         var home: [Substring: String] = [:]

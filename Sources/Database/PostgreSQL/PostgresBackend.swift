@@ -1,5 +1,5 @@
-import Foundation
 import Synchronization
+import Threads
 
 /// A PostgreSQL server: a bounded pool of connections that read on the calling threads, and some threads that write.
 final class PostgresBackend: StoreBackend {
@@ -12,7 +12,8 @@ final class PostgresBackend: StoreBackend {
     /// For what must not wait behind requests.
     private let vital: PostgresPool
     private let queries: PostgresQueries
-    private let writerThreads: [ObjectIdentifier]
+    /// Not started for a store that only reads.
+    private let writers: [LoopThread]
     private let size = Atomic<Int>(0)
 
     /// - Throws: `.unavailable` when the server cannot be reached, `.role` when the login could pass by the policies.
@@ -40,15 +41,14 @@ final class PostgresBackend: StoreBackend {
         // A store that only reads has a queue that takes nothing.
         let count = options.access == .exclusive ? options.writers : 1
         queues = (0..<count).map { _ in WriteQueue(depthMax: max(1, options.queueDepthMax / count)) }
+        writers = queues.map { _ in LoopThread("postgres-writer") }
         guard options.access != .readOnly else {
-            writerThreads = []
-            queues[0].close()
-            queues[0].noteFinished()
+            closeQueues()
             return
         }
-        let (pool, vital, turn) = (pool, vital, NSLock())
-        writerThreads = queues.map { queue in
-            ThreadWork.startThread("postgres-writer") {
+        let turn = CommitTurn()
+        for (thread, queue) in zip(writers, queues) {
+            thread.start { [pool, vital] in
                 let writer = PostgresWriter(queue: queue, turn: turn, options: options) { () throws(DatabaseError) in
                     // Whatever made a writer's connection unusable may have happened to the readers', who would not
                     // notice a server that has become a standby.
@@ -57,7 +57,6 @@ final class PostgresBackend: StoreBackend {
                     return try connect()
                 }
                 writer.run()
-                queue.noteFinished()
             }
         }
     }
@@ -102,7 +101,7 @@ final class PostgresBackend: StoreBackend {
             .init(woven: woven, scope: scope) { result in completion(result.mapError { $0 as any Error }) })
     }
 
-    var isOnWriter: Bool { writerThreads.contains(ObjectIdentifier(Thread.current)) }
+    var isOnWriter: Bool { writers.contains(where: \.isCurrent) }
 
     // MARK: Listening
 
@@ -111,12 +110,13 @@ final class PostgresBackend: StoreBackend {
             address: options.listenURL?.serverAddress ?? address, channel: channel, options: options,
             vocabulary: vocabulary
         ) { [weak self] connection in
+            // A connection that is lost shows at the next look for notifications.
             let found = try? connection.askServer("SELECT pg_database_size(current_database())")
             if let text = found?.first?.first ?? nil, let bytes = Int(text) {
                 self?.size.store(bytes, ordering: .relaxed)
             }
         }
-        ThreadWork.startThread("postgres-listener") { listener.run(wake) }
+        listener.start(wake)
         return { listener.stop() }
     }
 
@@ -125,11 +125,18 @@ final class PostgresBackend: StoreBackend {
     var sizeBytes: Int { size.load(ordering: .relaxed) }
     func checkpoint() throws {}
     func integrityCheck() throws -> [String] { [] }
+    var path: String { "" }
     func schemaChanged() { pool.clear() }
+
+    func prepareMigrations(in connection: Connection) throws { try PostgresSchema.prepare(connection) }
+
+    func finishMigrations(of tables: [Table], in connection: Connection) throws {
+        try PostgresSchema.installPolicies(of: tables, connection)
+    }
 
     func close() {
         closeQueues()
-        for queue in queues { queue.waitUntilFinished() }
+        for writer in writers { writer.join() }
         queries.close()
         pool.close()
         vital.close()
@@ -142,10 +149,8 @@ extension DatabaseURL {
     }
 }
 
-/// One connection of its own that hears what committed transactions notify.
-///
-/// `@unchecked Sendable`: `isStopping` is only touched while `lock` is held; everything else is set once.
-private final class PostgresListener: @unchecked Sendable {
+/// One connection of its own that receives what committed transactions notify.
+private final class PostgresListener: Sendable {
     /// How often the thread looks whether it should stop, in milliseconds.
     private static let pause: Int32 = 250
     /// How often the server is asked for its size, in seconds; a look at every file of the database.
@@ -155,14 +160,12 @@ private final class PostgresListener: @unchecked Sendable {
     private let channel: String
     private let options: StoreOptions
     private let vocabulary: ScopeVocabulary
-    private let measure: (PostgresConnection) -> Void
-    /// Guards `isStopping`.
-    private let lock = NSLock()
-    private var isStopping = false
+    private let measure: @Sendable (PostgresConnection) -> Void
+    private let thread = LoopThread("postgres-listener")
 
     init(
         address: String, channel: String, options: StoreOptions, vocabulary: ScopeVocabulary,
-        measure: @escaping (PostgresConnection) -> Void
+        measure: @escaping @Sendable (PostgresConnection) -> Void
     ) {
         self.address = address
         self.channel = channel
@@ -174,28 +177,30 @@ private final class PostgresListener: @unchecked Sendable {
         self.measure = measure
     }
 
-    func stop() { lock.withLock { isStopping = true } }
-
-    private var goesOn: Bool { lock.withLock { !isStopping } }
-
-    func run(_ wake: (String?) -> Void) {
-        while goesOn {
-            do {
-                let connection = try PostgresConnection(address, options: options, vocabulary: vocabulary)
-                _ = try connection.askServer("LISTEN \(channel)")
-                // Before this nobody listened.
-                wake(nil)
-                try listen(on: connection, wake)
-            } catch {
-                wake(nil)
-                usleep(.random(in: 200_000...500_000))
+    func start(_ wake: @escaping @Sendable (String?) -> Void) {
+        thread.start { [self] in
+            while !thread.isStopping {
+                do {
+                    let connection = try PostgresConnection(address, options: options, vocabulary: vocabulary)
+                    _ = try connection.askServer("LISTEN \(channel)")
+                    // Before this nobody listened.
+                    wake(nil)
+                    try listen(on: connection, wake)
+                } catch {
+                    // Whoever listens asks the server itself then, and reports what it answers.
+                    wake(nil)
+                    _ = thread.pause(for: .milliseconds(.random(in: 200...500)))
+                }
             }
         }
     }
 
+    /// Does not wait for the thread, which may be in the middle of an attempt to connect.
+    func stop() { thread.requestStop() }
+
     private func listen(on connection: PostgresConnection, _ wake: (String?) -> Void) throws(DatabaseError) {
         var measuredAt = ContinuousClock.now - .seconds(Self.sizePauseSeconds)
-        while goesOn {
+        while !thread.isStopping {
             for payload in try connection.notifications(within: Self.pause) { wake(payload) }
             if ContinuousClock.now - measuredAt >= .seconds(Self.sizePauseSeconds) {
                 measure(connection)

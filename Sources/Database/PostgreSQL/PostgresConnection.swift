@@ -1,4 +1,5 @@
 import Foundation
+import Threads
 
 /// A connection to PostgreSQL, inside one transaction at a time.
 ///
@@ -157,6 +158,12 @@ final class PostgresConnection: Connection {
 
     // MARK: Subjects
 
+    /// The transaction's number is asked for with what comes next: should the answer to COMMIT get lost, it is needed.
+    override func prepareGroupSteps() throws {
+        try enter(nil)
+        isNaming = true
+    }
+
     override func lock(_ subjects: [String]) throws {
         precondition(access == .writing, "only a transaction that writes holds subjects")
         let missing = Set(subjects).subtracting(held)
@@ -288,22 +295,18 @@ final class PostgresConnection: Connection {
 }
 
 /// Statements with `$1` in the place of `?`, by their text.
-///
-/// `@unchecked Sendable`: `known` is only touched while `lock` is held.
-final class PlacedTexts: @unchecked Sendable {
+final class PlacedTexts: Sendable {
     static let shared = PlacedTexts()
 
     /// As many as a few connections keep prepared. Without the bound, texts made at run time would fill memory.
     private static let textsMax = 4096
 
-    /// Guards `known`.
-    private let lock = NSLock()
-    private var known: [String: String] = [:]
+    private let known = Locked<[String: String]>([:])
 
     func text(of text: String) -> String {
-        if let found = lock.withLock({ known[text] }) { return found }
+        if let found = known.withLock({ $0[text] }) { return found }
         let placed = Self.place(text)
-        lock.withLock {
+        known.withLock { known in
             if known.count >= Self.textsMax { known = [:] }
             known[text] = placed
         }

@@ -27,7 +27,7 @@ final class PostgresLink {
     /// The results of the last exchange, up to its first error.
     private(set) var results: [PostgresResult] = []
     /// Called once in an exchange that is not answered within a millisecond.
-    var isSlow: (() -> Void)?
+    var onSlow: (() -> Void)?
     /// When the present exchange becomes slow; nil once that was told.
     private var slowAt: ContinuousClock.Instant?
 
@@ -124,7 +124,7 @@ final class PostgresLink {
     func exchange(_ commands: [Command], within timeout: Duration?) throws(DatabaseError) -> [PostgresResult] {
         completed = nil
         results = []
-        slowAt = isSlow == nil ? nil : .now + .milliseconds(1)
+        slowAt = onSlow == nil ? nil : .now + .milliseconds(1)
         let deadline = timeout.map { ContinuousClock.now + $0 }
         let before = unread
         unread = []
@@ -268,7 +268,7 @@ final class PostgresLink {
             if ContinuousClock.now < slowAt { ready = poll(&descriptor, 1, 1) }
             if ready == 0 {
                 self.slowAt = nil
-                isSlow?()
+                onSlow?()
             }
         }
         if ready == 0 { ready = poll(&descriptor, 1, milliseconds) }

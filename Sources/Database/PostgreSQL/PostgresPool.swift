@@ -1,49 +1,46 @@
-import Foundation
+import Threads
 
 /// Whether the server could be reached when it was last tried: while it is away, requests are refused at once instead of
 /// each waiting for its own attempt.
-///
-/// `@unchecked Sendable`: `failure` is only touched while `lock` is held.
-final class PostgresHealth: @unchecked Sendable {
+final class PostgresHealth: Sendable {
     /// How long a failed attempt speaks for others. Much longer, and the service would be away longer than the server.
     private static let pauseMilliseconds: Int64 = 250
 
-    /// Guards `failure`.
-    private let lock = NSLock()
-    private var failure: (error: DatabaseError, until: ContinuousClock.Instant)?
+    private let failure = Locked<(error: DatabaseError, until: ContinuousClock.Instant)?>(nil)
 
     /// Makes a connection, unless an attempt has just failed.
     func connect<Made>(_ make: () throws(DatabaseError) -> Made) throws(DatabaseError) -> Made {
-        let known = lock.withLock { failure }
+        let known = failure.withLock { $0 }
         if let known, ContinuousClock.now < known.until { throw known.error }
         do {
             let made = try make()
-            lock.withLock { failure = nil }
+            failure.withLock { $0 = nil }
             return made
         } catch {
             // Jittered, so that replicas do not come back in step.
             let pause = Duration.milliseconds(Self.pauseMilliseconds + .random(in: 0...Self.pauseMilliseconds))
-            lock.withLock { failure = (error, ContinuousClock.now + pause) }
+            failure.withLock { $0 = (error, ContinuousClock.now + pause) }
             throw error
         }
     }
 }
 
-/// The connections that read: one owner at a time each, no more than the server should have.
-///
-/// `@unchecked Sendable`: the variables are only touched while `condition` is locked; a connection that is out belongs
-/// to the thread that took it.
-final class PostgresPool: @unchecked Sendable {
+/// The connections that read: one owner at a time each, no more than the server should have. A connection that is out
+/// belongs to the thread that took it.
+final class PostgresPool: Sendable {
     /// How long a reader waits for a connection. Behind that the client is better served by a 503.
-    private static let patienceSeconds = 2.0
+    private static let patience: Duration = .seconds(2)
+
+    private struct State {
+        var idle: [PostgresConnection] = []
+        var count = 0
+        var isClosed = false
+    }
 
     private let connect: @Sendable () throws(DatabaseError) -> PostgresConnection
     private let countMax: Int
-    /// Guards the variables below; signalled when a connection comes back.
-    private let condition = NSCondition()
-    private var idle: [PostgresConnection] = []
-    private var count = 0
-    private var isClosed = false
+    /// Signalled when a connection comes back.
+    private let state = Monitor(State())
 
     init(countMax: Int, connect: @escaping @Sendable () throws(DatabaseError) -> PostgresConnection) {
         self.countMax = countMax
@@ -64,56 +61,55 @@ final class PostgresPool: @unchecked Sendable {
         }
     }
 
+    private enum Turn {
+        case idle(PostgresConnection)
+        /// The right to make a connection.
+        case new
+    }
+
     /// An idle connection, or nil for the right to make one.
     private func wait() throws(DatabaseError) -> PostgresConnection? {
-        let deadline = Date(timeIntervalSinceNow: Self.patienceSeconds)
-        condition.lock()
-        defer { condition.unlock() }
-        while true {
-            if isClosed { throw DatabaseError(.unavailable, "the store is closed") }
-            if let known = idle.popLast() { return known }
-            if count < countMax {
-                count += 1
-                return nil
-            }
-            guard condition.wait(until: deadline) else {
-                throw DatabaseError(.unavailable, "all connections to the database are in use", cause: .busy)
-            }
+        let turn = try state.wait(atMost: Self.patience) { state throws(DatabaseError) -> Turn? in
+            if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
+            if let known = state.idle.popLast() { return .idle(known) }
+            guard state.count < countMax else { return nil }
+            state.count += 1
+            return .new
+        }
+        switch turn {
+        case .idle(let known): return known
+        case .new: return nil
+        case nil: throw DatabaseError(.unavailable, "all connections to the database are in use", cause: .busy)
         }
     }
 
     func give(_ connection: PostgresConnection) {
         guard connection.isUsable else { return drop() }
-        condition.withLock {
-            if isClosed {
-                count -= 1
-            } else {
-                idle.append(connection)
-                condition.signal()
-            }
+        state.withLock { state in
+            if state.isClosed { state.count -= 1 } else { state.idle.append(connection) }
         }
+        state.signal()
     }
 
     /// A connection that was taken is no more.
     private func drop() {
-        condition.withLock {
-            count -= 1
-            condition.signal()
-        }
+        state.withLock { $0.count -= 1 }
+        state.signal()
     }
 
     /// Closes what is idle: after a failover, connections to the server before would be found dead one by one.
     func clear() {
-        let dropped = condition.withLock {
-            defer { idle = [] }
-            count -= idle.count
-            return idle
+        let dropped = state.withLock { state in
+            defer { state.idle = [] }
+            state.count -= state.idle.count
+            return state.idle
         }
+        // Closed here, where nobody waits for the lock.
         _ = dropped
     }
 
     func close() {
-        condition.withLock { isClosed = true }
+        state.withLock { $0.isClosed = true }
         clear()
     }
 }

@@ -1,13 +1,11 @@
-import Foundation
+import Threads
 
 /// Answers queries of one statement, many of them in one conversation: what waits with the same text is sent together,
 /// each query under its own caller's scope, and answered in order. A connection so serves as many callers as it can, and
 /// nobody holds a thread while waiting.
 ///
 /// Only like goes with like: behind a query whose table is locked wait those of the same table, and no others.
-///
-/// `@unchecked Sendable`: the variables are only touched while `condition` is locked.
-final class PostgresQueries: @unchecked Sendable {
+final class PostgresQueries: Sendable {
     struct Job: Sendable {
         let woven: SQL.Woven
         let scope: Scope
@@ -39,15 +37,35 @@ final class PostgresQueries: @unchecked Sendable {
     /// What a pooler's connections are set to for each transaction.
     private let timeouts: [(name: String, value: String)]
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
-    /// Guards the variables below; signalled when a thread is wanted or the end has come.
-    private let condition = NSCondition()
-    private var jobs: [Job] = []
-    private var isClosed = false
-    private var running: Int
-    /// Threads in a conversation that goes on as it should: they will be back for more in a moment.
-    private var quick = 0
-    /// Threads in a conversation that is slow, by its kind.
-    private var slow: [Int: Int] = [:]
+    private let threads: [LoopThread]
+    /// Signalled when a thread is wanted or the end has come.
+    private let state = Monitor(State())
+
+    private struct State {
+        var jobs: [Job] = []
+        var isClosed = false
+        /// Threads in a conversation that goes on as it should: they will be back for more in a moment.
+        var quick = 0
+        /// Threads in a conversation that is slow, by its kind.
+        var slow: [Int: Int] = [:]
+
+        mutating func take(_ kind: Int) -> [Job] {
+            quick += 1
+            var taken: [Job] = []
+            jobs.removeAll { job in
+                guard job.kind == kind, taken.count < PostgresQueries.togetherMax else { return false }
+                taken.append(job)
+                return true
+            }
+            return taken
+        }
+
+        mutating func end(_ conversation: Conversation) {
+            guard conversation.isSlow else { return quick -= 1 }
+            let left = slow[conversation.kind, default: 1] - 1
+            slow[conversation.kind] = left > 0 ? left : nil
+        }
+    }
 
     init(
         threads: Int, options: StoreOptions, vocabulary: ScopeVocabulary,
@@ -59,35 +77,25 @@ final class PostgresQueries: @unchecked Sendable {
         statementTimeout = options.statementTimeout
         timeouts = options.isPooled ? PostgresLink.timeouts(options) : []
         slowMax = max(1, threads / 2)
-        running = threads
-        for _ in 0..<threads {
-            ThreadWork.startThread("postgres-queries") { [self] in
-                run()
-                condition.withLock {
-                    running -= 1
-                    condition.broadcast()
-                }
-            }
-        }
+        self.threads = (0..<threads).map { _ in LoopThread("postgres-queries") }
+        for thread in self.threads { thread.start { [self] in run() } }
     }
 
     /// Queues a query. A thread that is at work takes it along: waking another for each would make conversations of one.
     func append(_ job: Job) throws(StoreBusy) {
         // Alone: in a conversation nobody could tell whose text it was.
         if let error = job.woven.unsendable { return job.complete(.failure(error)) }
-        condition.lock()
-        defer { condition.unlock() }
-        if isClosed || jobs.count >= depthMax { throw StoreBusy(queueDepth: jobs.count) }
-        jobs.append(job)
-        if jobs.count > quick * Self.waitingForOne { condition.signal() }
+        try state.withLock { state throws(StoreBusy) in
+            if state.isClosed || state.jobs.count >= depthMax { throw StoreBusy(queueDepth: state.jobs.count) }
+            state.jobs.append(job)
+            if state.jobs.count > state.quick * Self.waitingForOne { self.state.signal() }
+        }
     }
 
     func close() {
-        condition.withLock {
-            isClosed = true
-            condition.broadcast()
-            while running > 0 { condition.wait() }
-        }
+        state.withLock { $0.isClosed = true }
+        state.broadcast()
+        for thread in threads { thread.join() }
     }
 
     /// How a thread's conversation goes, from its beginning to the taking of the next.
@@ -96,37 +104,21 @@ final class PostgresQueries: @unchecked Sendable {
         var isSlow = false
     }
 
-    /// The next jobs of one kind, for a thread that is done with a conversation.
-    private func take(after last: Conversation?) -> [Job]? {
-        condition.lock()
-        defer { condition.unlock() }
-        if let last { end(last) }
-        while true {
-            if let kind = jobs.first(where: { slow[$0.kind, default: 0] < slowMax })?.kind { return take(kind) }
-            if isClosed, jobs.isEmpty { return nil }
-            condition.wait()
+    /// The next jobs of one kind, for a thread that is done with a conversation; none at the end.
+    private func take(after last: Conversation?) -> [Job] {
+        var last = last
+        return state.wait { state in
+            if let ended = last {
+                state.end(ended)
+                last = nil
+                // Those of its kind were left alone while it was slow.
+                if ended.isSlow, !state.jobs.isEmpty { self.state.signal() }
+            }
+            if let kind = state.jobs.first(where: { state.slow[$0.kind, default: 0] < slowMax })?.kind {
+                return state.take(kind)
+            }
+            return state.isClosed && state.jobs.isEmpty ? [] : nil
         }
-    }
-
-    /// Call with the lock held.
-    private func take(_ kind: Int) -> [Job] {
-        quick += 1
-        var taken: [Job] = []
-        jobs.removeAll { job in
-            guard job.kind == kind, taken.count < Self.togetherMax else { return false }
-            taken.append(job)
-            return true
-        }
-        return taken
-    }
-
-    /// Call with the lock held.
-    private func end(_ conversation: Conversation) {
-        guard conversation.isSlow else { return quick -= 1 }
-        let left = slow[conversation.kind, default: 1] - 1
-        slow[conversation.kind] = left > 0 ? left : nil
-        // Those of its kind were left alone meanwhile.
-        if !jobs.isEmpty { condition.signal() }
     }
 
     /// Others must not wait behind what is slow.
@@ -134,17 +126,20 @@ final class PostgresQueries: @unchecked Sendable {
         guard !conversation.isSlow else { return }
         conversation.isSlow = true
         let kind = conversation.kind
-        condition.withLock {
-            quick -= 1
-            slow[kind, default: 0] += 1
-            if !jobs.isEmpty { condition.signal() }
+        let isWanted = state.withLock { state in
+            state.quick -= 1
+            state.slow[kind, default: 0] += 1
+            return !state.jobs.isEmpty
         }
+        if isWanted { state.signal() }
     }
 
     private func run() {
         var link: PostgresLink?
         var conversation: Conversation?
-        while let jobs = take(after: conversation) {
+        while true {
+            let jobs = take(after: conversation)
+            if jobs.isEmpty { return }
             var present = Conversation(kind: jobs[0].kind)
             var rest = jobs[...]
             var mayReconnect = true
@@ -156,8 +151,8 @@ final class PostgresQueries: @unchecked Sendable {
                         mayReconnect = false
                     }
                     guard let link else { break }
-                    link.isSlow = { [self] in noteSlow(&present) }
-                    defer { link.isSlow = nil }
+                    link.onSlow = { [self] in noteSlow(&present) }
+                    defer { link.onSlow = nil }
                     try converse(&rest, on: link)
                 } catch {
                     // A connection that the server closed unseen is replaced once.

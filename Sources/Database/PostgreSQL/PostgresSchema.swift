@@ -3,7 +3,10 @@ enum PostgresSchema {
     /// Everything waits behind a statement that waits for a table's lock: better to give up, and be started again.
     private static let lockTimeout = "5s"
 
-    static func prepare(_ connection: Connection, subject: String) throws {
+    /// Locked by whoever changes the schema, so that replicas that start together do it once.
+    private static let subject = "bellhop:schema"
+
+    static func prepare(_ connection: Connection) throws {
         try connection.run(SQL(unchecked: "SELECT pg_advisory_xact_lock(hashtextextended('\(subject)', 0))"))
         try connection.run(SQL(unchecked: "SET LOCAL lock_timeout = '\(lockTimeout)'"))
         let hasRole = try connection.exists("SELECT 1 FROM pg_roles WHERE rolname = \(RowLevelSecurity.role)")

@@ -1,4 +1,31 @@
 import Foundation
+import Threads
+
+/// Whose turn it is to commit, among the writers of one process.
+final class CommitTurn: Sendable {
+    private let isTaken = Monitor(false)
+
+    /// False if another writer has it.
+    func takeIfFree() -> Bool {
+        isTaken.withLock { isTaken in
+            defer { isTaken = true }
+            return !isTaken
+        }
+    }
+
+    /// Waits for it.
+    func take() {
+        isTaken.wait { isTaken in
+            defer { isTaken = true }
+            return isTaken ? nil : ()
+        }
+    }
+
+    func give() {
+        isTaken.withLock { $0 = false }
+        isTaken.signal()
+    }
+}
 
 /// One of the threads that write: takes what waits in its lane, runs each job in a savepoint, commits once, then answers
 /// all.
@@ -12,7 +39,7 @@ import Foundation
 final class PostgresWriter {
     private let queue: WriteQueue
     /// Whose turn it is to commit, among the writers of this process.
-    private let turn: NSLock
+    private let turn: CommitTurn
     private let options: StoreOptions
     private let connect: () throws(DatabaseError) -> PostgresConnection
     private var connection: PostgresConnection?
@@ -39,7 +66,7 @@ final class PostgresWriter {
     private static let connectionsMax = 3
 
     init(
-        queue: WriteQueue, turn: NSLock, options: StoreOptions,
+        queue: WriteQueue, turn: CommitTurn, options: StoreOptions,
         connect: @escaping () throws(DatabaseError) -> PostgresConnection
     ) {
         self.queue = queue
@@ -51,6 +78,7 @@ final class PostgresWriter {
     /// Works until the queue is closed and empty.
     func run() {
         while let jobs = queue.take(options.batchJobsMax) { commit(jobs.map { Attempt(job: $0) }) }
+        // Marks that stay behind are deleted by any other writer's end, a day later.
         _ = try? usableConnection().askServer(PostgresSchema.forgetMarks, [.text(name)])
     }
 
@@ -109,11 +137,11 @@ final class PostgresWriter {
             try run(jobs, on: connection, into: &group, until: deadline)
             // Commits follow one another anyway. Waiting here, and not for the counter's row, leaves the server with one
             // of each replica; and what arrives meanwhile comes along.
-            while !turn.try() {
+            while !turn.takeIfFree() {
                 let mayTake = group.postponed.isEmpty && ContinuousClock.now < deadline
                 let more = mayTake ? queue.takeMore(options.batchJobsMax).map { Attempt(job: $0) } : []
                 if more.isEmpty {
-                    turn.lock()
+                    turn.take()
                     break
                 }
                 jobs += more
@@ -181,13 +209,8 @@ final class PostgresWriter {
     private func conclude(_ connection: PostgresConnection) throws {
         let mark = Self.randomName()
         do {
-            defer { turn.unlock() }
-            let deposits = connection.takeDeposits()
-            if !deposits.isEmpty {
-                try connection.enter(nil)
-                connection.isNaming = true
-                try queue.willCommit?(connection, deposits)
-            }
+            defer { turn.give() }
+            try connection.runGroupSteps()
             try connection.leaveMark(mark, of: name)
             try connection.commit()
         } catch {

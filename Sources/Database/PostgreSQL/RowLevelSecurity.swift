@@ -28,51 +28,51 @@ public enum RowLevelSecurity {
     }
 
     private static func bookkeeping(_ table: Table) -> String {
-        let isService = "(SELECT current_setting('\(ScopeVocabulary.service)', true) = 'on')"
-        return "CREATE POLICY bellhop_all ON \(table.name) USING (\(isService)) WITH CHECK (\(isService))"
+        let serviceCondition = "(SELECT current_setting('\(ScopeVocabulary.service)', true) = 'on')"
+        return "CREATE POLICY bellhop_all ON \(table.name) USING (\(serviceCondition)) WITH CHECK (\(serviceCondition))"
     }
 
     private static func scoped(_ table: Table) -> [String] {
-        let isOpen = "(SELECT '\(table.name)' = ANY (\(held(ScopeVocabulary.unscoped))::text[]))"
+        let unscopedCondition = "(SELECT '\(table.name)' = ANY (\(setting(ScopeVocabulary.unscoped))::text[]))"
         let writes = condition(table.write, table)
         var reads = condition(table.read, table)
         // PostgreSQL asks for the right to read what a condition looks at; whoever may write a row may look at it in
         // the statement that writes it.
         if table.needsWriting {
-            let isWritten = "(SELECT current_setting('\(ScopeVocabulary.writing)', true) = '\(table.name)')"
-            reads += " OR (\(isWritten) AND (\(writes)))"
+            let writingCondition = "(SELECT current_setting('\(ScopeVocabulary.writing)', true) = '\(table.name)')"
+            reads += " OR (\(writingCondition) AND (\(writes)))"
         }
         return [
-            "CREATE POLICY bellhop_select ON \(table.name) FOR SELECT USING (\(isOpen) OR \(reads))",
-            "CREATE POLICY bellhop_insert ON \(table.name) FOR INSERT WITH CHECK (\(isOpen) OR \(writes))",
+            "CREATE POLICY bellhop_select ON \(table.name) FOR SELECT USING (\(unscopedCondition) OR \(reads))",
+            "CREATE POLICY bellhop_insert ON \(table.name) FOR INSERT WITH CHECK (\(unscopedCondition) OR \(writes))",
             """
-            CREATE POLICY bellhop_update ON \(table.name) FOR UPDATE USING (\(isOpen) OR \(writes))
-            WITH CHECK (\(isOpen) OR \(writes))
+            CREATE POLICY bellhop_update ON \(table.name) FOR UPDATE USING (\(unscopedCondition) OR \(writes))
+            WITH CHECK (\(unscopedCondition) OR \(writes))
             """,
-            "CREATE POLICY bellhop_delete ON \(table.name) FOR DELETE USING (\(isOpen) OR \(writes))",
+            "CREATE POLICY bellhop_delete ON \(table.name) FOR DELETE USING (\(unscopedCondition) OR \(writes))",
         ]
     }
 
     /// What a setting holds: null when it was never set, and when it is empty, as it is after a transaction that set it.
-    static func held(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
+    static func setting(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
 
     private static func condition(_ policy: Policy, _ table: Table) -> String {
         guard !policy.templates.isEmpty else { return "FALSE" }
-        let isTenants = "\(table.tenantColumn) = (SELECT \(held(ScopeVocabulary.tenant)))"
-        return "(\(isTenants) AND (\(conditions(policy, table).joined(separator: " OR "))))"
+        let tenantCondition = "\(table.tenantColumn) = (SELECT \(setting(ScopeVocabulary.tenant)))"
+        return "(\(tenantCondition) AND (\(conditions(policy, table).joined(separator: " OR "))))"
     }
 
     /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
     static func conditions(_ policy: Policy, _ table: Table) -> [String] {
         policy.entries.map { entry in
-            let isHeld = ScopeVocabulary.Kind(template: entry.template).condition
-            return entry.condition.map { "(\($0.text(prefix: "")) AND \(isHeld))" } ?? isHeld
+            let keyCondition = ScopeVocabulary.Kind(template: entry.template).condition
+            return entry.condition.map { "(\($0.text(prefix: "")) AND \(keyCondition))" } ?? keyCondition
         }
             + policy.entries.compactMap { entry in
                 guard let membership = entry.membership else { return nil }
                 return membership.question(
                     tenant: "\(table.name).\(table.tenantColumn)",
-                    isMember: ScopeVocabulary.Kind(template: membership.holder).isHeld,
+                    comparison: ScopeVocabulary.Kind(template: membership.holder).comparison,
                     column: "\(table.name).\(entry.template.columns[0])")
             }
     }

@@ -26,20 +26,20 @@ struct ScopeVocabulary: Sendable {
             return "bellhop.key." + parts.joined(separator: ".")
         }
 
-        /// What the scope holds of the kind: a subquery, so that it is asked once and not for each row.
-        private var held: String { "(SELECT \(RowLevelSecurity.held(setting)))" }
+        /// The scope's values of the kind: a subquery, so that it is evaluated once and not for each row.
+        private var value: String { "(SELECT \(RowLevelSecurity.setting(setting)))" }
 
-        /// That a column is one of what the scope holds. The cast outside the subquery makes it one value.
-        var isHeld: String { "= ANY (\(held)::text[])" }
+        /// The comparison that makes a column one of the scope's values. The cast outside the subquery makes it one value.
+        var comparison: String { "= ANY (\(value)::text[])" }
 
-        /// The condition of a policy: that the scope holds the row's key.
+        /// The condition of a policy: the scope has the row's key.
         var condition: String {
             let columns = template.columns
-            if columns.isEmpty { return held + " IS NOT NULL" }
-            if columns.count == 1 { return "\(columns[0]) \(isHeld)" }
+            if columns.isEmpty { return value + " IS NOT NULL" }
+            if columns.count == 1 { return "\(columns[0]) \(comparison)" }
             // Each value but the last has its length in front: two rows never read the same.
             let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
-            return "(\(joined)\(columns[columns.count - 1])) = ANY (\(held)::text[])"
+            return "(\(joined)\(columns[columns.count - 1])) = ANY (\(value)::text[])"
         }
 
         func value(of columns: [String]) -> String {
@@ -80,9 +80,9 @@ struct ScopeVocabulary: Sendable {
         var settings = [Self.tenant: scope.tenant]
         let keys = scope.keys.sorted()
         for kind in kinds {
-            let held = keys.compactMap { kind.template.columnValues(of: $0) }
-            guard !held.isEmpty else { continue }
-            settings[kind.setting] = Self.array(held.map { kind.value(of: $0) })
+            let value = keys.compactMap { kind.template.columnValues(of: $0) }
+            guard !value.isEmpty else { continue }
+            settings[kind.setting] = Self.array(value.map { kind.value(of: $0) })
         }
         return settings
     }

@@ -1,5 +1,5 @@
-import Foundation
 import Synchronization
+import Threads
 
 /// The reading connections of a store: one owner at a time each, as many as there are readers at a time.
 ///
@@ -7,9 +7,8 @@ import Synchronization
 /// committed since: beginning one costs several system calls, more than the read itself. It sees what a new
 /// transaction would see, because every commit of this process counts `commits` up before anybody is answered.
 ///
-/// `@unchecked Sendable`: `idle` and `isClosed` are only touched under `lock`; a reader that is out belongs to the
-/// thread that took it.
-final class ReaderPool: @unchecked Sendable {
+/// A reader that is out belongs to the thread that took it.
+final class ReaderPool: Sendable {
     /// One connection that is out at most once.
     final class Reader {
         let connection: SQLiteConnection
@@ -26,6 +25,11 @@ final class ReaderPool: @unchecked Sendable {
         }
     }
 
+    private struct State {
+        var idle: [Reader] = []
+        var isClosed = false
+    }
+
     /// Another process may write too (an operator with the sqlite3 tool); this bounds how long that goes unseen.
     private static let snapshotDuration: Duration = .milliseconds(100)
 
@@ -33,10 +37,7 @@ final class ReaderPool: @unchecked Sendable {
     private let options: StoreOptions
     /// Commits of this process. Raised after each COMMIT, before its jobs are answered; and to end kept snapshots.
     private let commits = Atomic<UInt64>(0)
-    /// Guards `idle` and `isClosed`.
-    private let lock = NSLock()
-    private var idle: [Reader] = []
-    private var isClosed = false
+    private let state = Locked(State())
 
     init(path: String, options: StoreOptions) {
         self.path = path
@@ -49,13 +50,10 @@ final class ReaderPool: @unchecked Sendable {
 
     /// A reader inside a read transaction that sees everything committed so far.
     func take() throws -> Reader {
-        lock.lock()
-        if isClosed {
-            lock.unlock()
-            throw DatabaseError(.unavailable, "the store is closed")
+        let known = try state.withLock { state in
+            if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
+            return state.idle.popLast()
         }
-        let known = idle.popLast()
-        lock.unlock()
         let reader = try known ?? Reader(SQLiteConnection(path: path, role: .reader, options: options))
         // The count first: a commit that comes after it may be in the snapshot, one before it must be.
         let seen = commits.load(ordering: .acquiring)
@@ -73,10 +71,11 @@ final class ReaderPool: @unchecked Sendable {
     /// Takes a reader back. After an error its transaction is not used again.
     func give(_ reader: Reader, isReusable: Bool) {
         if !isReusable || options.access == .readOnly { reader.endSnapshot() }
-        lock.lock()
-        let isKept = !isClosed && idle.count < options.idleReadersMax
-        if isKept { idle.append(reader) }
-        lock.unlock()
+        let isKept = state.withLock { state in
+            guard !state.isClosed, state.idle.count < options.idleReadersMax else { return false }
+            state.idle.append(reader)
+            return true
+        }
         if !isKept { reader.endSnapshot() }
     }
 
@@ -86,24 +85,22 @@ final class ReaderPool: @unchecked Sendable {
     /// come one after the other on one kept snapshot would do so for good.
     func releaseSnapshots() {
         commits.add(1, ordering: .releasing)
-        lock.lock()
-        defer { lock.unlock() }
-        for reader in idle where reader.snapshot != nil { reader.endSnapshot() }
+        state.withLock { state in
+            for reader in state.idle where reader.snapshot != nil { reader.endSnapshot() }
+        }
     }
 
     /// Drops the idle readers: their statements and snapshots belong to an old schema.
     func drop() {
-        lock.lock()
-        let dropped = idle
-        idle = []
-        lock.unlock()
+        let dropped = state.withLock { state in
+            defer { state.idle = [] }
+            return state.idle
+        }
         for reader in dropped { reader.endSnapshot() }
     }
 
     func close() {
-        lock.lock()
-        isClosed = true
-        lock.unlock()
+        state.withLock { $0.isClosed = true }
         drop()
     }
 }

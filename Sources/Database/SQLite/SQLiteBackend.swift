@@ -1,4 +1,4 @@
-import Foundation
+import Threads
 
 /// A file of this process: readers on the calling threads, one writer.
 final class SQLiteBackend: StoreBackend {
@@ -6,53 +6,42 @@ final class SQLiteBackend: StoreBackend {
     private let options: StoreOptions
     private let file: DatabaseFile
     private let readers: ReaderPool
-    /// Recognizes the writer's thread, to refuse a wait for itself; nil for a store that only reads. The thread
-    /// keeps its `Thread` alive while it runs, so the identity is not used again.
-    private let writerThread: ObjectIdentifier?
+    /// Not started for a store that only reads.
+    private let writer = LoopThread("sqlite-writer")
 
     init(_ url: DatabaseURL, options: StoreOptions) throws(DatabaseError) {
         self.options = options
         file = try DatabaseFile(url, access: options.access)
         readers = ReaderPool(path: file.path, options: options)
-        let queue = WriteQueue(depthMax: options.queueDepthMax)
-        queues = [queue]
+        queues = [WriteQueue(depthMax: options.queueDepthMax)]
         guard options.access != .readOnly else {
             // A damaged or foreign file shows now and not at the first request.
             let probe = try SQLiteConnection(path: file.path, role: .reader, options: options)
             try probe.runScript("SELECT count(*) FROM sqlite_schema")
-            writerThread = nil
-            queue.close()
-            queue.noteFinished()
+            closeQueues()
             return
         }
         let connection = try SQLiteConnection(path: file.path, role: .writer, options: options)
         try connection.runScript("SELECT count(*) FROM sqlite_schema")
         let moving = try SQLiteConnection(path: file.path, role: .checkpointer, options: options)
-        writerThread = Self.start(
-            connection: connection, moving: moving, readers: readers, queue: queue, file: file, options: options)
+        start(connection, moving)
     }
 
     /// Starts the writer and the checkpointer, and gives them their connections for good: each is closed when its
     /// thread ends, the lock of the file after both.
-    private static func start(
-        connection: SQLiteConnection, moving: SQLiteConnection, readers: ReaderPool, queue: WriteQueue,
-        file: DatabaseFile, options: StoreOptions
-    ) -> ObjectIdentifier {
-        let checkpointer = Checkpointer(readers: readers, queue: queue)
-        let work = ThreadWork {
-            SQLiteWriter(
-                connection: connection, queue: queue, readers: readers, checkpointer: checkpointer, options: options
-            ).run()
-        }
-        let upkeep = ThreadWork { checkpointer.run(moving) }
-        ThreadWork.startThread("sqlite-checkpoint") {
-            upkeep.run()
-            checkpointer.noteFinished()
-        }
-        return ThreadWork.startThread("sqlite-writer") {
-            work.run()
+    private func start(_ connection: sending SQLiteConnection, _ moving: sending SQLiteConnection) {
+        let queue = queues[0]
+        let checkpointer = Checkpointer(moving, readers: readers, queue: queue)
+        // Taken out by the thread, so that it is closed with the writer and not with what the thread captures.
+        var owned: SQLiteConnection? = connection
+        writer.start { [readers, file, options] in
+            if let connection = owned.take() {
+                let writer = SQLiteWriter(
+                    connection: connection, queue: queue, readers: readers, checkpointer: checkpointer, options: options
+                )
+                writer.run()
+            }
             file.release()
-            queue.noteFinished()
         }
     }
 
@@ -81,7 +70,7 @@ final class SQLiteBackend: StoreBackend {
         }
     }
 
-    var isOnWriter: Bool { ObjectIdentifier(Thread.current) == writerThread }
+    var isOnWriter: Bool { writer.isCurrent }
 
     /// One process owns the file: there is nobody to hear from.
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
@@ -104,10 +93,12 @@ final class SQLiteBackend: StoreBackend {
     var path: String { file.path }
 
     func schemaChanged() { readers.drop() }
+    func prepareMigrations(in connection: Connection) throws {}
+    func finishMigrations(of tables: [Table], in connection: Connection) throws {}
 
     func close() {
         closeQueues()
-        for queue in queues { queue.waitUntilFinished() }
+        writer.join()
         readers.close()
     }
 }

@@ -63,6 +63,8 @@ final class SQLiteConnection: Connection {
 
     // MARK: Statements
 
+    override func runMigration(_ statement: String) throws { try runScript(statement) }
+
     override var planPrefix: String { "EXPLAIN QUERY PLAN " }
 
     override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {

@@ -1,4 +1,4 @@
-import Foundation
+import Threads
 
 /// The one thread that writes: takes what waits, runs each job in a savepoint, commits once, then answers all.
 ///
@@ -32,8 +32,12 @@ final class SQLiteWriter {
         }
         checkpointer.close()
         readers.close()
-        // A reader that is still out only means that the WAL stays; the next start reads it.
-        _ = try? connection.checkpoint(.truncate)
+        do {
+            _ = try connection.checkpoint(.truncate)
+        } catch {
+            // A reader that is still out only means that the WAL stays; the next start reads it.
+            if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
+        }
     }
 
     private struct Answer {
@@ -75,8 +79,7 @@ final class SQLiteWriter {
     private func conclude(_ answers: [Answer], _ failures: [(job: WriteJob, error: any Error)]) {
         let begin = ContinuousClock.now
         do {
-            let deposits = connection.takeDeposits()
-            if !deposits.isEmpty { try queue.willCommit?(connection, deposits) }
+            try connection.runGroupSteps()
             try connection.commit()
         } catch {
             abandon([], answers: answers, failures: failures, because: error)
@@ -144,58 +147,18 @@ private func movePages(by connection: SQLiteConnection, readers: ReaderPool, que
 
 /// Moves pages from the WAL into the database on a thread and a connection of its own, so that neither the writer
 /// nor anybody who waits for it pays for that fsync.
-///
-/// `@unchecked Sendable`: the flags are only touched while `condition` is locked.
-final class Checkpointer: @unchecked Sendable {
-    private let readers: ReaderPool
-    private let queue: WriteQueue
-    /// Guards `isWanted`, `isClosed`, `isFinished`.
-    private let condition = NSCondition()
-    private var isWanted = false
-    private var isClosed = false
-    private var isFinished = false
+final class Checkpointer: Sendable {
+    private let thread = LoopThread("sqlite-checkpoint")
 
-    init(readers: ReaderPool, queue: WriteQueue) {
-        self.readers = readers
-        self.queue = queue
-    }
-
-    func wake() {
-        condition.lock()
-        defer { condition.unlock() }
-        if isWanted { return }
-        isWanted = true
-        condition.broadcast()
-    }
-
-    /// Ends the thread and waits for it.
-    func close() {
-        condition.lock()
-        defer { condition.unlock() }
-        isClosed = true
-        condition.broadcast()
-        while !isFinished { condition.wait() }
-    }
-
-    func run(_ connection: SQLiteConnection) {
-        while waitForWork() {
-            movePages(by: connection, readers: readers, queue: queue)
+    /// Starts the thread, to which the connection belongs from here on: it is closed when the thread ends.
+    init(_ connection: sending SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
+        thread.start { [thread] in
+            while thread.wait() { movePages(by: connection, readers: readers, queue: queue) }
         }
     }
 
-    /// Called when the thread has given its connection up.
-    func noteFinished() {
-        condition.lock()
-        defer { condition.unlock() }
-        isFinished = true
-        condition.broadcast()
-    }
+    func wake() { thread.wake() }
 
-    private func waitForWork() -> Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        while !isWanted, !isClosed { condition.wait() }
-        isWanted = false
-        return !isClosed
-    }
+    /// Ends the thread and waits for it.
+    func close() { thread.stop() }
 }

@@ -1,7 +1,4 @@
-/// What one change of state does to a user's counts.
-///
-/// The only place that says which state of which category lights which badge; counts that are kept, counts that are
-/// recounted, and the tests all come through here.
+/// The difference that a change of state makes to a user's badge counts.
 public struct BadgeChange: Sendable, Hashable {
     public var messages = 0
     public var requests = 0
@@ -18,7 +15,7 @@ public struct BadgeChange: Sendable, Hashable {
     public var isNone: Bool { self == .none }
 
     /// Whether no count becomes smaller.
-    public var takesNothing: Bool { messages >= 0 && requests >= 0 && bell >= 0 }
+    public var isIncrease: Bool { messages >= 0 && requests >= 0 && bell >= 0 }
 
     public static func + (left: Self, right: Self) -> Self {
         BadgeChange(
@@ -30,16 +27,5 @@ public struct BadgeChange: Sendable, Hashable {
 
     public static prefix func - (change: Self) -> Self {
         BadgeChange(messages: -change.messages, requests: -change.requests, bell: -change.bell)
-    }
-
-    /// What one notification contributes while it is kept: one to its badge until it is seen, nothing after.
-    public static func share(of category: NotificationCategory, seen isSeen: Bool) -> Self {
-        guard !isSeen else { return .none }
-        switch category {
-        case .request: return BadgeChange(requests: 1)
-        // Unread messages are counted by read positions; counting their notifications too would light two badges.
-        case .message: return .none
-        default: return BadgeChange(bell: 1)
-        }
     }
 }

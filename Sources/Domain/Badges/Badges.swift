@@ -1,7 +1,9 @@
-/// The counts a user's icons show, as the server knows them (CNT R-COUNTS-1, R-RT-3).
+import Values
+
+/// The badge counts of a user, as the server computes them (CNT R-COUNTS-1, R-RT-3).
 ///
 /// They are absolute and uncapped ("99+" is a matter of drawing). `version` grows with every change of a user's
-/// counts, so that a client that gets two answers in the wrong order keeps the newer one.
+/// counts, so that a client that receives two answers in the wrong order uses the newer one.
 public struct Badges: Sendable, Hashable {
     /// Unread messages over all conversations.
     public var messages: Int

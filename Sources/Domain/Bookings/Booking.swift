@@ -1,4 +1,6 @@
-/// A customer's time with a barber, or a walk-in's place in the line.
+import Values
+
+/// A booking: a customer's time with a barber, or a walk-in's place in the line.
 public struct Booking: Sendable, Hashable {
     /// How it came to be.
     public enum Source: String, CaseIterable, Sendable, Hashable {
@@ -15,17 +17,17 @@ public struct Booking: Sendable, Hashable {
     }
 
     public let id: ID<Booking>
-    /// Nil for a customer whom only the shop knows.
+    /// Nil for a customer without an account.
     public let userId: ID<User>?
     public let shopId: ID<Shop>
-    /// Nil: whoever is free.
+    /// Nil: any barber.
     public var barberId: ID<Barber>?
     public let service: String
     public var scheduledStart: Timestamp
     public var durationMinutes: Int
     public let tier: Tier
     public var status: BookingStatus
-    /// Grows with every change; `If-Match` names it.
+    /// Grows with every change; clients send it in `If-Match`.
     public var version: Int
     public let source: Source
     public let customerName: String?
@@ -63,7 +65,7 @@ public struct Booking: Sendable, Hashable {
     /// The first moment that is free again: bookings are half-open, one may begin when another ends.
     public var endsAt: Timestamp { scheduledStart.adding(minutes: Int64(durationMinutes)) }
 
-    /// Whether it holds its barber's time against others. A walk-in waits in the line and holds none.
+    /// Whether it reserves its barber's time. A walk-in waits in the line and reserves none.
     public var isReserving: Bool { barberId != nil && status.isActive && source == .online }
 
     /// When the service is likely to be over: its beginning and the median service time (CUT B-3); nil when it will not
@@ -77,7 +79,7 @@ public struct Booking: Sendable, Hashable {
         }
     }
 
-    /// Takes the status, with the moments that belong to it.
+    /// Changes the status, and sets the moments that belong to it.
     public mutating func move(to next: BookingStatus, at now: Timestamp) {
         status = next
         switch next {
@@ -89,7 +91,7 @@ public struct Booking: Sendable, Hashable {
         }
     }
 
-    /// The members, with what only the shop's history tells.
+    /// Writes the booking as JSON; its estimated completion depends on the shop's median service time.
     public func write(to writer: inout JSONWriter, medianMinutes: Double) {
         writer.object { write(membersTo: &$0, medianMinutes: medianMinutes) }
     }
@@ -121,8 +123,8 @@ public enum BookingLimits {
     /// Shorter than five minutes is no service; longer than eight hours is a day off, and would make the search for
     /// overlaps look back further for every booking.
     public static let durationMinutes = 5...480
-    public static let durationMinutesDefault = 30
+    static let durationMinutesDefault = 30
     /// One line on a phone.
-    public static let serviceBytesMax = 100
-    public static let customerNameBytesMax = 100
+    static let serviceBytesMax = 100
+    static let customerNameBytesMax = 100
 }

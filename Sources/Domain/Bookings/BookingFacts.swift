@@ -1,3 +1,5 @@
+import Values
+
 /// A booking was made or changed, in this transaction.
 public struct BookingChanged: Fact {
     public let booking: Booking
@@ -10,7 +12,7 @@ public struct BookingChanged: Fact {
     }
 }
 
-/// Something that a shop's queue is made from was changed, in this transaction.
+/// Data that a shop's queue is computed from was changed, in this transaction.
 public struct ShopQueueTouched: Fact {
     public let shopId: ID<Shop>
 

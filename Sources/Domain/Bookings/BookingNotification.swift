@@ -1,8 +1,11 @@
-/// What customers are told of their bookings. The source documents have no texts for it: these are ours (decision 8).
+import Values
+
+/// The notifications that customers receive about their bookings. The source documents have no texts for them: these
+/// are ours (decision 8).
 public enum BookingNotification {
     /// - Parameters:
     ///   - previous: the booking before the change; nil: it is new.
-    ///   - byCustomer: what customers did themselves is listed for them, but lights no badge.
+    ///   - byCustomer: a customer's own change is listed, but lights no badge.
     /// - Returns: nil for a customer without an account.
     public static func draft(
         _ booking: Booking, previous: Booking?, shopName: String, byCustomer: Bool

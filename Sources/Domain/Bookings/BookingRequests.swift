@@ -1,5 +1,7 @@
-/// `POST /v1/bookings`: what somebody wants to book.
-public struct BookingWish: Sendable, Hashable {
+import Values
+
+/// The body of `POST /v1/bookings`: a booking to make.
+public struct BookingDraft: Sendable, Hashable {
     public let shopId: ID<Shop>
     public let barberId: ID<Barber>?
     public let service: String
@@ -21,7 +23,7 @@ public struct BookingWish: Sendable, Hashable {
     }
 }
 
-/// `POST /v1/shops/{id}/queue/entries`: a customer who is in the shop and waits.
+/// The body of `POST /v1/shops/{id}/queue/entries`: a customer who is in the shop and waits.
 public struct WalkIn: Sendable, Hashable {
     public let barberId: ID<Barber>?
     public let service: String
@@ -42,7 +44,7 @@ public struct WalkIn: Sendable, Hashable {
     }
 }
 
-/// `PATCH /v1/bookings/{id}`: what is to change; what is left out stays.
+/// The body of `PATCH /v1/bookings/{id}`: the changes to a booking; members left out stay as they are.
 public struct BookingChange: Sendable, Hashable {
     public var status: BookingStatus?
     public var scheduledStart: Timestamp?
@@ -63,11 +65,12 @@ public struct BookingChange: Sendable, Hashable {
         }
     }
 
-    public var isRescheduling: Bool { scheduledStart != nil || durationMinutes != nil || barberId != nil }
+    var isRescheduling: Bool { scheduledStart != nil || durationMinutes != nil || barberId != nil }
 
-    /// The booking as it is wanted.
+    /// The booking with the changes applied.
     ///
-    /// - Throws: what the moves forbid, and 409 `booking.not_changeable` for a time that cannot be changed any more.
+    /// - Throws: the failures of ``BookingMoves``, and 409 `booking.not_changeable` for a time that can
+    ///   no longer be changed.
     public func applied(to booking: Booking, by actor: BookingActor, at now: Timestamp) throws(Failure) -> Booking {
         var next = booking
         if isRescheduling {

@@ -1,4 +1,6 @@
-/// Where a booking stands (CUT B-1).
+import Values
+
+/// The status of a booking (CUT B-1).
 public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
     case pending
     case confirmed
@@ -7,7 +9,7 @@ public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
     case cancelled
     case noShow = "no-show"
 
-    /// Whether the barber's time is taken: nobody else can have it.
+    /// Whether it occupies the barber's time, so that no other booking can have it.
     public var isActive: Bool {
         switch self {
         case .pending, .confirmed, .inProgress: true
@@ -21,16 +23,16 @@ public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
     public static let active = allCases.filter(\.isActive)
 }
 
-/// Who moves a booking.
+/// Who changes the status of a booking.
 public enum BookingActor: String, CaseIterable, Sendable, Hashable {
     case customer
     /// The shop's people, administrators, and trusted backends.
     case staff
 }
 
-/// The moves of a booking (decision 1): every pair that is not here is refused.
+/// The allowed changes of a booking's status (decision 1); all others are refused.
 public enum BookingMoves {
-    /// Where a booking can go from a status.
+    /// The statuses that can follow a status.
     public static func all(from status: BookingStatus) -> [BookingStatus] {
         switch status {
         case .pending: [.confirmed, .cancelled]
@@ -48,8 +50,8 @@ public enum BookingMoves {
         }
     }
 
-    /// - Throws: 409 `booking.invalid_transition` for a move that the machine does not know, 403
-    ///   `booking.staff_only` for one that is the shop's to make.
+    /// - Throws: 409 `booking.invalid_transition` for a move that nobody may make, 403 `booking.staff_only` for one that
+    ///   only staff may make.
     public static func check(
         from status: BookingStatus, to next: BookingStatus, by actor: BookingActor
     ) throws(Failure) {

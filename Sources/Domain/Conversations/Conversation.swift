@@ -1,4 +1,6 @@
-/// Several users who write to one another.
+import Values
+
+/// A conversation: several users who write to one another.
 public struct Conversation: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         /// Between two, once for each pair.
@@ -49,11 +51,11 @@ public struct Conversation: Sendable, Hashable {
     }
 }
 
-/// A conversation as one of its members sees it; without a place, as a backend does.
+/// A conversation as one of its members sees it; without a read place for a backend.
 public struct ConversationView: Sendable, JSONWritable {
     public let conversation: Conversation
     public let place: ReadPlace?
-    /// Nil: not asked for.
+    /// Nil: not requested.
     public let members: [ID<User>]?
 
     public init(_ conversation: Conversation, place: ReadPlace?, members: [ID<User>]? = nil) {
@@ -74,11 +76,11 @@ public struct ConversationView: Sendable, JSONWritable {
     }
 }
 
-/// `POST /v1/conversations`: `{id?, kind?, memberIds, title?}`.
-public struct ConversationWish: Sendable, Hashable {
+/// The body of `POST /v1/conversations`: `{id?, kind?, memberIds, title?}`.
+public struct ConversationDraft: Sendable, Hashable {
     public let id: ID<Conversation>?
     public let kind: Conversation.Kind
-    /// Whoever asks may be among them, and need not.
+    /// The caller may be among them, but need not.
     public let memberIds: [ID<User>]
     public let title: String?
 
@@ -96,9 +98,9 @@ public struct ConversationWish: Sendable, Hashable {
         if kind == .direct, title != nil { fields.reject("title", "belongs to a group") }
     }
 
-    /// Everybody who will be in it.
+    /// All members of the conversation to create.
     ///
-    /// - Parameter creator: nil for a backend, which is in none.
+    /// - Parameter creator: nil for a backend, which is never a member.
     public func members(with creator: ID<User>?) throws(Failure) -> [ID<User>] {
         let members = Set(memberIds + (creator.map { [$0] } ?? [])).sorted()
         switch kind {
@@ -114,7 +116,7 @@ public struct ConversationWish: Sendable, Hashable {
     }
 }
 
-/// `PATCH /v1/conversations/{id}`: `{"title": "…"}`, or null for none.
+/// The body of `PATCH /v1/conversations/{id}`: `{"title": "…"}`, or null for none.
 public struct ConversationChange: Sendable, Hashable {
     public let title: String?
 

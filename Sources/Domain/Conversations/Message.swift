@@ -1,3 +1,5 @@
+import Values
+
 /// One message of a conversation.
 public struct Message: Sendable, Hashable {
     public let id: ID<Message>
@@ -43,7 +45,7 @@ extension Message: JSONWritable {
     }
 }
 
-/// What a list of conversations shows of the newest message.
+/// The preview of the newest message in a list of conversations.
 public struct MessagePreview: Sendable, Hashable {
     public let id: ID<Message>
     public let sequence: Int
@@ -89,7 +91,7 @@ extension MessagePreview: JSONWritable {
     }
 }
 
-/// `POST …/messages`: `{id?, text}`. With an id of the sender's own, sending it again makes nothing new.
+/// The body of `POST …/messages`: `{id?, text}`. With an id of the sender's own, sending it again creates nothing.
 public struct MessageDraft: Sendable, Hashable {
     public let id: ID<Message>?
     public let text: String

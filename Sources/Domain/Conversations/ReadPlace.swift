@@ -1,16 +1,18 @@
-/// How far a member has read a conversation, and what follows from it: the unread count, without looking at messages.
+import Values
+
+/// How far a member has read a conversation, from which the unread count follows without looking at messages.
 ///
-/// Messages are numbered 1, 2, 3 … without gaps; a deleted one keeps its number. Of those behind the read position, the
-/// reader's own and the deleted ones are not unread, so their number is kept beside it:
+/// Messages are numbered 1, 2, 3 … without gaps; a deleted message's number is not reused. Of those behind the read
+/// position, the reader's own and the deleted ones are not unread, so their number is stored beside it:
 ///
 ///     unread = last sequence − read position − excluded
 ///
 /// A new message costs nothing here but to its sender; a deletion costs one to each who had it unread; reading to the
-/// end makes `excluded` 0. Only a move that stops on the way has to know what of the messages it passed was excluded:
-/// they are counted by an index, each once for a pass, so that reading a message costs the same whether it is done in one
-/// move or in many (CNT R-COUNTS-3).
+/// end makes `excluded` 0. Only a move that stops on the way has to know how many of the messages it passed were
+/// excluded: they are counted by an index, each once for a pass, so that reading a message costs the same whether it is
+/// done in one move or in many (CNT R-COUNTS-3).
 public struct ReadPlace: Sendable, Hashable {
-    /// The last sequence when the member joined: what was before is not unread, nor can be marked so.
+    /// The last sequence when the member joined: earlier messages are not unread, and cannot be marked unread.
     public let joined: Int
     public private(set) var position: Int
     /// The messages behind the position that are the reader's own, or deleted, or both.
@@ -22,24 +24,24 @@ public struct ReadPlace: Sendable, Hashable {
         self.excluded = excluded
     }
 
-    /// The place of one who joins now.
+    /// The place of a member who joins now.
     public init(joining last: Int) { self.init(joined: last, position: last, excluded: 0) }
 
     public func unread(of last: Int) -> Int { last - position - excluded }
 
-    /// The reader has sent the newest message.
-    public mutating func noteOwnMessage() { excluded += 1 }
+    /// Counts the newest message as sent by the reader.
+    public mutating func addOwnMessage() { excluded += 1 }
 
-    /// Somebody else's message was deleted.
+    /// Counts another member's message as deleted.
     ///
     /// - Returns: whether it had been unread.
-    public mutating func noteDeletion(of sequence: Int) -> Bool {
+    public mutating func addDeletion(of sequence: Int) -> Bool {
         guard sequence > position else { return false }
         excluded += 1
         return true
     }
 
-    /// Where a change leads: not before the joining, and back only if that is asked for.
+    /// The position to which a change leads: not before joining, and backwards only if the change allows it.
     ///
     /// - Throws: 422 for a sequence that no message has yet, and for a step back over too many.
     public func target(of change: ReadPositionChange, last: Int) throws(Failure) -> Int {
@@ -58,8 +60,8 @@ public struct ReadPlace: Sendable, Hashable {
 
     /// Moves the position.
     ///
-    /// - Parameter countExcluded: how many of a run of messages are the reader's own or deleted. Asked at most once, and
-    ///   never for the usual move: to the end.
+    /// - Parameter countExcluded: how many of a range of messages are the reader's own or deleted. Called at most once,
+    ///   and never for the usual move: to the end.
     public mutating func move(
         to target: Int, last: Int, countExcluded: (ClosedRange<Int>) throws -> Int
     ) rethrows {
@@ -74,10 +76,10 @@ public struct ReadPlace: Sendable, Hashable {
     }
 }
 
-/// `PUT …/read-position`: `{"sequence": n, "allowRewind": bool}`.
+/// The body of `PUT …/read-position`: `{"sequence": n, "allowRewind": bool}`.
 ///
 /// A position only grows, since several devices report theirs in any order; going back marks messages unread again and
-/// must be said.
+/// must be asked for explicitly.
 public struct ReadPositionChange: Sendable, Hashable {
     public let sequence: Int
     public let allowsRewind: Bool

@@ -1,6 +1,8 @@
+import Values
+
 /// A track in a shop's queue, from its addition until it was played or taken out.
 public struct DJQueueItem: Sendable, Hashable {
-    /// Of this addition: the same track may come again when it was played.
+    /// The id of this addition: the same track may be added again after it was played.
     public let id: ID<DJQueueItem>
     public let track: DJTrack
     public let addedBy: ID<User>
@@ -17,7 +19,7 @@ public struct DJQueueItem: Sendable, Hashable {
 
     /// A track that somebody adds now, and thereby votes up (CUT D-5).
     ///
-    /// The moment is kept as it is told, in milliseconds: clients order by it too.
+    /// The moment is stored as it is published, in milliseconds: clients order by it too.
     public static func added(
         _ track: DJTrack, as id: ID<DJQueueItem>, by userId: ID<User>, at now: Timestamp
     ) -> DJQueueItem {
@@ -44,9 +46,9 @@ public struct DJQueueItem: Sendable, Hashable {
     }
 }
 
-/// Where a track stands among others: score falling, then added first, then track id (decision 10).
+/// The place of a track in the queue: score falling, then added first, then track id (decision 10).
 ///
-/// Total, since a queue holds a track once; and stable, since nothing but votes moves it. Ids are compared by their
+/// Total, since a queue contains a track once; and stable, since nothing but votes moves it. Ids are compared by their
 /// bytes, as both databases do.
 public struct DJPlace: Sendable, Hashable, Comparable {
     public let score: Int
@@ -66,11 +68,11 @@ public struct DJPlace: Sendable, Hashable, Comparable {
     }
 }
 
-/// A shop's music: whether guests choose it, and what plays.
+/// A shop's music session: whether guests choose the music, and what plays.
 public struct DJSession: Sendable, Hashable {
     public let shopId: ID<Shop>
     public var isActive: Bool
-    /// Of the present session; nil while there is none.
+    /// The start of the present session; nil while there is none.
     public var startedAt: Timestamp?
     /// The track that plays; it stays in the queue, on top, until the next one does.
     public var currentItem: ID<DJQueueItem>?

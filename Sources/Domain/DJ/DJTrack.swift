@@ -1,3 +1,5 @@
+import Values
+
 /// A piece of music as the catalog that it comes from names it (CUT D-1).
 public struct DJTrack: Sendable, Hashable {
     public let trackId: ID<DJTrack>
@@ -13,7 +15,7 @@ public struct DJTrack: Sendable, Hashable {
         self.albumArt = albumArt
     }
 
-    /// `POST /v1/shops/{id}/dj/tracks`: what somebody wants to hear.
+    /// Reads the body of `POST /v1/shops/{id}/dj/tracks`.
     public init(reading fields: inout Fields) {
         trackId = fields.id("trackId")
         trackName = Self.name("trackName", in: &fields)
@@ -32,7 +34,7 @@ public struct DJTrack: Sendable, Hashable {
         return text
     }
 
-    /// Every guest's phone fetches it: nothing but the web, encrypted, and no characters that belong escaped.
+    /// Whether the text is an https address without characters that must be escaped: every guest's phone fetches it.
     private static func isAddress(_ text: String) -> Bool {
         let scheme = "https://"
         return text.hasPrefix(scheme) && text.utf8.count > scheme.utf8.count

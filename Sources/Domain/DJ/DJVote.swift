@@ -1,11 +1,13 @@
-/// Which side a guest takes on a track: one at most (CUT D-3).
+import Values
+
+/// A guest's vote on a track: up, down or none (CUT D-3).
 public enum DJVote: String, CaseIterable, Sendable, Hashable {
     case up
     case down
-    /// Takes a vote back (decision 9).
+    /// Withdraws a vote (decision 9).
     case none
 
-    /// What is stored of it; nothing for none.
+    /// The stored value of a vote; nil for none.
     public var side: Int? {
         switch self {
         case .up: 1
@@ -14,7 +16,7 @@ public enum DJVote: String, CaseIterable, Sendable, Hashable {
         }
     }
 
-    /// The vote of a stored side; nil for what can be no side.
+    /// The vote of a stored value; nil for an unknown one.
     public init?(side: Int?) {
         switch side {
         case nil: self = .none
@@ -60,29 +62,30 @@ public struct DJTally: Sendable, Hashable {
     }
 }
 
-/// How many updates of votes a shop's watchers were told in the present second.
+/// The budget of vote updates that a shop may publish in the present second.
 public struct DJUpdateBudget: Sendable, Hashable {
     /// Seconds since 1970.
     public private(set) var second: Int64
-    public private(set) var told: Int
+    public private(set) var publishedCount: Int
 
-    /// Clocks of replicas differ by less. One that was far ahead, and is right again, must not silence a shop for long.
+    /// Clocks of replicas differ by less. One that was far ahead, and is right again, must not block a shop's updates
+    /// for long.
     private static let clockSkewSecondsMax: Int64 = 60
 
-    public init(second: Int64, told: Int) {
+    public init(second: Int64, publishedCount: Int) {
         self.second = second
-        self.told = told
+        self.publishedCount = publishedCount
     }
 
-    /// Whether one more may be told now; counts it if so.
+    /// Whether one more update may be published now; counts it if so.
     ///
-    /// A clock that is a little behind, another replica's, counts in the second that has begun: two clocks in turn would
-    /// begin a new one with every vote.
+    /// A clock that is a little behind, another replica's, counts in the second that has begun: two clocks in turn
+    /// would begin a new one with every vote.
     public mutating func take(at now: Timestamp) -> Bool {
         let isBehind = now.seconds <= second && now.seconds > second - Self.clockSkewSecondsMax
-        if !isBehind { (second, told) = (now.seconds, 0) }
-        guard told < DJLimits.updatesPerSecondMax else { return false }
-        told += 1
+        if !isBehind { (second, publishedCount) = (now.seconds, 0) }
+        guard publishedCount < DJLimits.updatesPerSecondMax else { return false }
+        publishedCount += 1
         return true
     }
 }

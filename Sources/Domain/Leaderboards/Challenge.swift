@@ -1,3 +1,5 @@
+import Values
+
 /// Something people compete in, with a leaderboard.
 public struct Challenge: Sendable, Hashable {
     /// What becomes of a score that comes behind another of the same user.
@@ -18,7 +20,7 @@ public struct Challenge: Sendable, Hashable {
 
     public let id: ID<Challenge>
     public let name: String
-    /// The shop whose staff keeps it; nil: only admins and backends do.
+    /// The shop whose staff manages it; nil: only admins and backends do.
     public let shopId: ID<Shop>?
     /// Scores count from here …
     public let startsAt: Timestamp
@@ -94,7 +96,7 @@ extension Challenge: JSONWritable {
 }
 
 /// `PUT /v1/challenges/{id}`: how somebody wants a challenge to be.
-public struct ChallengeWish: Sendable, Hashable {
+public struct ChallengeDraft: Sendable, Hashable {
     public let name: String
     public let shopId: ID<Shop>?
     public let startsAt: Timestamp
@@ -130,7 +132,7 @@ public struct ChallengeWish: Sendable, Hashable {
 }
 
 /// `POST /v1/challenges/{id}/scores`: points of somebody.
-public struct ScoreWish: Sendable, Hashable {
+public struct ScoreDraft: Sendable, Hashable {
     /// Nil: the caller's own.
     public let userId: ID<User>?
     public let score: Int64

@@ -1,8 +1,11 @@
-/// The order of a challenge's entries in memory: who stands where, in a time that grows with the logarithm of their
-/// number.
+import Rows
+import Values
+
+/// The entries of a challenge in memory, in their order: who stands where, in a time that grows with the logarithm of
+/// their number.
 ///
-/// Some 40 bytes an entry and its id: 16 its standing, 6 its place in the tree, the others to find it by its id, and room
-/// to grow.
+/// Some 55 bytes an entry and its id: 16 its standing, 6 its place in the order, the others to find it by its id, and
+/// room to grow.
 public struct Leaderboard: Sendable {
     /// One line of a board.
     public struct Entry: Sendable, Hashable {
@@ -15,22 +18,32 @@ public struct Leaderboard: Sendable {
             self.standing = standing
             self.place = place
         }
+
+        /// Lines that follow one another, with their places.
+        ///
+        /// - Parameter first: the place of the first line.
+        public static func entries(
+            _ lines: some Sequence<(userId: ID<User>, standing: Standing)>, first: Place
+        ) -> [Entry] {
+            var entries: [Entry] = []
+            for line in lines {
+                var place = Place(rank: first.rank, position: first.position + entries.count)
+                if let last = entries.last {
+                    place.rank = last.standing.key == line.standing.key ? last.place.rank : place.position
+                }
+                entries.append(Entry(userId: line.userId, standing: line.standing, place: place))
+            }
+            return entries
+        }
     }
 
     private var users = UserTable()
     /// By slot; `.none` for those who have no score.
     private var standings: [Standing] = []
-    private var tree = StandingTree()
+    private var order = StandingOrder()
     private var movement = Movement()
 
     public init() {}
-
-    /// Of entries in their order, best first, and no user twice.
-    public init(sorted entries: some Sequence<(userId: ID<User>, standing: Standing)>, countMax: Int = 0) {
-        var builder = Builder(countMax: countMax)
-        for entry in entries { builder.append(entry.userId, entry.standing) }
-        self = builder.finish()
-    }
 
     /// Takes entries in their order, best first, and no user twice.
     public struct Builder {
@@ -50,15 +63,15 @@ public struct Leaderboard: Sendable {
         }
 
         public consuming func finish() -> Leaderboard {
-            board.tree = StandingTree(sorted: 0..<UInt32(board.standings.count), board.standings)
+            board.order = StandingOrder(sorted: 0..<UInt32(board.standings.count), board.standings)
             return board
         }
     }
 
     /// Entries with a score.
-    public var count: Int { tree.count }
+    public var count: Int { order.count }
     /// Memory of the whole.
-    public var bytes: Int { users.bytes + standings.capacity * MemoryLayout<Standing>.stride + tree.bytes }
+    public var bytes: Int { users.bytes + standings.capacity * MemoryLayout<Standing>.stride + order.bytes }
 
     // MARK: Changing
 
@@ -73,9 +86,9 @@ public struct Leaderboard: Sendable {
         let before = standings[Int(slot)]
         guard before != standing ?? .none else { return present(before) }
         movement.note(slot, before)
-        if before != .none { tree.remove(before, standings) }
+        if before != .none { order.remove(before, standings) }
         standings[Int(slot)] = standing ?? .none
-        if standing != nil { tree.insert(slot, standings) }
+        if standing != nil { order.insert(slot, standings) }
         return present(before)
     }
 
@@ -90,8 +103,8 @@ public struct Leaderboard: Sendable {
     /// The place of a standing, whether anybody has it or not.
     public func place(of standing: Standing) -> Place {
         Place(
-            rank: tree.count(before: standing.best, standings) + 1,
-            position: tree.count(before: standing, standings) + 1)
+            rank: order.count(before: standing.best, standings) + 1,
+            position: order.count(before: standing, standings) + 1)
     }
 
     public func entry(of user: ID<User>) -> Entry? {
@@ -100,28 +113,15 @@ public struct Leaderboard: Sendable {
 
     /// The entries at the given indices, counted from 0, as far as there are any.
     public func entries(in range: Range<Int>) -> [Entry] {
-        let range = range.clamped(to: 0..<count)
-        var entries: [Entry] = []
-        entries.reserveCapacity(range.count)
-        tree.forEach(in: range) { slot in
-            let standing = standings[Int(slot)]
-            let position = range.lowerBound + entries.count + 1
-            let rank: Int
-            switch entries.last {
-            case let last? where last.standing.key == standing.key: rank = last.place.rank
-            case .some: rank = position
-            case nil: rank = tree.count(before: standing.best, standings) + 1
-            }
-            entries.append(
-                Entry(userId: ID(users[slot]), standing: standing, place: Place(rank: rank, position: position)))
-        }
-        return entries
+        var lines: [(userId: ID<User>, standing: Standing)] = []
+        order.forEach(in: range.clamped(to: 0..<count)) { lines.append((ID(users[$0]), standings[Int($0)])) }
+        return lines.first.map { Entry.entries(lines, first: place(of: $0.standing)) } ?? []
     }
 
     /// A user with so many on each side; empty for one who is not on the board.
     public func entries(around user: ID<User>, _ count: Int) -> [Entry] {
         guard let standing = standing(of: user) else { return [] }
-        let index = tree.count(before: standing, standings)
+        let index = order.count(before: standing, standings)
         return entries(in: max(0, index - count)..<(index + count + 1))
     }
 
@@ -152,7 +152,7 @@ public struct Leaderboard: Sendable {
     public var damage: String? {
         for slot in 0..<UInt32(users.count) where users.find(users[slot]) != slot { return "slot \(slot) is not found" }
         let present = standings.count { $0 != .none }
-        guard present == tree.count else { return "\(present) standings, and \(tree.count) in their order" }
-        return tree.damage(standings)
+        guard present == order.count else { return "\(present) standings, and \(order.count) in their order" }
+        return order.damage(standings)
     }
 }

@@ -27,7 +27,7 @@ public enum LeaderboardLimits {
     public static let caughtUpMax = 10_000
     /// Boards in memory, however small: each is looked at in each round.
     public static let residentBoardsMax = 10_000
-    /// Changed entries that are kept apart until their movement is told. With more, everybody counts as moved.
+    /// Changed entries that are collected until their movement is published. With more, everybody counts as moved.
     public static let movementMax = 20_000
     /// Connected users who are looked up in one pass of a quarter of a second: together a tenth of a core.
     /// With more of them, a board's round takes several passes.

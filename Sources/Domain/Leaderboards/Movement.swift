@@ -1,4 +1,4 @@
-/// Changes of a board that nobody was told of yet: where each changed entry stood before the first of them.
+/// Changes of a board whose moves are not published yet: where each changed entry stood before the first of them.
 public struct Movement: Sendable {
     private(set) var before: [UInt32: Standing] = [:]
     /// Where they stand since, once it is taken.

@@ -1,40 +1,34 @@
+import Rows
+import Values
+
 /// Changes of a board that are decided and not yet committed: its order in memory knows only what is.
 ///
 /// Writes commit in groups, and each of a group stands behind those before it: its place counts them too.
 public struct PendingChanges: Sendable {
-    private var indices: [ID<User>: Int] = [:]
-    private var before: [Standing?] = []
-    private var after: [Standing?] = []
+    private var changes: [ID<User>: (before: Standing?, after: Standing?)] = [:]
 
     public init() {}
 
-    public var isEmpty: Bool { before.isEmpty }
-
     /// Puts a user where the latest change does.
     public mutating func set(_ standing: Standing?, of user: ID<User>, on board: Leaderboard) {
-        guard let index = indices[user] else {
-            indices[user] = before.count
-            before.append(board.standing(of: user))
-            after.append(standing)
-            return
-        }
-        after[index] = standing
+        changes[user, default: (before: board.standing(of: user), after: nil)].after = standing
     }
 
     /// The place that a standing has once all of them are committed.
     public func place(of standing: Standing, on board: Leaderboard) -> Place {
-        let place = board.place(of: standing)
-        var (rank, position) = (place.rank, place.position)
-        for index in before.indices {
-            if let old = before[index] {
-                if old < standing.best { rank -= 1 }
-                if old < standing { position -= 1 }
-            }
-            if let new = after[index] {
-                if new < standing.best { rank += 1 }
-                if new < standing { position += 1 }
-            }
+        var place = board.place(of: standing)
+        for (before, after) in changes.values {
+            if let before { place.count(before, by: -1, ahead: standing) }
+            if let after { place.count(after, by: 1, ahead: standing) }
         }
-        return Place(rank: rank, position: position)
+        return place
+    }
+}
+
+extension Place {
+    /// Counts another's standing, or no longer, if it is ahead of the one whose place this is.
+    fileprivate mutating func count(_ other: Standing, by change: Int, ahead standing: Standing) {
+        if other < standing.best { rank += change }
+        if other < standing { position += change }
     }
 }

@@ -1,3 +1,5 @@
+import Rows
+
 /// Where a score stands in the order of a board: the smaller, the better.
 public struct Standing: Sendable, Hashable, Comparable {
     /// The score, turned so that the smaller is the better (`Challenge.Order.key`).
@@ -24,9 +26,9 @@ public struct Standing: Sendable, Hashable, Comparable {
 /// A place on a board.
 public struct Place: Sendable, Hashable {
     /// One more than the number of better scores: equal scores share it (1, 2, 2, 4).
-    public let rank: Int
+    public var rank: Int
     /// From 1, of each entry alone: equal scores in the order they were reached in.
-    public let position: Int
+    public var position: Int
 
     public init(rank: Int, position: Int) {
         self.rank = rank

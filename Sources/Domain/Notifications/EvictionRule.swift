@@ -1,13 +1,15 @@
-/// Which notification goes when a user has more than may be kept (VIS NFR-1.4, decision 22).
+import Values
+
+/// The rule for which notification is deleted when a user has more than are stored (VIS NFR-1.4, decision 22).
 ///
-/// What was read or archived goes first, then what was seen, then the unseen; unread URGENT goes last. Within each of
-/// these LOW goes before the rest, and older before newer. The newcomer is judged by the same rule: a login does not push
-/// an unseen emergency out.
+/// Those that were read or archived go first, then those that were seen, then the unseen; unread URGENT goes last.
+/// Within each of these LOW goes before the rest, and older before newer. The rule includes the new notification: a
+/// login does not displace an unseen emergency.
 public enum EvictionRule {
     /// Without a bound the list of an idle user grows for ever, and every bulk change with it.
-    public static let keptMax = 50
+    public static let notificationsMax = 50
 
-    /// The place in the order: the lowest goes first.
+    /// A notification's rank in the order of eviction: the lowest goes first.
     public struct Rank: Sendable, Hashable, Comparable {
         let standing: Int
         let isAboveLow: Bool

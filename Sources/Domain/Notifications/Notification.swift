@@ -1,4 +1,6 @@
-/// One entry of a user's list, as it is stored, listed and sent (VIS FR-1.4: an event carries the whole of it).
+import Values
+
+/// A notification of a user, as it is stored, listed and sent (VIS FR-1.4: an event carries the whole of it).
 public struct Notification: Sendable, Hashable {
     public let id: ID<Notification>
     /// The sender's id of what happened; unique for a user, so that a repeated event makes no second notification.
@@ -9,7 +11,7 @@ public struct Notification: Sendable, Hashable {
     public let priority: Priority
     public let title: String
     public let message: String
-    /// What may stand on a locked screen: says nothing of the matter (decision 20).
+    /// The text for a locked screen, which reveals nothing of the matter (decision 20).
     public let lockScreen: String
     /// A JSON object: what a client needs to open the right screen.
     public let data: [UInt8]
@@ -37,7 +39,7 @@ public struct Notification: Sendable, Hashable {
         self.state = state
     }
 
-    /// A draft that became a notification.
+    /// The notification that a draft becomes.
     public init(_ draft: NotificationDraft, id: ID<Notification>, delivery: Delivery, createdAt: Timestamp) {
         self.init(
             id: id, eventId: draft.eventId, userId: draft.userId, type: draft.type, category: draft.category,
@@ -45,9 +47,6 @@ public struct Notification: Sendable, Hashable {
             data: JSONWriter.bytes(JSONValue.object(draft.data)), delivery: delivery, createdAt: createdAt,
             state: NotificationState(seenAt: draft.isSeen ? createdAt : nil))
     }
-
-    /// What this notification contributes to its user's counts.
-    public var badgeShare: BadgeChange { .share(of: category, seen: state.isSeen) }
 }
 
 extension Notification: JSONWritable {

@@ -1,4 +1,6 @@
-/// What a notification is about: it decides the badge and is what lists are filtered by.
+import Values
+
+/// The category of a notification: it decides the badge, and lists are filtered by it.
 ///
 /// An open set, because backends have their own; the ones named here mean something to this service.
 public struct NotificationCategory: RawRepresentable, Sendable, Hashable {
@@ -19,7 +21,7 @@ public struct NotificationCategory: RawRepresentable, Sendable, Hashable {
     public static let booking = NotificationCategory(known: "booking")
     /// Somebody waits for this user's answer, or has answered; counted as `requests`.
     public static let request = NotificationCategory(known: "request")
-    /// A message's arrival; counted by the conversation's read position, never here.
+    /// A new message; counted by the conversation's read position, never here.
     public static let message = NotificationCategory(known: "message")
 
     static let bytesMax = 32

@@ -1,7 +1,9 @@
-/// A notification that is about to be made: everything but its id, its moment and what the device may do.
+import Values
+
+/// A notification to be created: everything but its id, its moment and what the device may do.
 ///
-/// Other features hand drafts over by recording `NotificationRequested`; the notifications feature makes them real in the
-/// same transaction.
+/// Other features record `NotificationRequested` with a draft; the notifications feature creates the notification in
+/// the same transaction.
 public struct NotificationDraft: Sendable, Hashable {
     public let userId: ID<User>
     /// Makes the draft idempotent: a second one for the same user and event id makes nothing.
@@ -33,15 +35,15 @@ public struct NotificationDraft: Sendable, Hashable {
         self.isSeen = isSeen
     }
 
-    /// Says that something is there, and nothing of what it is: others read locked screens too (decision 20).
+    /// A text that reveals nothing about the matter: others read locked screens too (decision 20).
     public static let lockScreenDefault = "You have a new update"
 
     /// One line on a phone; what is longer is cut off there anyway.
-    public static let titleBytesMax = 200
+    static let titleBytesMax = 200
     /// A few sentences; an event carries the whole text to every device.
-    public static let messageBytesMax = 2000
+    static let messageBytesMax = 2000
     /// Identifiers for a screen to open, not documents: each of up to 50 notifications travels in lists.
-    public static let dataBytesMax = 4096
+    static let dataBytesMax = 4096
 
     /// Reads a notification that is no event: `{userId, id?, type?, category, priority, title, message, lockScreen?,
     /// data?}`. The optional id is the same as an event's.

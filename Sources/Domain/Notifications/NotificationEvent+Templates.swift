@@ -1,5 +1,7 @@
+import Values
+
 extension NotificationEvent {
-    /// The notification this event makes; nil if it changed nothing that a user would want to hear of (decision 18).
+    /// The notification this event makes; nil if it changed nothing of interest to the user (decision 18).
     ///
     /// - Parameter appName: the product's name as its users know it, in the greeting of a new user.
     public func draft(appName: String) -> NotificationDraft? {
@@ -67,8 +69,9 @@ extension NotificationEvent.Kind {
         }
     }
 
-    /// Logging in and out is worth a line in the list, not a lit badge (decision 17).
-    public var isBornSeen: Bool { self == .login || self == .logout }
+    /// Whether notifications of this kind count as seen from the start: logging in and out is listed, but lights no
+    /// badge (decision 17).
+    var isBornSeen: Bool { self == .login || self == .logout }
 
     /// What opens the right screen: identifiers only, because texts can be sensitive.
     fileprivate func screen(_ details: [NotificationEvent.Detail: String]) -> [String: JSONValue] {

@@ -1,7 +1,9 @@
-/// Something that happened to a user elsewhere, as `POST /v1/events` tells it: `{id, type, userId, data}`.
+import Values
+
+/// An event of a user from another system, the body of `POST /v1/events`: `{id, type, userId, data}`.
 ///
 /// The texts of the notification come from templates only, and of `data` only the members named in ``Detail`` are used:
-/// whatever else a backend sends along never reaches a device (VIS NFR-3.2).
+/// other data that a backend sends never reaches a device (VIS NFR-3.2).
 public struct NotificationEvent: Sendable, Hashable {
     /// Every kind of event the service has a template for.
     public enum Kind: String, CaseIterable, Sendable, Hashable {
@@ -29,7 +31,7 @@ public struct NotificationEvent: Sendable, Hashable {
     public let kind: Kind
     public let userId: ID<User>
     public let details: [Detail: String]
-    /// The names of what changed, if the sender tells: nothing changed if it is empty (decision 18).
+    /// The names of what changed, if the sender names them: nothing changed if it is empty (decision 18).
     public let changes: Set<String>?
 
     public init(
@@ -100,8 +102,8 @@ public struct NotificationEvent: Sendable, Hashable {
 
 extension String {
     fileprivate var trimmingSpaces: String {
-        let kept = drop { $0 == " " }
-        guard let last = kept.lastIndex(where: { $0 != " " }) else { return "" }
-        return String(kept[...last])
+        let text = drop { $0 == " " }
+        guard let last = text.lastIndex(where: { $0 != " " }) else { return "" }
+        return String(text[...last])
     }
 }

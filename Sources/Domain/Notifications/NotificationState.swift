@@ -1,7 +1,9 @@
-/// What the user has done with a notification, each with its moment.
+import Values
+
+/// The state of a notification: whether its user has seen, read and archived it, each with its moment.
 ///
-/// Two rules hold always: what was read was seen, and what is archived was seen. So "unseen" alone decides the
-/// badges, and a client may say only the strongest thing it knows.
+/// A read notification is always seen, and so is an archived one. So "unseen" alone decides the badges, and a client
+/// may send only the strongest state that it knows.
 public struct NotificationState: Sendable, Hashable {
     public private(set) var seenAt: Timestamp?
     public private(set) var readAt: Timestamp?
@@ -17,7 +19,7 @@ public struct NotificationState: Sendable, Hashable {
     public var isRead: Bool { readAt != nil }
     public var isArchived: Bool { archivedAt != nil }
 
-    /// Applies a change; what is so already keeps its first moment, which makes repeating it harmless.
+    /// Applies a change; a state that is set already retains its first moment, so that repeating a change is harmless.
     public func applying(_ change: NotificationStateChange, at now: Timestamp) -> NotificationState {
         func next(_ current: Timestamp?, _ wanted: Bool?) -> Timestamp? {
             guard let wanted else { return current }
@@ -29,11 +31,11 @@ public struct NotificationState: Sendable, Hashable {
     }
 }
 
-/// What a client asks to be so: `{"seen": true}`, `{"read": true}`, `{"archived": true}`, or their undoing.
+/// A change of a notification's state: `{"seen": true}`, `{"read": true}`, `{"archived": true}`, or the opposites.
 ///
-/// Normal form: asking for read or archived asks for seen too; undoing seen undoes the other two, and lights the badge
-/// again. Undoing read leaves the notification seen ("mark as unread" marks it in the list without a badge), and
-/// undoing archived brings it back to the list.
+/// In normal form: read or archived implies seen; undoing seen undoes the other two, and lights the badge again.
+/// Undoing read leaves the notification seen ("mark as unread" marks it in the list without a badge), and undoing
+/// archived brings it back to the list.
 public struct NotificationStateChange: Sendable, Hashable {
     public let seen: Bool?
     public let read: Bool?
@@ -53,7 +55,7 @@ public struct NotificationStateChange: Sendable, Hashable {
         }
     }
 
-    /// Reads the three members; nil after a mistake, which the reader has noted.
+    /// Reads the three members; nil after a mistake, which is added to the reader's.
     public init?(reading fields: inout Fields) {
         let seen = fields.optionalBool("seen")
         let read = fields.optionalBool("read")

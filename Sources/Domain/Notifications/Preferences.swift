@@ -1,4 +1,6 @@
-/// How a user wants to be reached. Preferences silence; they never drop a notification, and never change a count.
+import Values
+
+/// A user's notification preferences. They silence devices, but never drop a notification and never change a count.
 public struct Preferences: Sendable, Hashable {
     /// On unless switched off (VIS Decision 1).
     public var sound: Bool
@@ -36,7 +38,7 @@ public struct Preferences: Sendable, Hashable {
 
     /// What the device may do for a notification that arrives at a minute of the user's day.
     ///
-    /// Quiet hours do not hold back URGENT; switches that are off are off for everything.
+    /// Quiet hours do not silence URGENT; sound or haptics that are switched off stay off for all priorities.
     public func delivery(of priority: Priority, atMinuteOfDay minute: Int) -> Delivery {
         let isQuiet = priority != .urgent && (quietHours?.contains(minuteOfDay: minute) ?? false)
         return Delivery(
@@ -56,7 +58,7 @@ extension Preferences: JSONWritable {
     }
 }
 
-/// What the device may do when a notification arrives, settled when it is made and never changed later.
+/// What the device may do when a notification arrives, decided when it is created and never changed later.
 public struct Delivery: Sendable, Hashable {
     public let sounds: Bool
     public let vibrates: Bool
@@ -134,7 +136,7 @@ extension QuietHours: JSONWritable {
 }
 
 extension QuietHours {
-    /// As two nullable columns hold them: both or none.
+    /// From two nullable columns: both or none.
     public init?(optionalStart: Int?, optionalEnd: Int?) {
         guard let optionalStart, let optionalEnd else { return nil }
         self.init(startMinute: optionalStart, endMinute: optionalEnd)

@@ -1,4 +1,6 @@
-/// A user's preferences are now these; whoever makes notifications keeps what it needs of them.
+import Values
+
+/// A user's preferences were changed, in this transaction; the notifications feature stores what it needs of them.
 public struct PreferencesChanged: Fact {
     public let userId: ID<User>
     public let preferences: Preferences

@@ -1,4 +1,6 @@
-/// How much a notification presses, which decides what the device does (VIS FR-4.1, FR-5.1).
+import Values
+
+/// The urgency of a notification, which decides what the device does (VIS FR-4.1, FR-5.1).
 public enum Priority: String, CaseIterable, Sendable, Hashable {
     case low = "LOW"
     case normal = "NORMAL"
@@ -30,7 +32,7 @@ public enum Priority: String, CaseIterable, Sendable, Hashable {
         }
     }
 
-    public var makesSound: Bool { self >= .high }
+    var makesSound: Bool { self >= .high }
 }
 
 extension Priority: Comparable {

@@ -1,4 +1,6 @@
-/// That somebody follows an author.
+import Values
+
+/// A following: one user follows an author.
 public struct Following: Sendable, Hashable, JSONWritable {
     public let followerId: ID<User>
     public let authorId: ID<User>
@@ -19,7 +21,7 @@ public struct Following: Sendable, Hashable, JSONWritable {
     }
 }
 
-/// A user as followers see them: three counts, which everybody of the tenant may know.
+/// An author with the three counts that every user of the tenant may see.
 public struct Author: Sendable, Hashable {
     public let userId: ID<User>
     public var followerCount: Int

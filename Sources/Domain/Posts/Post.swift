@@ -1,4 +1,6 @@
-/// What an author shows to followers, or to everybody.
+import Values
+
+/// A post of an author, visible to followers or to everybody.
 public struct Post: Sendable, Hashable {
     /// Who sees a post, beside its author.
     public enum Visibility: String, CaseIterable, Sendable {
@@ -10,8 +12,8 @@ public struct Post: Sendable, Hashable {
 
     public let id: ID<Post>
     public let authorId: ID<User>
-    /// Its place among the posts of the tenant, in the order of their commits: feeds are ordered by it, newest first, and
-    /// asked by it for what is newer. Numbers are never used again.
+    /// Its place among the posts of the tenant, in the order of their commits: feeds are ordered by it, newest first,
+    /// and clients ask with it for newer posts. Numbers are never reused.
     public let sequence: Int
     public let visibility: Visibility
     public let text: String
@@ -69,9 +71,9 @@ public struct PostView: Sendable, JSONWritable {
     }
 }
 
-/// `POST /v1/posts`: `{text?, media?, visibility?, authorId?}`.
+/// The body of `POST /v1/posts`: `{text?, media?, visibility?, authorId?}`.
 public struct PostDraft: Sendable, Hashable {
-    /// Nil: whoever asks. Backends name somebody.
+    /// Nil: the caller. Backends must name an author.
     public let authorId: ID<User>?
     public let visibility: Post.Visibility
     public let text: String

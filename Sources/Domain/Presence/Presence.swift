@@ -1,10 +1,12 @@
-/// That a user is at a shop, for now (CUT D-2, decision 13).
+import Values
+
+/// The presence of a user at a shop, for a limited time (CUT D-2, decision 13).
 public struct Presence: Sendable, Hashable {
-    /// How it is known.
+    /// How the presence was shown.
     public enum Source: String, CaseIterable, Sendable, Hashable {
         /// By the code that the shop shows.
         case code
-        /// By the user's word, where the shop asks for no code.
+        /// By the user's claim, where the shop requires no code.
         case claim
         /// By a booking that is in progress.
         case booking
@@ -22,14 +24,14 @@ public struct Presence: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// Shown now.
+    /// A presence that begins now.
     public init(shopId: ID<Shop>, source: Source, at now: Timestamp) {
         self.init(
             shopId: shopId, source: source, since: now,
             expiresAt: now.adding(seconds: PresenceLimits.lifetimeSeconds))
     }
 
-    /// What a booking shows of its customer; nil where it shows nothing.
+    /// The presence that follows from a booking; nil for one that is not in progress.
     public init?(of booking: Booking) {
         guard booking.status == .inProgress, booking.userId != nil, let startedAt = booking.startedAt else {
             return nil
@@ -40,7 +42,7 @@ public struct Presence: Sendable, Hashable {
     }
 }
 
-/// The wrong codes that a user has tried lately.
+/// The wrong codes that a user has entered recently.
 public struct PresenceAttempts: Sendable, Hashable {
     public private(set) var failures: Int
     /// The first of them.
@@ -53,14 +55,15 @@ public struct PresenceAttempts: Sendable, Hashable {
 
     private var endsAt: Timestamp { since.adding(seconds: PresenceLimits.wrongCodesSeconds) }
 
-    /// Whole seconds until the next code is looked at; nil if that is now. The right code waits too: a guesser would
-    /// learn from an exception.
+    /// Whole seconds until the next code is checked; nil if that is now. The right code waits too: otherwise an
+    /// attacker would recognize it.
     public func waitSeconds(at now: Timestamp) -> Int? {
         guard failures >= PresenceLimits.wrongCodesMax, now < endsAt else { return nil }
         return Int((endsAt.microseconds - now.microseconds + 999_999) / 1_000_000)
     }
 
-    /// A right code in between forgives nothing: who is at one shop could guess at another's for ever.
+    /// A right code in between does not reset the count: a guest of one shop could otherwise guess another's code for
+    /// ever.
     public func addingFailure(at now: Timestamp) -> PresenceAttempts {
         now < endsAt
             ? PresenceAttempts(failures: failures + 1, since: since) : PresenceAttempts(failures: 1, since: now)

@@ -1,7 +1,9 @@
-/// The code that a shop shows to those who are there.
+import Values
+
+/// The code that a shop displays to its guests as a proof of presence.
 ///
-/// Six characters of Crockford's base 32, in which no two look alike. It follows from a secret, the shop and the minute,
-/// so that nothing is stored and all replicas show the same.
+/// Six characters of Crockford's base 32, in which no two look alike. It is derived from a secret, the shop and the
+/// minute, so that nothing is stored and all replicas compute the same.
 public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
     private let letters: [UInt8]
 
@@ -16,7 +18,7 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
         precondition(letters.count == PresenceLimits.codeLength, "a digest has more bytes than a code")
     }
 
-    /// What somebody has typed: in any case, with hyphens and spaces, O for 0 and I or L for 1. Nil if it can be no code.
+    /// A code as a user typed it: in any case, with hyphens and spaces, O for 0 and I or L for 1. Nil if it is no code.
     public init?(typed text: String) {
         var letters: [UInt8] = []
         for byte in text.uppercased().utf8 {
@@ -33,16 +35,16 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
         self.letters = letters
     }
 
-    /// Whether they are the same, in a time that does not tell where they differ.
+    /// Whether both are the same, compared in a time that does not reveal where they differ.
     public func matches(_ other: PresenceCode) -> Bool {
         zip(letters, other.letters).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
     }
 
-    /// The number of the time for which one code is shown.
+    /// The number of the time window in which one code is displayed.
     public struct Window: Sendable, Hashable {
         public let number: Int64
 
-        /// The one at a moment.
+        /// The window at a moment.
         public init(at now: Timestamp) {
             number = now.seconds / PresenceLimits.codeSeconds
         }
@@ -51,7 +53,7 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
             self.number = number
         }
 
-        /// Those whose codes open at a moment, the present one first.
+        /// The windows whose codes are valid at a moment, the present one first.
         public static func valid(at now: Timestamp) -> [Window] {
             let present = Window(at: now).number
             return (0..<PresenceLimits.codesValid).map { Window(number: present - $0) }
@@ -59,7 +61,7 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
 
         /// When the next code is shown.
         public var rotatesAt: Timestamp { Self.beginning(number + 1) }
-        /// When this code opens nothing any more.
+        /// When this code is no longer valid.
         public var expiresAt: Timestamp { Self.beginning(number + PresenceLimits.codesValid) }
 
         private static func beginning(_ number: Int64) -> Timestamp {

@@ -1,8 +1,8 @@
-/// What is known of how often customers arrive in one lane.
+/// The arrivals in one lane during an observed time.
 public struct ArrivalHistory: Sendable, Hashable {
-    /// Arrivals in the time looked at.
+    /// Arrivals in the observed time.
     public var count: Int
-    /// Minutes looked at **during which the shop was open**; hours when nobody can arrive would make the rate too low.
+    /// Observed minutes **during which the shop was open**; hours when nobody can arrive would make the rate too low.
     public var openMinutes: Double
 
     public init(count: Int = 0, openMinutes: Double = 0) {
@@ -13,7 +13,7 @@ public struct ArrivalHistory: Sendable, Hashable {
 
 /// Recent arrivals by lane.
 ///
-/// Only the black card's matter to the waits: who arrives later in the standard lane stands behind. A window of one to
+/// Only the black card's matter to the waits: later arrivals in the standard lane stand behind. A window of one to
 /// four weeks is a good choice: with fewer than some twenty arrivals the rate is mostly the prior's.
 public struct ArrivalModel: Sendable, Hashable {
     public var standard: ArrivalHistory
@@ -27,8 +27,8 @@ public struct ArrivalModel: Sendable, Hashable {
     /// Arrivals of black-card customers per minute, and the relative uncertainty of that (standard deviation of its
     /// logarithm).
     ///
-    /// A gamma prior worth one arrival: a tenth of what the barbers can serve. With no history at all the estimate so
-    /// still reckons with somebody overtaking.
+    /// A gamma prior worth one arrival: a tenth of what the barbers can serve. So the estimate expects
+    /// some overtaking even without any history.
     func blackCardRate(barbers: Int, serviceMinutes: Double) -> (perMinute: Double, logDeviation: Double) {
         let priorPerMinute = 0.1 * Double(max(barbers, 1)) / max(serviceMinutes, 1)
         let priorCount = 1.0

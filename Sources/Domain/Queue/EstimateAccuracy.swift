@@ -1,9 +1,9 @@
-/// One estimate made when a customer joined, and the wait that came of it; all in minutes.
+/// An estimate made when a customer joined, with the actual wait; all in minutes.
 public struct EstimateOutcome: Sendable, Hashable {
     public var lane: QueueLane
     public var p50: Double
     public var p90: Double
-    /// What the plain formula said at the same moment for the same lane.
+    /// The plain formula's result at the same moment for the same lane.
     public var formula: Double
     /// From joining to the beginning of the service.
     public var waited: Double
@@ -17,15 +17,15 @@ public struct EstimateOutcome: Sendable, Hashable {
     }
 }
 
-/// How far predictions were off, as sums that can be added up by SQL or one outcome at a time.
+/// The errors of predictions, as sums that can be added up by SQL or one outcome at a time.
 public struct ErrorSummary: Sendable, Hashable {
     public var n: Int
     /// Sum of `|predicted − waited|`.
-    public var absoluteErrorSum: Double
+    var absoluteErrorSum: Double
     /// Sum of `predicted − waited`.
-    public var errorSum: Double
+    var errorSum: Double
     /// Waits that were not longer than the bound: the p90 of an estimate, the formula's own number for the formula.
-    public var underBoundCount: Int
+    var underBoundCount: Int
 
     public init(n: Int = 0, absoluteErrorSum: Double = 0, errorSum: Double = 0, underBoundCount: Int = 0) {
         self.n = n
@@ -56,7 +56,7 @@ public struct ErrorSummary: Sendable, Hashable {
     }
 }
 
-/// How good past estimates were, and the plain formula's beside them, by lane.
+/// The accuracy of past estimates by lane, beside that of the plain formula.
 public struct EstimateAccuracy: Sendable, Hashable {
     public struct Lane: Sendable, Hashable {
         public var estimate: ErrorSummary

@@ -6,8 +6,8 @@
     import Darwin
 #endif
 
-/// Learns from outcomes how much wider or narrower the distance from p50 to p90 must be for nine waits of ten to stay
-/// under p90.
+/// The calibration of p90: it learns from outcomes the factor on the distance from p50 to p90 with which nine waits of
+/// ten stay under p90.
 ///
 /// Adaptive conformal inference (Gibbs and Candès, 2021) on the logarithm of a factor: a wait above p90 widens it, one
 /// below narrows it a ninth as much, so it rests exactly where one of ten is above, whatever the true distribution.
@@ -15,7 +15,7 @@
 public struct PercentileCalibration: Sendable, Hashable {
     /// Slow on purpose: a hundred outcomes in a row of what is expected by chance move the factor by a few percent.
     private static let step = 0.02
-    /// A shop that does not work as modelled is told apart by its accuracy, not by percentiles without meaning.
+    /// A shop that does not work as modelled shows in its accuracy; its percentiles stay within these bounds.
     private static let factorRange = 0.5...3.0
 
     /// What the distance from p50 to p90 is multiplied with; 1 without outcomes.
@@ -27,7 +27,7 @@ public struct PercentileCalibration: Sendable, Hashable {
 
     /// Folds one outcome whose p90 was given with this calibration.
     ///
-    /// Estimates without any doubt (a barber was free, p90 = p50) teach nothing and are passed over.
+    /// Estimates without any doubt (a barber was free, p90 = p50) teach nothing and are ignored.
     public mutating func add(_ outcome: EstimateOutcome) {
         guard outcome.p90 > outcome.p50, outcome.waited.isFinite else { return }
         let direction = outcome.waited > outcome.p90 ? 0.9 : -0.1

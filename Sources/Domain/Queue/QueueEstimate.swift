@@ -16,13 +16,13 @@ public struct WaitEstimate: Sendable, Hashable {
     public var p90Minutes: Int { wholeMinutes(p90) }
 }
 
-/// Where one waiting customer stands.
+/// The position and the estimated wait of one waiting customer.
 public struct CustomerEstimate: Sendable, Hashable {
     public var id: String
     public var lane: QueueLane
-    /// 1 for who is called next; the black-card lane stands before the standard lane.
+    /// 1 for the next customer; the black-card lane stands before the standard lane.
     public var position: Int
-    /// The wait from now on; nil when the barber asked for serves nobody.
+    /// The wait from now on; nil when the requested barber serves nobody.
     public var wait: WaitEstimate?
 
     public init(id: String, lane: QueueLane, position: Int, wait: WaitEstimate?) {
@@ -33,7 +33,7 @@ public struct CustomerEstimate: Sendable, Hashable {
     }
 }
 
-/// The waits of a shop: for who would join each lane now, and for each who waits.
+/// The estimated waits of a shop: for a newcomer in each lane, and for each waiting customer.
 public struct QueueEstimate: Sendable, Hashable {
     public var standard: WaitEstimate
     public var blackCard: WaitEstimate

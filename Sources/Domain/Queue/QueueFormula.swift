@@ -13,11 +13,11 @@ public struct QueueFormula: Sendable, Hashable {
     }
 
     /// What the average is shrunk towards, in minutes.
-    public static let priorServiceMinutes = 30.0
+    static let priorServiceMinutes = 30.0
     /// How many completed bookings the prior counts for.
-    public static let priorWeight = 10.0
+    static let priorWeight = 10.0
     /// How many of the latest completed bookings count.
-    public static let completedBookingsMax = 50
+    static let completedBookingsMax = 50
 
     public var blackCardRule: BlackCardRule
 

@@ -31,7 +31,7 @@ public struct ServiceTimeModel: Sendable, Hashable {
         self.samples = samples
     }
 
-    /// Samples that can be a service: a booking closed in the second it began, or left open overnight, tells nothing.
+    /// Samples that can be a service: a booking closed in the second it began, or left open overnight, says nothing.
     var usableSamples: [ServiceSample] {
         samples.prefix(Self.samplesMax).filter { $0.minutes >= 1 && $0.minutes <= 480 }
     }
@@ -49,7 +49,7 @@ struct ServiceTimeDistribution: Sendable, Hashable {
     private static let priorDeviation = 0.4
     /// In samples; half the formula's weight, because the doubt is carried along rather than hidden in the average.
     private static let priorWeight = 5.0
-    /// About what ten plans that differ by a quarter tell.
+    /// About the weight of ten plans that differ by a quarter.
     private static let slopePriorWeight = 0.6
 
     let location: Double
@@ -107,7 +107,7 @@ struct ServiceTimeDistribution: Sendable, Hashable {
         let spread = (deviation * deviation + locationDeviation * locationDeviation).squareRoot()
         let center = location + slope * Self.relativePlan(planned)
         let passed = elapsed.isFinite && elapsed > 0.01 ? elapsed : 0.01
-        // Beyond 30 deviations the tail is below what a Double tells from zero.
+        // Beyond 30 deviations the tail is too small for a Double.
         let z = min((log(passed) - center) / spread, 30)
         let tail = probability * NormalDistribution.upperTail(z)
         let total = exp(center + spread * NormalDistribution.exceeded(with: tail))

@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// The runs behind one estimate.
+/// The simulation behind one estimate: a few hundred runs of the shop's next hours.
 ///
-/// One pass over the waiting customers answers for both newcomers too: a black-card newcomer starts when a barber is
-/// first free with no waiting black-card customer to take, a standard newcomer when nobody at all is there to take,
-/// overtakers included. Neither delays those who stand before.
+/// One pass over the waiting customers gives the waits of both newcomers too: a black-card newcomer starts when a
+/// barber is first free with no waiting black-card customer to take, a standard newcomer when nobody at all is there to
+/// take, overtakers included. Neither delays those who stand before.
 struct ShopReplay {
     private struct Customer {
         /// Index into the serving order.
@@ -38,13 +38,13 @@ struct ShopReplay {
     private var waits: [Double]
     private var newcomerStandard: [Double]
     private var newcomerBlackCard: [Double]
-    // What one run works on, kept so that a run allocates nothing.
+    // Working memory of one run, reused so that a run allocates nothing.
     private var free: [Double]
-    private var isCalled: [Bool]
+    private var called: [Bool]
     private var overtakers: [Double] = []
 
     init(state: ShopState, line: ServingOrder) {
-        let barbers = Array(state.barbers.filter(\.willServe).prefix(WaitEstimator.barbersMax))
+        let barbers = Array(state.barbers.filter(\.willServe).prefix(WaitLimits.barbersMax))
         let distribution = ServiceTimeDistribution(state.serviceTimes)
         let size = line.blackCardReplayed + line.standardReplayed + barbers.count
         let cube: LatinHypercube = size <= 30 ? .of512 : size <= 80 ? .of256 : .of128
@@ -69,10 +69,10 @@ struct ShopReplay {
         blackCard = (0..<line.blackCardReplayed).compactMap(customer)
         standard = (line.blackCardCount..<(line.blackCardCount + line.standardReplayed)).compactMap(customer)
         waits = [Double](repeating: .nan, count: line.customers.count * cube.points)
-        newcomerStandard = [Double](repeating: WaitEstimator.waitMinutesMax, count: cube.points)
+        newcomerStandard = [Double](repeating: WaitLimits.waitMinutesMax, count: cube.points)
         newcomerBlackCard = newcomerStandard
         free = [Double](repeating: 0, count: barbers.count)
-        isCalled = [Bool](repeating: false, count: blackCard.count + standard.count)
+        called = [Bool](repeating: false, count: blackCard.count + standard.count)
     }
 
     private static func freeTimes(
@@ -118,7 +118,7 @@ struct ShopReplay {
         var position = start
         while position < lane.count {
             let customer = lane[position]
-            if !isCalled[offset + position], customer.ready <= time, customer.barber < 0 || customer.barber == barber {
+            if !called[offset + position], customer.ready <= time, customer.barber < 0 || customer.barber == barber {
                 return position
             }
             position += 1
@@ -126,12 +126,12 @@ struct ShopReplay {
         return nil
     }
 
-    /// When somebody who waits for this barber will be there, after `time`.
+    /// The next arrival, after `time`, of a customer who waits for this barber.
     private func nextReady(after time: Double, barber: Int) -> Double {
         var next = Double.infinity
         func look(_ lane: [Customer], _ offset: Int) {
             for (position, customer) in lane.enumerated()
-            where !isCalled[offset + position] && (customer.barber < 0 || customer.barber == barber) {
+            where !called[offset + position] && (customer.barber < 0 || customer.barber == barber) {
                 if customer.ready > time, customer.ready < next { next = customer.ready }
             }
         }
@@ -140,9 +140,9 @@ struct ShopReplay {
         return next
     }
 
-    /// Notes the start of a customer and returns how long the service takes.
+    /// Records the start of a customer's service and returns how long it takes.
     private mutating func call(_ customer: Customer, at time: Double, point: Int, speed: Double) -> Double {
-        waits[customer.index * cube.points + point] = min(time, WaitEstimator.waitMinutesMax)
+        waits[customer.index * cube.points + point] = min(time, WaitLimits.waitMinutesMax)
         return customer.median * speed * factors[stratum(point, customer.dimension)]
     }
 
@@ -153,33 +153,33 @@ struct ShopReplay {
             * exp(rateLogDeviation * cube.normals[stratum(point, 1)] - rateLogDeviation * rateLogDeviation / 2)
         let anyMedian = serviceTimes.medianMinutes(planned: nil) * speed
         for barber in 0..<barberCount { free[barber] = freeTimes[barber * cube.points + stratum(point, 2 + barber)] }
-        for position in isCalled.indices { isCalled[position] = false }
+        for position in called.indices { called[position] = false }
         var uncalledBlackCard = 0
         var uncalledStandard = 0
         var isStandardOpen = true
         var isBlackCardOpen = true
-        var dimension = 2 + barberCount + isCalled.count
+        var dimension = 2 + barberCount + called.count
         overtakers.removeAll(keepingCapacity: true)
         var overtaking = 0
         var arrival = gap(point, dimension, rate)
         dimension += 1
-        var remaining = isCalled.count
+        var remaining = called.count
         while remaining > 0 || isStandardOpen || isBlackCardOpen {
             var barber = 0
             for other in 1..<max(barberCount, 1) where free[other] < free[barber] { barber = other }
             let time = free[barber]
-            if time >= WaitEstimator.waitMinutesMax { break }
+            if time >= WaitLimits.waitMinutesMax { break }
             while arrival <= time {
                 overtakers.append(arrival)
                 arrival += gap(point, dimension, rate)
                 dimension += 1
             }
-            while uncalledBlackCard < blackCard.count, isCalled[uncalledBlackCard] { uncalledBlackCard += 1 }
-            while uncalledStandard < standard.count, isCalled[blackCard.count + uncalledStandard] {
+            while uncalledBlackCard < blackCard.count, called[uncalledBlackCard] { uncalledBlackCard += 1 }
+            while uncalledStandard < standard.count, called[blackCard.count + uncalledStandard] {
                 uncalledStandard += 1
             }
             if let next = first(of: blackCard, from: uncalledBlackCard, offset: 0, barber: barber, time: time) {
-                isCalled[next] = true
+                called[next] = true
                 remaining -= 1
                 free[barber] = time + call(blackCard[next], at: time, point: point, speed: speed)
                 continue
@@ -197,7 +197,7 @@ struct ShopReplay {
             if let next = first(
                 of: standard, from: uncalledStandard, offset: blackCard.count, barber: barber, time: time)
             {
-                isCalled[blackCard.count + next] = true
+                called[blackCard.count + next] = true
                 remaining -= 1
                 free[barber] = time + call(standard[next], at: time, point: point, speed: speed)
                 continue
@@ -214,8 +214,8 @@ struct ShopReplay {
 
     /// Customers whom the run did not reach wait at least as long as a run looks.
     private mutating func capUncalled(_ point: Int) {
-        for (position, customer) in (blackCard + standard).enumerated() where !isCalled[position] {
-            waits[customer.index * cube.points + point] = WaitEstimator.waitMinutesMax
+        for (position, customer) in (blackCard + standard).enumerated() where !called[position] {
+            waits[customer.index * cube.points + point] = WaitLimits.waitMinutesMax
         }
     }
 

@@ -3,8 +3,8 @@ public struct BarberState: Sendable, Hashable {
     /// Whether the barber takes the next customer.
     public enum Duty: Sendable, Hashable {
         case working
-        /// Finishes the service at hand, if any, and takes nobody until the break is over; nil: nobody knows when, so
-        /// the estimate does not count on it.
+        /// Finishes the service at hand, if any, and takes no customer until the break is over; nil: the end is
+        /// unknown, so the estimate does not count on it.
         case onBreak(endsInMinutes: Double?)
     }
 
@@ -32,7 +32,7 @@ public struct BarberState: Sendable, Hashable {
     }
 
     /// Whether the barber can be counted on for a waiting customer.
-    public var willServe: Bool {
+    var willServe: Bool {
         switch duty {
         case .working: true
         case .onBreak(let endsInMinutes): endsInMinutes != nil
@@ -45,9 +45,9 @@ public struct WaitingCustomer: Sendable, Hashable {
     public var id: String
     public var lane: QueueLane
     /// Minutes until the customer is there: negative since the arrival, positive until a booking's start. Orders the
-    /// lane. Decision 5: those due within ``WaitEstimator/dueHorizonMinutes`` count, later ones do not.
+    /// lane. Decision 5: those due within ``WaitLimits/dueHorizonMinutes`` count, later ones do not.
     public var readyInMinutes: Double
-    /// The barber asked for; nil takes whoever is free first.
+    /// The requested barber; nil for the first who is free.
     public var barberId: String?
     /// The booking's planned duration, nil for one that has none.
     public var plannedMinutes: Double?
@@ -63,7 +63,7 @@ public struct WaitingCustomer: Sendable, Hashable {
     }
 }
 
-/// Everything an estimate is made from: what the shop looks like now and what it has learned.
+/// The input of an estimate: the present state of the shop and its history.
 public struct ShopState: Sendable, Hashable {
     /// Barbers on duty, those on a break too; those off duty are left out.
     public var barbers: [BarberState]

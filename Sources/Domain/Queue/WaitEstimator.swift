@@ -1,25 +1,15 @@
-/// Estimates waits by playing the shop's next hours a few hundred times.
+/// The estimator of waits, which simulates the shop's next hours a few hundred times.
 ///
 /// Each run draws the rest of the services at hand (given how long they have taken), the services of all who wait and
-/// the black-card customers who will come and overtake, then serves the two lanes as the shop does: whoever is free
-/// takes the first of the black-card lane, then the first of the standard lane. The median and the 90th percentile of
-/// the runs are the estimate. The draws are a fixed ``LatinHypercube``: the same state always has the same answer.
+/// the black-card customers who will come and overtake, then serves the two lanes as the shop does: a free
+/// barber takes the first of the black-card lane, then the first of the standard lane. The median and the 90th
+/// percentile of the runs are the estimate. The draws are a fixed ``LatinHypercube``: the same state always has the
+/// same answer.
 ///
 /// The answer is for shops whose queue moves as described; staff who call customers in another order, and customers
-/// who leave unserved, show in ``EstimateAccuracy`` and are met by ``PercentileCalibration``.
+/// who leave unserved, show in ``EstimateAccuracy``, and ``PercentileCalibration`` adapts to them.
 public struct WaitEstimator: Sendable, Hashable {
-    /// Decision 5: a booking due within this time counts as waiting, a later one does not.
-    public static let dueHorizonMinutes = 15.0
-    /// No wait is estimated beyond this. Without it a shop with more black-card customers than its barbers can serve
-    /// would never reach the standard lane, and a run would not end.
-    public static let waitMinutesMax = 1_440.0
-    /// Waiting customers that are looked at; more would make one estimate cost more than a few milliseconds. Those
-    /// behind get the last one's estimate of their lane.
-    public static let customersMax = 200
-    /// Barbers that are looked at, for the same reason.
-    public static let barbersMax = 64
-
-    /// What ``QueueEstimate/method`` says.
+    /// The text of ``QueueEstimate/method``.
     public static let method =
         "median and 90th percentile of simulated runs: services at hand by elapsed time, log-normal service times from "
         + "completed bookings, black card first, later black-card arrivals overtaking"
@@ -59,36 +49,5 @@ public struct WaitEstimator: Sendable, Hashable {
 
     private func calibrated(_ wait: WaitEstimate?) -> WaitEstimate? {
         wait.map { WaitEstimate(p50: $0.p50, p90: $0.p50 + ($0.p90 - $0.p50) * calibration.factor) }
-    }
-}
-
-/// Who waits, in the order of being called: black card before standard, within a lane by arrival or due time, then id.
-struct ServingOrder: Sendable {
-    let customers: [WaitingCustomer]
-    let blackCardCount: Int
-    /// Of each lane the first ones, up to half the limit each where the other lane needs it, are replayed.
-    let blackCardReplayed: Int
-    let standardReplayed: Int
-
-    init(_ waiting: [WaitingCustomer]) {
-        let due = waiting.filter { $0.readyInMinutes <= WaitEstimator.dueHorizonMinutes }
-        func ordered(_ lane: QueueLane) -> [WaitingCustomer] {
-            due.filter { $0.lane == lane }.sorted { ($0.readyInMinutes, $0.id) < ($1.readyInMinutes, $1.id) }
-        }
-        let blackCard = ordered(.blackCard)
-        let standard = ordered(.standard)
-        customers = blackCard + standard
-        blackCardCount = blackCard.count
-        let half = WaitEstimator.customersMax / 2
-        blackCardReplayed = min(blackCard.count, max(half, WaitEstimator.customersMax - standard.count))
-        standardReplayed = min(standard.count, WaitEstimator.customersMax - blackCardReplayed)
-    }
-
-    /// The index of the last customer of a lane who is replayed.
-    func replayedLast(_ lane: QueueLane) -> Int {
-        switch lane {
-        case .blackCard: max(blackCardReplayed - 1, 0)
-        case .standard: max(blackCardCount + standardReplayed - 1, 0)
-        }
     }
 }

@@ -1,7 +1,9 @@
-/// What users are told of requests. The source documents have no texts for it: these are ours (decision 8). All are of
-/// category `request`, and light that badge until they are seen (decision 16).
+import Values
+
+/// The notifications that users receive about requests. The source documents have no texts for them: these are ours
+/// (decision 8). All are of category `request`, and light that badge until they are seen (decision 16).
 public enum RequestNotification {
-    /// For whoever was asked, and once it is answered, for whoever has asked.
+    /// A draft for the recipient of an open request, or for the requester of an answered one.
     public static func draft(_ request: UserRequest) -> NotificationDraft {
         let what = name(request.kind)
         let (title, message, priority): (String, String, Priority) =
@@ -16,7 +18,7 @@ public enum RequestNotification {
             data: data(request))
     }
 
-    /// The event by which the notification of a request's present status is found again.
+    /// The event id of the notification about a request's present status.
     public static func eventId(_ request: UserRequest) -> String {
         "request:\(request.id.text):\(request.status.rawValue)"
     }

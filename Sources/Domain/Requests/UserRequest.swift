@@ -1,4 +1,6 @@
-/// One user asks another for something, and waits for the answer.
+import Values
+
+/// A request of one user to another, who accepts or declines it.
 public struct UserRequest: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         case follow, friend, booking, group
@@ -12,7 +14,7 @@ public struct UserRequest: Sendable, Hashable {
     public let kind: Kind
     public let fromUserId: ID<User>
     public let toUserId: ID<User>
-    /// How the one who asks is called; the service knows no names.
+    /// The requester's name, as the requester gave it; the service stores no names of users.
     public let fromName: String?
     /// What it is about, such as a group's or a booking's id: of each, one request of a kind can be open.
     public let aboutId: String?
@@ -35,12 +37,12 @@ public struct UserRequest: Sendable, Hashable {
         self.answeredAt = answeredAt
     }
 
-    /// Who acts upon a request.
+    /// Who answers or withdraws a request.
     public enum Actor: Sendable {
         case requester, recipient, backend
     }
 
-    /// - Throws: 403 for one's own request; 409 for one that was answered otherwise. The same answer again is no mistake.
+    /// - Throws: 403 for one's own request; 409 for one with another answer. Repeating the same answer is no mistake.
     public mutating func answer(_ answer: RequestAnswer, by actor: Actor, at now: Timestamp) throws(Failure) {
         guard actor != .requester else {
             throw .forbidden("Whoever was asked answers.", code: "request.not_yours")
@@ -80,11 +82,11 @@ extension UserRequest: JSONWritable {
     }
 }
 
-/// `POST /v1/requests`: `{kind, toUserId, fromUserId?, fromName?, aboutId?}`.
-public struct RequestWish: Sendable, Hashable {
+/// The body of `POST /v1/requests`: `{kind, toUserId, fromUserId?, fromName?, aboutId?}`.
+public struct RequestDraft: Sendable, Hashable {
     public let kind: UserRequest.Kind
     public let toUserId: ID<User>
-    /// Backends say for whom they ask; users ask for themselves.
+    /// Backends name the requester; users ask for themselves.
     public let fromUserId: ID<User>?
     public let fromName: String?
     public let aboutId: String?
@@ -101,7 +103,7 @@ public struct RequestWish: Sendable, Hashable {
         fromName = name
     }
 
-    /// - Throws: 422 where it is not clear who asks, and for one who asks themselves.
+    /// - Throws: 422 where the requester is not clear, and for a request to oneself.
     public func requester(caller: ID<User>, isService: Bool) throws(Failure) -> ID<User> {
         guard let requester = fromUserId ?? (isService ? nil : caller) else {
             throw Failure.invalid("/fromUserId", "is missing: say for whom")
@@ -114,7 +116,7 @@ public struct RequestWish: Sendable, Hashable {
     }
 }
 
-/// `PATCH /v1/requests/{id}`: `{"status": "accepted"}` or `{"status": "declined"}`.
+/// The body of `PATCH /v1/requests/{id}`: `{"status": "accepted"}` or `{"status": "declined"}`.
 public enum RequestAnswer: String, CaseIterable, Sendable {
     case accepted, declined
 
@@ -125,12 +127,12 @@ public enum RequestAnswer: String, CaseIterable, Sendable {
 
 /// The bounds of requests, each with what breaks without it.
 public enum RequestLimits {
-    /// Open requests of one who asks. Without it, one user could ask everybody, and light everybody's badge.
+    /// Open requests of one requester. Without it, one user could ask everybody, and light everybody's badge.
     public static let openMax = 500
     /// Bytes of a name: it stands in a notification's one line.
     public static let nameBytesMax = 80
-    /// Answered requests are kept this long, for lists.
-    public static let answeredKeptSeconds: Int64 = 90 * 86_400
+    /// How long answered requests stay stored, for lists.
+    public static let answeredRetentionSeconds: Int64 = 90 * 86_400
     /// Items of one page.
     public static let pageMax = 100
 }

@@ -1,4 +1,6 @@
-/// A shop's queue as everybody may see it: the document's numbers (CUT) and the better estimate beside them.
+import Values
+
+/// The public status of a shop's queue: the document's numbers (CUT) and the better estimate beside them.
 public struct QueueStatus: Sendable, Hashable {
     public enum State: String, Sendable, Hashable {
         case open
@@ -15,9 +17,9 @@ public struct QueueStatus: Sendable, Hashable {
     public var inService: Int
     /// Minutes, whole, rounded up.
     public var averageWaitMinutes: Int
-    public var standardMinutes: Int
-    public var blackCardMinutes: Int
-    /// Nil when nobody will serve.
+    var standardMinutes: Int
+    var blackCardMinutes: Int
+    /// Nil when no barber will serve.
     public var estimate: QueueEstimate?
 
     public init(
@@ -38,7 +40,7 @@ public struct QueueStatus: Sendable, Hashable {
 
     public var state: State { currentlyServing > 0 ? .open : .unstaffed }
 
-    /// What the plain formula says for a lane.
+    /// The result of the plain formula for a lane.
     public func formulaMinutes(_ lane: QueueLane) -> Int {
         switch lane {
         case .standard: standardMinutes
@@ -46,7 +48,7 @@ public struct QueueStatus: Sendable, Hashable {
         }
     }
 
-    /// All members but `updatedAt`: equal bytes mean that nothing a client sees has changed.
+    /// All members but `updatedAt`: equal bytes mean that nothing changed for clients.
     public var content: [UInt8] {
         var bytes = JSONWriter.object { writer in
             writer.member("shopId", shopId)

@@ -1,3 +1,5 @@
+import Values
+
 /// A barber shop.
 public struct Shop: Sendable, Hashable {
     public let id: ID<Shop>
@@ -30,13 +32,13 @@ extension Shop: JSONWritable {
     }
 }
 
-/// One of a shop's people who serve.
+/// A barber of a shop.
 public struct Barber: Sendable, Hashable {
     public let id: ID<Barber>
     public let shopId: ID<Shop>
     public let name: String?
     public let isOnDuty: Bool
-    /// On duty, but taking nobody for a while.
+    /// On duty, but taking no customers for a while.
     public let isOnBreak: Bool
     public let updatedAt: Timestamp
 

@@ -1,3 +1,5 @@
+import Values
+
 /// A shop was made or changed, in this transaction.
 public struct ShopChanged: Fact {
     public let shopId: ID<Shop>

@@ -1,22 +1,18 @@
-import Foundation
+import Threads
 
 /// Counts the open streams of each user, so that one cannot take what all share.
-///
-/// `@unchecked Sendable`: `counts` is only touched while `lock` is held.
-final class StreamAdmission: @unchecked Sendable {
+final class StreamAdmission: Sendable {
     struct Owner: Hashable, Sendable {
         let tenant: String
         let userId: String
     }
 
-    /// Guards `counts`.
-    private let lock = NSLock()
     /// By tenant and user.
-    private var counts: [String: [String: Int]] = [:]
+    private let counts = Locked([String: [String: Int]]())
 
     /// Nil when the user has as many as may be.
     func lease(to owner: Owner, max: Int) -> StreamLease? {
-        lock.withLock {
+        counts.withLock { counts in
             let count = counts[owner.tenant]?[owner.userId] ?? 0
             guard count < max else { return nil }
             counts[owner.tenant, default: [:]][owner.userId] = count + 1
@@ -25,7 +21,7 @@ final class StreamAdmission: @unchecked Sendable {
     }
 
     fileprivate func release(_ owner: Owner) {
-        lock.withLock {
+        counts.withLock { counts in
             let count = counts[owner.tenant]?[owner.userId] ?? 0
             counts[owner.tenant]?[owner.userId] = count > 1 ? count - 1 : nil
             if counts[owner.tenant]?.isEmpty == true { counts[owner.tenant] = nil }
@@ -33,12 +29,12 @@ final class StreamAdmission: @unchecked Sendable {
     }
 
     /// Users of a tenant who have a stream open.
-    func users(of tenant: String) -> [String] { (lock.withLock { counts[tenant] } ?? [:]).keys.map { $0 } }
+    func users(of tenant: String) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map { $0 } }
 
-    func hasUsers(of tenant: String) -> Bool { lock.withLock { counts[tenant] != nil } }
+    func hasUsers(of tenant: String) -> Bool { counts.withLock { $0[tenant] != nil } }
 }
 
-/// The right to one stream, given back when nobody holds it any more: also when the client vanishes between the
+/// The right to one stream, given back when nobody has it any more: also when the client vanishes between the
 /// answer's head and the stream's opening, of which no callback tells.
 final class StreamLease: Sendable {
     private let owner: StreamAdmission.Owner

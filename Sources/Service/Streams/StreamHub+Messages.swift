@@ -1,23 +1,22 @@
 import Database
-import Domain
 import MicroHTTP
 import Realtime
+import Rows
+import Values
 
 extension StreamHub {
     func received(_ message: StreamMessage) {
         switch message {
         case .events(let events): deliver(events)
-        case .held(let stream, let keys): learned(stream, keys)
-        case .holding(let change): self.change(change)
-        case .opened(let stream, let start): opened(stream, start)
-        case .loaded(let stream, let chunks):
-            guard isPresent(stream) else { return }
-            perform(subscriptions[Int(stream.index)].loaded(chunks), on: Int32(stream.index))
+        case .keysRead(let stream, let result): keysRead(stream, result)
+        case .granted(let change): apply(change)
+        case .opened(let stream, let result): opened(stream, result)
+        case .loaded(let stream, let result): loaded(stream, result)
         case .flushed(let stream):
             guard isPresent(stream) else { return }
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
-        case .memberships(let holders): renewScopes(holding: holders)
+        case .memberships(let holders): renewScopes(withAnyOf: holders)
         case .begun(let head):
             self.head = head
             recentChanges = RecentChanges(since: head)
@@ -35,7 +34,8 @@ extension StreamHub {
     private func deliver(_ events: [EncodedEvent]) {
         var rest = events[...]
         while let first = rest.first {
-            // The log's order is the stream's order, so what is told alike is told up to the next change of a row.
+            // The log's order is the stream's order: what every stream receives alike is delivered up to the next change of
+            // a row.
             let alike = rest.prefix { !$0.isChange }
             deliverAlike(alike)
             rest = rest[alike.endIndex...]
@@ -53,7 +53,7 @@ extension StreamHub {
         subscriptions.withUnsafeMutableBufferPointer { subscriptions in
             for encoded in events {
                 let event = encoded.event
-                // A repeated batch after a retry must not be told twice.
+                // A repeated batch after a retry must not be delivered twice.
                 guard event.sequence > head else { continue }
                 head = event.sequence
                 let size = encoded.bytes.count
@@ -69,8 +69,8 @@ extension StreamHub {
                 }
             }
         }
-        StreamMetrics.add(deliveries, to: directory.metrics.deliveries)
-        StreamMetrics.add(bytes, to: directory.metrics.deliveredBytes)
+        StreamMetrics.add(deliveries, to: dependencies.metrics.deliveries)
+        StreamMetrics.add(bytes, to: dependencies.metrics.deliveredBytes)
     }
 
     private func deliver(_ states: [EncodedState]) {
@@ -86,18 +86,22 @@ extension StreamHub {
                 }
             }
         }
-        StreamMetrics.add(deliveries, to: directory.metrics.deliveries)
+        StreamMetrics.add(deliveries, to: dependencies.metrics.deliveries)
     }
 
     // MARK: Opening and replay
 
-    private func opened(_ stream: StreamHandle, _ start: StreamStart?) {
+    private func opened(_ stream: StreamHandle, _ result: Result<StreamStart, any Error>) {
         let slot = Int32(stream.index)
         guard isPresent(stream), sessions[Int(slot)]?.isEnding == false else { return }
-        guard let start else { return end(slot, .unavailable) }
-        if start.isResumed { StreamMetrics.add(1, to: directory.metrics.replays) }
-        StreamMetrics.add(start.replayed, to: directory.metrics.replayedEvents)
-        if start.resync != nil { StreamMetrics.add(1, to: directory.metrics.resyncs) }
+        let start: StreamStart
+        switch result {
+        case .success(let read): start = read
+        case .failure(let error): return fail(slot, .opening, error)
+        }
+        if start.isResumed { StreamMetrics.add(1, to: dependencies.metrics.replays) }
+        StreamMetrics.add(start.replayed, to: dependencies.metrics.replayedEvents)
+        if start.resync != nil { StreamMetrics.add(1, to: dependencies.metrics.resyncs) }
         perform(subscriptions[Int(slot)].opened(position: start.position, chunks: start.chunks), on: slot)
         for encoded in early.removeValue(forKey: slot) ?? [] {
             shard.send(encoded.bytes, to: handles[Int(slot)], collapse: encoded.state.collapse)
@@ -111,14 +115,14 @@ extension StreamHub {
         perform(subscriptions[Int(slot)].drained(), on: slot)
     }
 
-    private func perform(_ actions: [Subscription<SharedBytes>.Action], on slot: Int32) {
+    private func perform(_ actions: [StreamReplay<SharedBytes>.Action], on slot: Int32) {
         let handle = handles[Int(slot)]
         var isReading = false
         for action in actions {
             switch action {
             case .send(let bytes, let collapse): shard.send(bytes, to: handle, collapse: collapse)
             case .resync(let reason, let position):
-                StreamMetrics.add(1, to: directory.metrics.resyncs)
+                StreamMetrics.add(1, to: dependencies.metrics.resyncs)
                 shard.send(StreamNotice.resync(reason, at: cursor(position)), to: handle, collapse: 0)
             case .load(let after, let through):
                 isReading = true
@@ -134,20 +138,33 @@ extension StreamHub {
     private func load(_ slot: Int32, after: Int64, through: Int64) {
         guard let session = sessions[Int(slot)] else { return }
         let reader = StreamReader(
-            surroundings: surroundings, caller: session.caller, topics: hub.topics(of: slot),
-            tables: tables.index.subscriptions(of: slot), held: Set(hub.scope(of: slot)))
+            dependencies: dependencies, caller: session.caller, topics: hub.topics(of: slot),
+            tables: rows.index.subscriptions(of: slot), keys: Set(hub.scope(of: slot)))
         let (shard, handle) = (shard, handles[Int(slot)])
-        let isAdmitted = surroundings.workers.submit {
-            let chunks = try? reader.chunks(after: after, through: through)
-            shard.post(.loaded(handle, chunks))
+        let isAdmitted = dependencies.workers.submit {
+            shard.post(.loaded(handle, Result { try reader.chunks(after: after, through: through) }))
         }
-        if !isAdmitted { shard.post(.loaded(handle, nil)) }
+        if !isAdmitted {
+            dependencies.failures.note(.congestion)
+            shard.post(.loaded(handle, .success(nil)))
+        }
+    }
+
+    /// What could not be read is a gap, as is what is more than may be replayed: the client is told to resync.
+    private func loaded(_ stream: StreamHandle, _ result: Result<[SharedBytes]?, any Error>) {
+        guard isPresent(stream) else { return }
+        var chunks: [SharedBytes]?
+        switch result {
+        case .success(let read): chunks = read
+        case .failure(let error): dependencies.failures.note(.replay, error)
+        }
+        perform(subscriptions[Int(stream.index)].loaded(chunks), on: Int32(stream.index))
     }
 
     // MARK: Requests about a stream
 
     private func slot(of name: StreamName) -> Int32? {
-        guard name.nonce == directory.nonce, name.index < sessions.count, name.names(handles[name.index]),
+        guard name.nonce == dependencies.nonce, name.index < sessions.count, name.names(handles[name.index]),
             sessions[name.index]?.isEnding == false
         else { return nil }
         return Int32(name.index)
@@ -159,14 +176,14 @@ extension StreamHub {
         else { return .failure(.notFound("stream")) }
         switch request.kind {
         case .describe: return .success(description(of: slot, session))
-        case .replace(let wishes):
-            if let replay = wishes.replay, !recentChanges.reach(replay.through) {
+        case .replace(let draft):
+            if let replay = draft.replay, !recentChanges.reach(replay.through) {
                 var behind = description(of: slot, session)
-                behind.isBehind = head
+                behind.isReplayBehind = true
                 return .success(behind)
             }
             do throws(Failure) {
-                let added = try replace(wishes, of: slot)
+                let added = try replace(draft, of: slot)
                 var description = description(of: slot, session)
                 description.addedTopics = added
                 return .success(description)
@@ -176,18 +193,18 @@ extension StreamHub {
         case .renew(let caller):
             renew(slot, caller)
             // It may have been revoked since it was verified, here or on another replica.
-            if directory.revocations.isRevoked(caller) { end(slot, .revoked) }
+            if dependencies.revocations.isRevoked(caller) { end(slot, .revoked) }
             return .success(StreamDescription())
         }
     }
 
     private func description(of slot: Int32, _ session: Session) -> StreamDescription {
         StreamDescription(
-            topics: hub.topics(of: slot), tables: tables.index.subscriptions(of: slot), caller: session.caller)
+            topics: hub.topics(of: slot), tables: rows.index.subscriptions(of: slot), caller: session.caller)
     }
 
     private func renew(_ slot: Int32, _ caller: Caller) {
-        let caller = surroundings.tables.scoped(caller)
+        let caller = dependencies.memberships.scoped(caller)
         let known = sessions[Int(slot)]?.caller.scope.keys ?? []
         let isScopeNew = known != caller.scope.keys
         let lease = sessions[Int(slot)]?.opener.lease

@@ -2,6 +2,7 @@ import Database
 import Domain
 import MicroHTTP
 import Realtime
+import Values
 
 /// The streams of one shard: who gets which event, and where each stream stands.
 ///
@@ -24,21 +25,20 @@ final class StreamHub: StreamProgram {
     }
 
     let shard: StreamShard<StreamHub>
-    let directory: StreamDirectory
-    let surroundings: StreamSurroundings
+    let dependencies: StreamDependencies
     var hub = Hub()
     var sessions: [Session?] = []
     var handles: [StreamHandle] = []
-    var subscriptions: [Subscription<SharedBytes>] = []
+    var subscriptions: [StreamReplay<SharedBytes>] = []
     /// When each slot's token wants attention, in microseconds since 1970. Apart from the sessions, so that looking
     /// through all of them four times a second is reading one array.
     var deadlines: [Int64] = []
     /// Slots whose replay waits for the socket.
     var replaying: Set<Int32> = []
-    /// Streams whose keys are being read, with what the log has told of those keys meanwhile.
-    var learning: [Int32: [HeldChange]] = [:]
-    /// What the streams asked to hear of tables, and what of it waits.
-    var tables: StreamTables
+    /// Streams whose membership keys are being read, with what the log has said of those keys meanwhile.
+    var readingKeys: [Int32: [MembershipKeyChange]] = [:]
+    /// The rows that the streams subscribed to, and what of it waits.
+    var rows: RowSubscriptions
     /// States that came before their streams' beginnings, which they follow.
     var early: [Int32: [EncodedState]] = [:]
     var recentChanges: RecentChanges
@@ -48,13 +48,12 @@ final class StreamHub: StreamProgram {
     var monotonicNow: UInt64 = 0
 
     /// - Parameter head: the newest event of the log; the first one published must be the next.
-    init(shard: StreamShard<StreamHub>, directory: StreamDirectory, head: Int64) {
+    init(shard: StreamShard<StreamHub>, dependencies: StreamDependencies, head: Int64) {
         self.shard = shard
-        self.directory = directory
-        self.surroundings = directory.surroundings
+        self.dependencies = dependencies
         self.head = head
         recentChanges = RecentChanges(since: head)
-        tables = StreamTables(shards: directory.surroundings.settings.shards)
+        rows = RowSubscriptions(shards: dependencies.settings.shards)
     }
 
     // MARK: Opening and closing
@@ -62,48 +61,63 @@ final class StreamHub: StreamProgram {
     func streamOpened(_ stream: StreamHandle, context: any Sendable) {
         guard var opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
         // Memberships may have changed since the token was looked at; later changes come as messages.
-        opener = opener.speaking(for: surroundings.tables.scoped(opener.caller))
+        opener = opener.speaking(for: dependencies.memberships.scoped(opener.caller))
         let slot = Int32(stream.index)
         let session = Session(
             opener: opener, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds))
         occupy(slot, stream, session)
         // The hub first, then the head, then the log: an event that commits in between is either read or received.
         hub.join(slot, tenant: opener.caller.tenant, scope: opener.caller.scope.keys, topics: opener.topics)
-        StreamMetrics.add(1, to: directory.metrics.open)
-        StreamMetrics.add(1, to: directory.metrics.opened)
+        StreamMetrics.add(1, to: dependencies.metrics.open)
+        StreamMetrics.add(1, to: dependencies.metrics.opened)
         // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
-        guard !directory.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
-        guard !surroundings.live.isEmpty else { return begin(stream, held: opener.caller.scope.keys) }
-        learnKeys(stream, StreamReader(surroundings: surroundings, caller: opener.caller, topics: opener.topics))
+        guard !dependencies.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
+        let reader = StreamReader(dependencies: dependencies, caller: opener.caller, topics: opener.topics)
+        guard !dependencies.live.isEmpty else { return begin(stream, keys: opener.caller.scope.keys) }
+        readKeys(stream, reader)
     }
 
-    /// Has a worker read what the stream begins with, now that the hub knows all keys of it.
-    func begin(_ stream: StreamHandle, held: Set<String>) {
+    /// Has a worker read what the stream begins with, now that the hub has all keys of it.
+    func begin(_ stream: StreamHandle, keys: Set<String>) {
         let slot = Int32(stream.index)
         guard let opener = sessions[Int(slot)]?.opener else { return }
         let reader = StreamReader(
-            surroundings: surroundings, caller: opener.caller, topics: opener.topics, held: held)
-        let streamId = StreamName(nonce: directory.nonce, handle: stream).text
-        let (head, shard, lastEventID) = (head, shard, opener.lastEventID)
-        let isAdmitted = surroundings.workers.submit {
-            let start = try? reader.start(streamId: streamId, lastEventID: lastEventID, head: head)
-            shard.post(.opened(stream, start))
+            dependencies: dependencies, caller: opener.caller, topics: opener.topics, keys: keys)
+        let streamId = StreamName(nonce: dependencies.nonce, handle: stream).text
+        let (head, lastEventID) = (head, opener.lastEventID)
+        onWorker(slot) { shard in
+            shard.post(
+                .opened(stream, Result { try reader.start(streamId: streamId, lastEventID: lastEventID, head: head) }))
         }
-        if !isAdmitted { end(slot, .unavailable) }
+    }
+
+    /// Does work that waits for the database; ends the stream where too much waits already.
+    func onWorker(_ slot: Int32, _ body: @escaping @Sendable (StreamShard<StreamHub>) -> Void) {
+        let shard = shard
+        if !dependencies.workers.submit({ body(shard) }) {
+            dependencies.failures.note(.congestion)
+            end(slot, .unavailable)
+        }
+    }
+
+    /// Ends a stream that cannot be served.
+    func fail(_ slot: Int32, _ reason: StreamFailures.Reason, _ error: any Error) {
+        dependencies.failures.note(reason, error)
+        end(slot, .unavailable)
     }
 
     func streamClosed(_ stream: StreamHandle, reason: StreamCloseReason) {
         let slot = Int32(stream.index)
         guard isPresent(stream) else { return }
         if hub.contains(slot) { hub.leave(slot) }
-        tables.remove(slot)
-        learning[slot] = nil
+        rows.remove(slot)
+        readingKeys[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
         early[slot] = nil
         sessions[Int(slot)] = nil
         deadlines[Int(slot)] = .max
-        StreamMetrics.add(-1, to: directory.metrics.open)
+        StreamMetrics.add(-1, to: dependencies.metrics.open)
     }
 
     func shardWillStop() {
@@ -127,13 +141,13 @@ final class StreamHub: StreamProgram {
         while sessions.count <= Int(slot) {
             sessions.append(nil)
             handles.append(stream)
-            subscriptions.append(Subscription(head: head))
+            subscriptions.append(StreamReplay(head: head))
             deadlines.append(.max)
         }
         precondition(sessions[Int(slot)] == nil, "a slot belongs to one stream at a time")
         sessions[Int(slot)] = session
         handles[Int(slot)] = stream
-        subscriptions[Int(slot)] = Subscription(head: head)
+        subscriptions[Int(slot)] = StreamReplay(head: head)
         deadlines[Int(slot)] = session.lifetime.nextStepAt
     }
 
@@ -148,8 +162,8 @@ final class StreamHub: StreamProgram {
         guard sessions[Int(slot)]?.isEnding == false else { return }
         sessions[Int(slot)]?.isEnding = true
         hub.leave(slot)
-        tables.remove(slot)
-        learning[slot] = nil
+        rows.remove(slot)
+        readingKeys[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
         deadlines[Int(slot)] = .max
@@ -162,7 +176,7 @@ final class StreamHub: StreamProgram {
     func ticked(_ now: UInt64) {
         monotonicNow = now
         for slot in Array(replaying) { advanceReplay(slot) }
-        let wallNow = surroundings.now().microseconds
+        let wallNow = dependencies.now.microseconds
         for slot in deadlines.indices where deadlines[slot] <= wallNow { stepLifetime(Int32(slot), at: wallNow) }
     }
 
@@ -181,7 +195,7 @@ final class StreamHub: StreamProgram {
     func streamOverflowed(_ stream: StreamHandle) -> OverflowAction {
         let slot = Int32(stream.index)
         guard isPresent(stream), var session = sessions[Int(slot)], !session.isEnding else { return .close }
-        StreamMetrics.add(1, to: directory.metrics.overflows)
+        StreamMetrics.add(1, to: dependencies.metrics.overflows)
         let pause = StreamLimits.overflowPauseSeconds * 1_000_000_000
         let isRepeated = session.lastOverflowAt != 0 && monotonicNow &- session.lastOverflowAt < pause
         session.lastOverflowAt = max(1, monotonicNow)
@@ -189,9 +203,9 @@ final class StreamHub: StreamProgram {
         if isRepeated { return .close }
         subscriptions[Int(slot)].overflowed(at: head)
         replaying.remove(slot)
-        StreamMetrics.add(1, to: directory.metrics.resyncs)
+        StreamMetrics.add(1, to: dependencies.metrics.resyncs)
         return .discard(thenSend: StreamNotice.resync(.overflow, at: cursor(head)))
     }
 
-    func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: surroundings.epoch, sequence: sequence) }
+    func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: dependencies.epoch, sequence: sequence) }
 }

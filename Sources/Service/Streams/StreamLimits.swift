@@ -1,7 +1,8 @@
 /// The bounds of streams, each with what breaks without it.
 enum StreamLimits {
-    /// Published to clients, with its reason.
-    static let topicsMax = StreamConstants.topicsMax
+    /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
+    /// Clients are told.
+    static let topicsMax = 100
     /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
     static let topicBytesMax = 160
     /// Events replayed to one resuming stream, and changes of rows that are looked at again for one of its keys, because
@@ -13,8 +14,8 @@ enum StreamLimits {
     /// Bytes of one piece of a replay; the next follows when it has left the process. With the queue of live events
     /// behind the last piece it must fit the socket's buffer of 64 KiB, or a replay would look like a slow client.
     static let chunkBytesMax = 16 * 1024
-    /// Published to clients, with its reason.
-    static let subscriptionsBytesMax = StreamConstants.subscriptionsBytesMax
+    /// Bytes of a request that replaces subscriptions: as many filtered ids as one stream may have. Clients are told.
+    static let subscriptionsBytesMax = 1 << 20
     /// Bytes of events that a shard handles without sending in between. Rows of one delivery are committed at once; if
     /// they were all queued at once, whoever hears each of 1,000 would look like a slow client before the first was sent.
     static let pieceBytesMax = 16 * 1024
@@ -35,6 +36,6 @@ enum StreamLimits {
     static let revocationDays: Int64 = 90
     /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
     static let shutdownSpreadMilliseconds = 5000
-    /// Published to clients, with its reason.
-    static let retryMilliseconds = StreamConstants.retryMilliseconds
+    /// What EventSource waits before it reconnects. Clients are told.
+    static let retryMilliseconds = 1000
 }

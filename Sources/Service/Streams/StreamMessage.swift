@@ -2,25 +2,27 @@ import Database
 import Domain
 import MicroHTTP
 import Realtime
-import Synchronization
+import Rows
+import Threads
+import Values
 import Visibility
 
 /// What reaches a shard from other threads.
 enum StreamMessage: Sendable {
     /// Committed events, in commit order.
     case events([EncodedEvent])
-    /// A worker has read the keys that a stream's user holds by rows; nil: it could not.
-    case held(StreamHandle, Set<String>?)
-    /// Such a row has come or gone.
-    case holding(HeldChange)
-    /// A worker has read what a stream begins with; nil: it could not.
-    case opened(StreamHandle, StreamStart?)
-    /// A worker has read again what a stream missed while it was replayed to; nil: too much, or it could not.
-    case loaded(StreamHandle, [SharedBytes]?)
+    /// A worker has read the membership keys of a stream's user.
+    case keysRead(StreamHandle, Result<Set<String>, any Error>)
+    /// A row of a membership has come or gone: whoever has one key has another, or has it no longer.
+    case granted(MembershipKeyChange)
+    /// A worker has read what a stream begins with.
+    case opened(StreamHandle, Result<StreamStart, any Error>)
+    /// A worker has read again what a stream missed while it was replayed to; nil: more than may be replayed.
+    case loaded(StreamHandle, Result<[SharedBytes]?, any Error>)
     /// What was sent to a stream in an earlier batch has had its chance to leave.
     case flushed(StreamHandle)
     case revoked(Revocation)
-    /// Memberships have changed: scopes that hold one of these keys are to be made anew.
+    /// Memberships have changed: scopes that have one of these keys are to be made anew.
     case memberships(Set<MembershipUpdate.Holders>)
     /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
     case begun(head: Int64)
@@ -29,25 +31,26 @@ enum StreamMessage: Sendable {
     case send(SharedBytes, to: StreamName)
 }
 
-/// One event in the bytes that every stream gets.
+/// One event in the bytes that every stream receives.
 final class EncodedEvent: Sendable {
     let event: StreamEvent
-    /// Empty for a row's change, of which each stream hears something else.
+    /// Empty for a row's change, of which each stream receives its part.
     let bytes: SharedBytes
     let isChange: Bool
-    private let parsed = Mutex<RoutedChange??>(nil)
+    private let parsed: Locked<RowChange??>
 
-    init(_ event: StreamEvent, epoch: String) {
-        self.event = event
+    init(_ logged: LoggedEvent, epoch: String) {
+        event = logged.event
         isChange = event.isChange
         bytes = isChange ? SharedBytes([]) : SharedBytes(SSE.encode(event, epoch: epoch))
+        parsed = Locked(logged.change.map { .some($0) })
     }
 
-    /// The row's change: read once, by the first shard with a stream that it may concern.
-    var change: RoutedChange? {
+    /// The row's change: of another replica's event read once, by the first shard with a stream that it may concern.
+    var change: RowChange? {
         parsed.withLock { parsed in
             if let parsed { return parsed }
-            let change = RoutedChange(reading: event.data)
+            let change = RowChange(reading: event.data)
             parsed = .some(change)
             return change
         }
@@ -81,30 +84,30 @@ final class StreamOpener: Sendable {
         self.lease = lease
     }
 
-    /// The same opening with the keys that the caller holds now.
+    /// The same opening with the keys that the caller has now.
     func speaking(for caller: Caller) -> StreamOpener {
         if caller.scope.keys == self.caller.scope.keys { return self }
         return StreamOpener(caller: caller, topics: topics, lastEventID: lastEventID, lease: lease)
     }
 }
 
-/// What a stream asks to hear, all of it replaced at once; nil stays as it is.
-struct SubscriptionWishes: Sendable {
+/// What a stream subscribes to, all of it replaced at once; nil stays as it is.
+struct SubscriptionDraft: Sendable {
     var topics: [String]?
     var tables: [TableSubscription]?
-    /// Rows that changed after this event are told as well: what was missed between two streams.
+    /// Rows that changed after this event are sent as well: what was missed between two streams.
     var lastEventID: String?
     /// What was missed, read from the log.
     var replay: TableReplay?
 
-    func with(_ replay: TableReplay?) -> SubscriptionWishes {
-        var wishes = self
-        wishes.replay = replay
-        return wishes
+    func with(_ replay: TableReplay?) -> SubscriptionDraft {
+        var draft = self
+        draft.replay = replay
+        return draft
     }
 }
 
-/// Rows that changed while nobody listened, as a stream's subscriptions ask for them.
+/// Rows that changed while the client had no stream, as a stream's subscriptions ask for them.
 struct TableReplay: Sendable {
     /// The newest event when they were read.
     let through: Int64
@@ -119,15 +122,15 @@ struct StreamDescription: Sendable {
     var tables: [TableSubscription] = []
     /// Whom the stream speaks for. Only told within this process.
     var caller: Caller?
-    /// Not nil: the replay does not reach this event, up to which the shard has told others already.
-    var isBehind: Int64?
+    /// Whether the replay ends before what the shard can still add to it, so that there would be a gap.
+    var isReplayBehind = false
 }
 
 /// A question about an open stream, from its owner, answered by the shard.
 struct StreamRequest: Sendable {
     enum Kind: Sendable {
         case describe
-        case replace(SubscriptionWishes)
+        case replace(SubscriptionDraft)
         case renew(Caller)
     }
 

@@ -15,18 +15,19 @@ final class StreamMetrics: Sendable {
         counter.wrappingAdd(count, ordering: .relaxed)
     }
 
-    /// Name, kind and help as Prometheus wants them, with the present value.
-    func samples() -> [(name: String, kind: String, help: String, value: Int)] {
-        func now(_ counter: borrowing Atomic<Int>) -> Int { counter.load(ordering: .relaxed) }
-        return [
-            ("bellhop_streams_open", "gauge", "Streams that are open now.", now(open)),
-            ("bellhop_streams_opened_total", "counter", "Streams that were opened.", now(opened)),
-            ("bellhop_stream_events_total", "counter", "Events delivered to streams, live.", now(deliveries)),
-            ("bellhop_stream_event_bytes_total", "counter", "Bytes of events delivered, live.", now(deliveredBytes)),
-            ("bellhop_stream_replays_total", "counter", "Streams that resumed from a cursor.", now(replays)),
-            ("bellhop_stream_replayed_events_total", "counter", "Events replayed from the log.", now(replayedEvents)),
-            ("bellhop_stream_resyncs_total", "counter", "Streams told to fetch everything again.", now(resyncs)),
-            ("bellhop_stream_overflows_total", "counter", "Streams whose client read too slowly.", now(overflows)),
-        ]
+    init(_ registry: MetricsRegistry) {
+        registry.register { [self] text in
+            func write(_ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: borrowing Atomic<Int>) {
+                text.single(name, kind, help, Double(value.load(ordering: .relaxed)))
+            }
+            write("bellhop_streams_open", .gauge, "Streams that are open now.", open)
+            write("bellhop_streams_opened_total", .counter, "Streams that were opened.", opened)
+            write("bellhop_stream_events_total", .counter, "Events delivered to streams, live.", deliveries)
+            write("bellhop_stream_event_bytes_total", .counter, "Bytes of events delivered, live.", deliveredBytes)
+            write("bellhop_stream_replays_total", .counter, "Streams that resumed from a cursor.", replays)
+            write("bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", replayedEvents)
+            write("bellhop_stream_resyncs_total", .counter, "Streams told to fetch everything again.", resyncs)
+            write("bellhop_stream_overflows_total", .counter, "Streams whose client read too slowly.", overflows)
+        }
     }
 }

@@ -1,6 +1,6 @@
-import Domain
 import MicroHTTP
 import Realtime
+import Values
 
 /// The events by which a stream speaks of itself, encoded.
 enum StreamNotice {

@@ -1,12 +1,11 @@
 import Database
-import Domain
 import Foundation
 import MicroHTTP
+import Threads
+import Values
 
 /// `GET /v1/stream`: decides on a reactor who may open a stream, and hands the connection to a shard.
-///
-/// `@unchecked Sendable`: `redemptions` is only touched while `lock` is held.
-final class StreamRoute: @unchecked Sendable {
+final class StreamRoute: Sendable {
     static let pattern = "/v1/stream"
 
     private enum Credential {
@@ -15,7 +14,7 @@ final class StreamRoute: @unchecked Sendable {
     }
 
     /// What the client asked for in the query.
-    private struct Wishes {
+    private struct Wanted {
         var topics: [String]?
         var lastEventID: String?
         var ticket: String?
@@ -23,15 +22,13 @@ final class StreamRoute: @unchecked Sendable {
 
     private typealias Redemption = Result<(caller: Caller, topics: [String]), Failure>
 
-    private let directory: StreamDirectory
-    /// Guards `redemptions`.
-    private let lock = NSLock()
-    /// Tickets that were redeemed for requests which are about to run again. Each entry holds its request, so that the
+    private let dependencies: StreamDependencies
+    /// Tickets that were redeemed for requests which are about to run again. Each entry retains its request, so that the
     /// identity is not used again before it is taken.
-    private var redemptions: [ObjectIdentifier: (request: Request, outcome: Redemption)] = [:]
+    private let redemptions = Locked([ObjectIdentifier: (request: Request, outcome: Redemption)]())
 
-    init(_ directory: StreamDirectory) {
-        self.directory = directory
+    init(_ dependencies: StreamDependencies) {
+        self.dependencies = dependencies
     }
 
     /// The route's handler.
@@ -39,15 +36,15 @@ final class StreamRoute: @unchecked Sendable {
         do {
             // A HEAD asks whether the address serves streams; opening one for it would answer with a body.
             guard request.method == .get else { return .response(Response(status: 200, headers: headers, body: .none)) }
-            let wishes = try readQuery(request)
-            guard let credential = credential(request, wishes) else {
+            let wanted = try readQuery(request)
+            guard let credential = credential(request, wanted) else {
                 throw Failure(.unauthenticated, "unauthenticated", "A token or a ticket is needed to open a stream.")
             }
             switch credential {
-            case .ticket(let ticket): return try openByTicket(ticket, request, wishes)
+            case .ticket(let ticket): return try openByTicket(ticket, request, wanted)
             case .token(let token):
-                switch directory.surroundings.authenticate(token) {
-                case .caller(let caller): return try open(request, caller, wishes, wishes.topics ?? [])
+                switch dependencies.authenticate(token) {
+                case .caller(let caller): return try open(request, caller, wanted, wanted.topics ?? [])
                 case .refused(let failure): throw failure
                 case .pending(let start): return .again { resume in start(resume) }
                 }
@@ -55,6 +52,7 @@ final class StreamRoute: @unchecked Sendable {
         } catch let failure as Failure {
             return .response(Response.problem(failure))
         } catch {
+            dependencies.failures.note(.opening, error)
             return .response(
                 Response.problem(Failure(.unavailable, "unavailable", "Try again.", retryAfterSeconds: 1)))
         }
@@ -70,38 +68,38 @@ final class StreamRoute: @unchecked Sendable {
 
     // MARK: What was asked
 
-    private func readQuery(_ request: Request) throws -> Wishes {
-        var wishes = Wishes()
+    private func readQuery(_ request: Request) throws -> Wanted {
+        var wanted = Wanted()
         for (name, value) in request.queryItems {
             let value = value ?? ""
             switch name {
             case "topics":
                 let named = value.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-                wishes.topics = (wishes.topics ?? []) + named.filter { !$0.isEmpty }
-            case "lastEventId" where wishes.lastEventID == nil: wishes.lastEventID = value
-            case "ticket" where wishes.ticket == nil: wishes.ticket = value
+                wanted.topics = (wanted.topics ?? []) + named.filter { !$0.isEmpty }
+            case "lastEventId" where wanted.lastEventID == nil: wanted.lastEventID = value
+            case "ticket" where wanted.ticket == nil: wanted.ticket = value
             case "lastEventId", "ticket": throw Failure.invalid("?\(name)", "must not be repeated")
             default: throw Failure.invalid("?\(name)", "is not known here")
             }
         }
-        if let topics = wishes.topics {
-            wishes.topics = try StreamTopics.parse(topics, kinds: directory.surroundings.topicKinds) { _ in "?topics" }
+        if let topics = wanted.topics {
+            wanted.topics = try StreamTopics.parse(topics, kinds: dependencies.topicKinds) { _ in "?topics" }
         }
         // A browser that reconnects by itself sends the header; the query's value is then from before.
-        if let header = request.header("Last-Event-ID") { wishes.lastEventID = header }
-        return wishes
+        if let header = request.header("Last-Event-ID") { wanted.lastEventID = header }
+        return wanted
     }
 
     /// The header first: it is the one that no third party can make a browser send.
-    private func credential(_ request: Request, _ wishes: Wishes) -> Credential? {
-        if let header = request.header("Authorization") {
-            let parts = header.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
-            guard parts.count == 2, parts[0].lowercased() == "bearer" else { return .token("") }
-            return .token(String(parts[1]))
+    private func credential(_ request: Request, _ wanted: Wanted) -> Credential? {
+        let bearer = request.withHeader("Authorization") { header -> Credential? in
+            guard header != nil else { return nil }
+            return .token(BearerToken.of(header).map { String(decoding: $0, as: UTF8.self) } ?? "")
         }
-        if let ticket = wishes.ticket { return .ticket(ticket) }
+        if let bearer { return bearer }
+        if let ticket = wanted.ticket { return .ticket(ticket) }
         guard let cookies = request.header("Cookie") else { return nil }
-        let name = directory.surroundings.settings.cookieName
+        let name = dependencies.settings.cookieName
         for cookie in cookies.split(separator: ";") {
             let parts = cookie.split(separator: "=", maxSplits: 1)
             guard parts.count == 2, parts[0].trimmingCharacters(in: .whitespaces) == name else { continue }
@@ -113,17 +111,17 @@ final class StreamRoute: @unchecked Sendable {
     // MARK: Tickets
 
     /// Redeeming writes, so the request is suspended, the ticket taken, and the handler run again with what it gave.
-    private func openByTicket(_ ticket: String, _ request: Request, _ wishes: Wishes) throws -> Reply {
-        if let redemption = lock.withLock({ redemptions.removeValue(forKey: ObjectIdentifier(request)) }) {
+    private func openByTicket(_ ticket: String, _ request: Request, _ wanted: Wanted) throws -> Reply {
+        if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()
-            return try open(request, caller, wishes, wishes.topics ?? topics)
+            return try open(request, caller, wanted, wanted.topics ?? topics)
         }
         return .again { [self] resume in
-            let (store, now) = (directory.surroundings.store, directory.surroundings.now())
+            let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
                 try store.write(
                     lane: ticket.hashValue,
-                    { try StreamsFeature.redeemTicket(ticket, at: now, in: $0) },
+                    { try StreamTickets.redeem(ticket, at: now, in: $0) },
                     completion: { result in
                         self.note(self.outcome(of: result), for: request)
                         resume()
@@ -137,16 +135,18 @@ final class StreamRoute: @unchecked Sendable {
 
     private func outcome(of result: Result<(caller: Caller, topics: [String])?, any Error>) -> Redemption {
         switch result {
-        case .success(let redeemed?): .success(redeemed)
+        case .success(let redeemed?): return .success(redeemed)
         case .success(nil):
-            .failure(
+            return .failure(
                 Failure(.unauthenticated, "stream.ticket_invalid", "The ticket is unknown, used or expired."))
-        case .failure: .failure(Self.busy(retryAfterSeconds: 1))
+        case .failure(let error):
+            dependencies.failures.note(.ticket, error)
+            return .failure(Self.busy(retryAfterSeconds: 1))
         }
     }
 
     private func note(_ outcome: Redemption, for request: Request) {
-        lock.withLock { redemptions[ObjectIdentifier(request)] = (request, outcome) }
+        redemptions.withLock { $0[ObjectIdentifier(request)] = (request, outcome) }
     }
 
     private static func busy(retryAfterSeconds: Int) -> Failure {
@@ -155,17 +155,17 @@ final class StreamRoute: @unchecked Sendable {
 
     // MARK: Opening
 
-    private func open(_ request: Request, _ caller: Caller, _ wishes: Wishes, _ topics: [String]) throws -> Reply {
-        guard caller.expiresAt > directory.surroundings.now() else {
+    private func open(_ request: Request, _ caller: Caller, _ wanted: Wanted, _ topics: [String]) throws -> Reply {
+        guard caller.expiresAt > dependencies.now else {
             throw Failure(.unauthenticated, "invalid_token", "The token has expired.")
         }
-        guard !directory.revocations.isRevoked(caller) else {
+        guard !dependencies.revocations.isRevoked(caller) else {
             throw Failure(.unauthenticated, "invalid_token", "The token was revoked.")
         }
         var lease: StreamLease?
         if !caller.isService {
-            let max = directory.surroundings.settings.streamsPerUserMax
-            lease = directory.admission.lease(to: .init(tenant: caller.tenant, userId: caller.userId.text), max: max)
+            let max = dependencies.settings.streamsPerUserMax
+            lease = dependencies.admission.lease(to: .init(tenant: caller.tenant, userId: caller.userId.text), max: max)
             guard lease != nil else {
                 throw Failure(
                     .rateLimited, "stream.too_many", "You have \(max) open streams; close one first.",
@@ -173,7 +173,7 @@ final class StreamRoute: @unchecked Sendable {
             }
         }
         let opener = StreamOpener(
-            caller: caller, topics: topics, lastEventID: wishes.lastEventID, lease: lease)
+            caller: caller, topics: topics, lastEventID: wanted.lastEventID, lease: lease)
         return .stream(StreamOpening(headers: headers, context: opener, shard: nil))
     }
 }

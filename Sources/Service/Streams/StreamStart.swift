@@ -1,7 +1,8 @@
 import Database
-import Domain
 import MicroHTTP
 import Realtime
+import Rows
+import Values
 
 /// What a new stream begins with, read by a worker in one transaction: `stream:ready`, the replay, the topics' states.
 ///
@@ -24,38 +25,34 @@ struct StreamStart: Sendable {
 
 /// Reads the log for streams, on a worker.
 struct StreamReader: Sendable {
-    let surroundings: StreamSurroundings
+    let dependencies: StreamDependencies
     let caller: Caller
     let topics: [String]
-    /// Of which tables the stream hears rows.
+    /// The rows that the stream subscribed to.
     var tables: [TableSubscription] = []
-    /// All keys that the caller holds, by the token and by rows of the service; nil: they are read with what is asked for.
-    var held: Set<String>?
+    /// All keys of the caller, by the token and by memberships; nil: they are read with what is asked for.
+    var keys: Set<String>?
 
-    /// The keys that rows give the caller as of now.
-    func rowKeys() throws -> Set<String> {
-        var keys: Set<String> = []
-        try surroundings.read(caller) { tx in keys = try rowKeys(tx) }
-        return keys
+    /// The membership keys of the caller as of now.
+    func membershipKeys() throws -> Set<String> { try read(membershipKeys) }
+
+    private func membershipKeys(_ tx: Transaction) throws -> Set<String> {
+        Set(try MembershipKeys.origins(of: caller.scope, by: dependencies.live, in: tx.db).keys)
     }
 
-    private func rowKeys(_ tx: Transaction) throws -> Set<String> {
-        Set(try HeldKeys.origins(of: caller.scope, by: surroundings.live, in: tx.db).keys)
+    private func allKeys(_ tx: Transaction) throws -> Set<String> {
+        try keys ?? caller.scope.keys.union(membershipKeys(tx))
     }
 
-    private func heldKeys(_ tx: Transaction) throws -> Set<String> {
-        try held ?? caller.scope.keys.union(rowKeys(tx))
+    private func read<Value>(_ body: (Transaction) throws -> Value) throws -> Value {
+        try dependencies.reader.read(as: caller, body)
     }
 
     /// - Parameters:
     ///   - head: the last event that the stream's shard had handled when the stream joined the hub. Everything up to it
     ///     is read here, everything after it reaches the stream live.
     func start(streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
-        var start: StreamStart?
-        try surroundings.read(caller) { tx in
-            start = try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head)
-        }
-        guard let start else { throw Failure(.unavailable, "stream.unreadable", "The stream could not be read.") }
+        let start = try read { tx in try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head) }
         // The scope lives as long as the stream and is hardly asked again: what was made for this reading can go.
         caller.scope.forgetPredicates()
         return start
@@ -63,23 +60,21 @@ struct StreamReader: Sendable {
 
     /// What the stream may see with `after < sequence ≤ through`; nil if it is more than may be replayed, or is gone.
     func chunks(after: Int64, through: Int64) throws -> [SharedBytes]? {
-        var chunks: [SharedBytes]?
-        try surroundings.read(caller) { tx in
-            let held = try heldKeys(tx)
+        try read { tx in
+            let keys = try allKeys(tx)
             guard try EventLog.oldestSequence(in: tx.db) <= after + 1,
-                let events = try replay(tx, held: held, after: after, through: through)
-            else { return }
+                let events = try replay(tx, keys: keys, after: after, through: through)
+            else { return nil }
             var writer = ChunkWriter()
-            append(events, held: held, to: &writer)
-            chunks = writer.finish()
+            append(events, keys: keys, to: &writer)
+            return writer.finish()
         }
-        return chunks
     }
 
     /// The present states of topics, as events without an id: they are no rows of the log.
     func topicStates(of topics: [String]) throws -> SharedBytes? {
         var writer = ChunkWriter()
-        try surroundings.read(caller) { tx in try appendStates(of: topics, tx, to: &writer) }
+        try read { tx in try appendStates(of: topics, tx, to: &writer) }
         let bytes = writer.finish().flatMap { chunk in chunk.withUnsafeBytes { Array($0) } }
         return bytes.isEmpty ? nil : SharedBytes(bytes)
     }
@@ -87,43 +82,40 @@ struct StreamReader: Sendable {
     /// The rows that changed after a cursor as the stream's subscriptions ask for them: without ids, since the stream's
     /// cursor is further on.
     func missedRows(after lastEventID: String?) throws -> TableReplay {
-        var replay: TableReplay?
-        try surroundings.read(caller) { tx in
+        try read { tx in
             let newest = try EventLog.newestSequence(in: tx.db)
             let resumption = Resumption.decide(
-                lastEventID: lastEventID, epoch: surroundings.epoch,
+                lastEventID: lastEventID, epoch: dependencies.epoch,
                 oldest: try EventLog.oldestSequence(in: tx.db), newest: newest)
             var writer = ChunkWriter()
             switch resumption {
             case .fresh: break
             case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
             case .after(let sequence):
-                let held = try heldKeys(tx)
+                let keys = try allKeys(tx)
                 if let recent = try recentChanges(tx, through: sequence, routes: routes(of: tables.filter(hasCounts))),
                     let events = try self.replay(
-                        tx, held: held, after: sequence, through: newest, routes: routes(of: tables))
+                        tx, keys: keys, after: sequence, through: newest, routes: routes(of: tables))
                 {
-                    appendRows(events, since: recent, held: held, to: &writer)
+                    appendRows(events, since: recent, keys: keys, to: &writer)
                 } else {
                     writer.append { StreamNotice.appendResync(.gap, at: nil, to: &$0) }
                 }
             }
-            replay = TableReplay(through: newest, chunks: writer.finish())
+            return TableReplay(through: newest, chunks: writer.finish())
         }
-        guard let replay else { throw Failure.tooMany }
-        return replay
     }
 
     private func start(_ tx: Transaction, streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
         var resumption = Resumption.decide(
-            lastEventID: lastEventID, epoch: surroundings.epoch, oldest: try EventLog.oldestSequence(in: tx.db),
+            lastEventID: lastEventID, epoch: dependencies.epoch, oldest: try EventLog.oldestSequence(in: tx.db),
             newest: try EventLog.newestSequence(in: tx.db))
-        let held = try heldKeys(tx)
+        let keys = try allKeys(tx)
         var events: [StreamEvent] = []
         var invalidation: Coalescer.Batch?
         if case .after(let sequence) = resumption {
             if let recent = try recentChanges(tx, through: sequence, routes: Array(caller.scope.keys)),
-                let found = try sequence < head ? replay(tx, held: held, after: sequence, through: head) : []
+                let found = try sequence < head ? replay(tx, keys: keys, after: sequence, through: head) : []
             {
                 events = found.filter { !$0.isChange }
                 invalidation = staleKeys(of: recent + found.filter(\.isChange))
@@ -149,10 +141,10 @@ struct StreamReader: Sendable {
         if reason == nil, let invalidation {
             writer.append { $0 += StreamNotice.invalidation(invalidation, at: nil) }
         }
-        append(events, held: held, to: &writer)
+        append(events, keys: keys, to: &writer)
         // After the replay, so that an older state of the log does not follow the present one.
         try appendStates(of: topics, tx, to: &writer)
-        for state in try surroundings.ownStates(tx) {
+        for state in try dependencies.ownStates(tx) {
             writer.append { SSE.append(state.name, data: state.data, to: &$0) }
         }
         var isResumed = false
@@ -161,7 +153,7 @@ struct StreamReader: Sendable {
             position: position, chunks: writer.finish(), replayed: events.count, resync: reason, isResumed: isResumed)
     }
 
-    private func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: surroundings.epoch, sequence: sequence) }
+    private func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: dependencies.epoch, sequence: sequence) }
 
     private func ready(_ tx: Transaction, streamId: String, replayed: Int) throws -> [UInt8] {
         let badges = try tx.badges(of: caller.userId)
@@ -184,7 +176,8 @@ struct StreamReader: Sendable {
     /// Whether changes of the table may wait for the end of a window, as counts.
     private func hasCounts(_ subscription: TableSubscription) -> Bool {
         // The tables that are not declared are the service's own.
-        surroundings.tables.catalog.find(schema: subscription.schema, table: subscription.table)?.counts.isEmpty != true
+        dependencies.memberships.catalog.find(schema: subscription.schema, table: subscription.table)?.counts.isEmpty
+            != true
     }
 
     /// Changes whose window may not have ended when the stream broke that had got as far as `sequence`: their keys are
@@ -193,7 +186,7 @@ struct StreamReader: Sendable {
         _ tx: Transaction, through sequence: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
         // A second for what lies between the change's moment and its window's beginning.
-        let age = surroundings.tables.longestWindow + .seconds(1)
+        let age = dependencies.memberships.longestWindow + .seconds(1)
         return try EventLog.recentChanges(
             in: tx.db, tenant: caller.tenant, routes: routes, through: sequence, within: age,
             limit: StreamLimits.replayEventsMax)
@@ -203,7 +196,7 @@ struct StreamReader: Sendable {
     private func staleKeys(of changes: [StreamEvent]) -> Coalescer.Batch? {
         var coalescer = Coalescer()
         // One after the other: read, a thousand of them hold megabytes.
-        for case let change? in changes.lazy.map({ RoutedChange(reading: $0.data) }) {
+        for case let change? in changes.lazy.map({ RowChange(reading: $0.data) }) {
             for invalidation in change.invalidations where !caller.scope.keys.isDisjoint(with: invalidation.audience) {
                 let knows = !caller.scope.keys.isDisjoint(with: invalidation.causeAudience)
                 coalescer.offer(
@@ -213,19 +206,19 @@ struct StreamReader: Sendable {
         return coalescer.takeDue(at: .max).first
     }
 
-    private func append(_ events: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter) {
+    private func append(_ events: [StreamEvent], keys: Set<String>, to writer: inout ChunkWriter) {
         for event in events {
             if event.isChange {
-                appendRow(event, held: held, at: cursor(event.sequence), to: &writer)
+                appendRow(event, keys: keys, at: cursor(event.sequence), to: &writer)
             } else {
-                writer.append { SSE.append(event, epoch: surroundings.epoch, to: &$0) }
+                writer.append { SSE.append(event, epoch: dependencies.epoch, to: &$0) }
             }
         }
     }
 
     /// - Parameter recent: changes before them, whose counts may have waited when the stream broke.
     private func appendRows(
-        _ events: [StreamEvent], since recent: [StreamEvent], held: Set<String>, to writer: inout ChunkWriter
+        _ events: [StreamEvent], since recent: [StreamEvent], keys: Set<String>, to writer: inout ChunkWriter
     ) {
         var counts: [String: [String: JSONValue]] = [:]
         func tellCounts(_ writer: inout ChunkWriter) {
@@ -235,9 +228,9 @@ struct StreamReader: Sendable {
         }
         let last = events.first?.sequence ?? .max
         for event in recent + events {
-            guard let change = RoutedChange(reading: event.data) else { continue }
-            var telling = RowTelling(change, tenant: event.tenant, cursor: nil)
-            for part in news(of: telling, held: held).parts {
+            guard let change = RowChange(reading: event.data) else { continue }
+            var telling = RowChangeEncoder(change, tenant: event.tenant, cursor: nil)
+            for part in news(of: telling, keys: keys).parts {
                 if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
                     counts[record, default: [:]].merge(telling.counts(part.selection)) { _, new in new }
                     if counts.count >= StreamLimits.countsPerEventMax { tellCounts(&writer) }
@@ -255,11 +248,11 @@ struct StreamReader: Sendable {
     }
 
     private func appendRow(
-        _ event: StreamEvent, held: Set<String>, at cursor: Cursor?, to writer: inout ChunkWriter
+        _ event: StreamEvent, keys: Set<String>, at cursor: Cursor?, to writer: inout ChunkWriter
     ) {
-        guard let change = RoutedChange(reading: event.data) else { return }
-        var telling = RowTelling(change, tenant: event.tenant, cursor: cursor)
-        for part in news(of: telling, held: held).parts {
+        guard let change = RowChange(reading: event.data) else { return }
+        var telling = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
+        for part in news(of: telling, keys: keys).parts {
             if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
                 let counts = telling.counts(part.selection)
                 writer.append { $0 += StreamNotice.engagement([record: counts], at: cursor) }
@@ -271,11 +264,11 @@ struct StreamReader: Sendable {
     }
 
     /// What the stream's subscriptions are told of a change.
-    private func news(of telling: RowTelling, held: Set<String>) -> RowNews {
+    private func news(of telling: RowChangeEncoder, keys: Set<String>) -> RowDelivery {
         let change = telling.change
-        var news = RowNews()
-        let seesOld = !held.isDisjoint(with: change.oldReaders)
-        let seesNew = !held.isDisjoint(with: change.newReaders(of: held.contains))
+        var news = RowDelivery()
+        let seesOld = !keys.isDisjoint(with: change.oldReaders)
+        let seesNew = !keys.isDisjoint(with: change.newReaders(keys.contains))
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
                 telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
@@ -289,19 +282,19 @@ struct StreamReader: Sendable {
 
     /// Nil: more than may be replayed.
     private func replay(
-        _ tx: Transaction, held: Set<String>, after: Int64, through: Int64
+        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64
     ) throws -> [StreamEvent]? {
         try replay(
-            tx, held: held, after: after, through: through,
-            routes: Array(caller.scope.keys) + held.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
+            tx, keys: keys, after: after, through: through,
+            routes: Array(caller.scope.keys) + keys.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
                 + routes(of: tables))
     }
 
     private func replay(
-        _ tx: Transaction, held: Set<String>, after: Int64, through: Int64, routes: [String]
+        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
         let events = try EventLog.replay(
-            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(held), after: after,
+            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(keys), after: after,
             through: through,
             limit: StreamLimits.replayEventsMax + 1)
         guard events.count <= StreamLimits.replayEventsMax else { return nil }
@@ -312,7 +305,7 @@ struct StreamReader: Sendable {
 
     private func appendStates(of topics: [String], _ tx: Transaction, to writer: inout ChunkWriter) throws {
         for topic in topics {
-            guard let (kind, id) = StreamTopics.split(topic, kinds: surroundings.topicKinds),
+            guard let (kind, id) = StreamTopics.split(topic, kinds: dependencies.topicKinds),
                 let (name, data) = try state(of: kind, id, tx)
             else { continue }
             writer.append { SSE.append(name, data: data, to: &$0) }

@@ -1,4 +1,4 @@
-import Domain
+import Values
 
 /// The topics a client names: `queue:s1`, or `personal`, which every stream carries anyway.
 enum StreamTopics {

@@ -1,5 +1,5 @@
-import Domain
 import Foundation
+import Rows
 import Testing
 
 /// The recorded payloads of `Tests/Fixtures/Changes`.

@@ -1,5 +1,7 @@
 import Domain
+import Rows
 import Testing
+import Values
 
 /// SCH A-001, A-008: table changes are taken as their senders write them.
 struct ChangeFormatsTests {
@@ -92,7 +94,8 @@ struct ChangeFormatsTests {
         #expect(try ChangeFixtures.change(expected.name, format: expected.format) == byShape)
         for other in ChangeFormat.allCases where other != expected.format && other != .batch {
             let batch = try ChangeBatch(reading: ChangeFixtures.bytes(expected.name), format: other)
-            #expect(batch.changes.isEmpty && batch.rejections.count == 1, "\(other)")
+            #expect(batch.changes.isEmpty, "\(other)")
+            #expect(batch.rejections.count == 1, "\(other)")
         }
     }
 
@@ -169,7 +172,10 @@ struct ChangeFormatsTests {
         let schema = #"{"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": \#(fields)}]}"#
         let rows = #"{"before": null, "after": {"pk": 1, "d": 0}}"#
         let bare = try ChangeFixtures.change(text: rows, delivery: delivery)
-        #expect(bare.kind == .update && bare.schema == "public" && bare.table == "a" && bare.format == .cloudEvents)
+        #expect(bare.kind == .update)
+        #expect(bare.schema == "public")
+        #expect(bare.table == "a")
+        #expect(bare.format == .cloudEvents)
         #expect(bare.commitTimestamp?.rfc3339 == "2020-01-13T13:55:39.738Z")
         #expect(bare.record == ["pk": .integer(1), "d": .integer(0)])
         let typed = try ChangeFixtures.change(
@@ -187,7 +193,8 @@ struct ChangeFormatsTests {
         #expect(change.originID == "tab-7")
         #expect(change.deduplicationID == "cloudevents:/school/1 C234-1234-1234")
         let webhook = try ChangeFixtures.change("supabase-webhook-update", delivery: delivery)
-        #expect(webhook.originID == "backend" && webhook.actorID == nil)
+        #expect(webhook.originID == "backend")
+        #expect(webhook.actorID == nil)
     }
 
     @Test func cloudEvent_inBinaryMode_hasItsAttributesInHeaders() throws {
@@ -219,7 +226,8 @@ struct ChangeFormatsTests {
         #expect(batch.changes[0].record == batch.changes[1].record)
         #expect(try ChangeBatch(reading: Array("[]".utf8), delivery: delivery).items.isEmpty)
         let mixed = try ChangeBatch(reading: ChangeFixtures.bytes("batch-mixed"), delivery: delivery)
-        #expect(mixed.changes.count == 1 && mixed.rejections.map(\.index) == [0, 1, 2, 3, 5])
+        #expect(mixed.changes.count == 1)
+        #expect(mixed.rejections.map(\.index) == [0, 1, 2, 3, 5])
         delivery.contentType = "application/cloudevents+json"
         #expect(try ChangeFixtures.change("cloudevents-structured", delivery: delivery).kind == .update)
         #expect(throws: Failure.self) {
@@ -234,7 +242,8 @@ struct ChangeFormatsTests {
                 batch.changes.map(\.format) == [
                     .supabaseWebhook, .supabaseRealtime, .broadcastChanges, .debezium, .cloudEvents,
                 ])
-            #expect(batch.items.count == 6 && batch.rejections.isEmpty)
+            #expect(batch.items.count == 6)
+            #expect(batch.rejections.isEmpty)
             guard case .ignored = batch.items[5] else {
                 Issue.record("a null in an array is a tombstone")
                 return
@@ -245,7 +254,9 @@ struct ChangeFormatsTests {
         }
         for tombstone in ["null", #"{"schema": null, "payload": null}"#] {
             let batch = try ChangeBatch(reading: Array(tombstone.utf8))
-            #expect(batch.changes.isEmpty && batch.rejections.isEmpty && batch.items.count == 1)
+            #expect(batch.changes.isEmpty)
+            #expect(batch.rejections.isEmpty)
+            #expect(batch.items.count == 1)
         }
     }
 

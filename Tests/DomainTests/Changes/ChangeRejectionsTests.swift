@@ -1,5 +1,6 @@
-import Domain
+import Rows
 import Testing
+import Values
 
 /// What is malformed is rejected with its place and reason; one item never costs another.
 struct ChangeRejectionsTests {
@@ -153,7 +154,8 @@ struct ChangeRejectionsTests {
     @Test(arguments: ["supabase-realtime-unauthorized", "debezium-message", "cloudevents-debezium-avro"])
     func recordedPayloadWithoutARow_isRejected(name: String) throws {
         let batch = try ChangeBatch(reading: ChangeFixtures.bytes(name))
-        #expect(batch.changes.isEmpty && batch.rejections.count == 1)
+        #expect(batch.changes.isEmpty)
+        #expect(batch.rejections.count == 1)
     }
 
     @Test(arguments: [
@@ -165,7 +167,8 @@ struct ChangeRejectionsTests {
             _ = try ChangeBatch(reading: Array(text.utf8))
             Issue.record("\(text) was taken")
         } catch {
-            #expect(error.kind == .malformed && error.detail.contains("at byte"))
+            #expect(error.kind == .malformed)
+            #expect(error.detail.contains("at byte"))
         }
     }
 
@@ -174,7 +177,8 @@ struct ChangeRejectionsTests {
         let body = #"[\#(good), {"a": tru}, \#(good), {"a": 1e}, null, \#(good)]"#
         let batch = try ChangeBatch(reading: Array(body.utf8))
         #expect(batch.changes.count == 3)
-        #expect(batch.rejections.map(\.index) == [1, 3] && batch.rejections.map(\.pointer) == ["/1", "/3"])
+        #expect(batch.rejections.map(\.index) == [1, 3])
+        #expect(batch.rejections.map(\.pointer) == ["/1", "/3"])
         let written = JSONWriter.bytes(ChangeRejection(index: 1, pointer: "/1/x", reason: "is missing"))
         #expect(written == Array(#"{"index":1,"pointer":"/1/x","reason":"is missing"}"#.utf8))
     }
@@ -208,7 +212,8 @@ struct ChangeRejectionsTests {
             _ = try ChangeBatch(reading: Array("[\(items.joined(separator: ",")),null]".utf8))
             Issue.record("one item too many was taken")
         } catch {
-            #expect(error.kind == .tooLarge && error.code == "changes.too_many")
+            #expect(error.kind == .tooLarge)
+            #expect(error.code == "changes.too_many")
         }
     }
 
@@ -218,12 +223,14 @@ struct ChangeRejectionsTests {
         #expect(try ChangeFixtures.change(text: fits).record?.count == 1)
         let tooLarge = insert(#"{"id": "\#(String(repeating: "x", count: ChangeLimits.itemBytesMax - frame + 1))"}"#)
         let batch = try ChangeBatch(reading: Array("[\(tooLarge), \(insert(#"{"id": 1}"#))]".utf8))
-        #expect(batch.changes.count == 1 && batch.rejections.map(\.index) == [0])
+        #expect(batch.changes.count == 1)
+        #expect(batch.rejections.map(\.index) == [0])
         do throws(Failure) {
             _ = try ChangeBatch(reading: [UInt8](repeating: 0x20, count: ChangeLimits.bodyBytesMax + 1))
             Issue.record("a body that is too large was taken")
         } catch {
-            #expect(error.kind == .tooLarge && error.code == "changes.too_large")
+            #expect(error.kind == .tooLarge)
+            #expect(error.code == "changes.too_large")
         }
     }
 
@@ -256,7 +263,8 @@ struct ChangeRejectionsTests {
         #expect(try ChangeFixtures.change(text: insert(row(ChangeLimits.depthMax - 2))).record?.count == 1)
         for depth in [ChangeLimits.depthMax - 1, 300_000] {
             let rejection = try ChangeFixtures.rejection(text: "[\(insert(row(depth)))]")
-            #expect(rejection.pointer == "/0" && rejection.reason.contains("nesting deeper"))
+            #expect(rejection.pointer == "/0")
+            #expect(rejection.reason.contains("nesting deeper"))
         }
     }
 

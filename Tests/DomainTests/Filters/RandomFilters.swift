@@ -1,4 +1,7 @@
 import Domain
+import Rows
+import TestSupport
+import Values
 
 /// Filters and rows over a few columns and values, so that they often meet.
 enum RandomFilters {
@@ -14,13 +17,13 @@ enum RandomFilters {
         "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 
-    static func value(_ random: inout SplitMix64) -> String {
+    static func value(_ random: inout SeededGenerator) -> String {
         let text = texts[Int.random(in: 0..<texts.count, using: &random)]
         let isPlain = !text.isEmpty && !text.hasPrefix(" ") && !text.contains(where: { ",()\"\\".contains($0) })
         return isPlain && Bool.random(using: &random) ? text : quoted(text)
     }
 
-    static func condition(_ random: inout SplitMix64) -> String {
+    static func condition(_ random: inout SeededGenerator) -> String {
         let column = columns[Int.random(in: 0..<columns.count, using: &random)]
         let negation = Int.random(in: 0..<4, using: &random) == 0 ? "not." : ""
         let test =
@@ -44,11 +47,11 @@ enum RandomFilters {
         return "\(column)=\(negation)\(test)"
     }
 
-    static func text(_ random: inout SplitMix64) -> String {
+    static func text(_ random: inout SeededGenerator) -> String {
         (0..<Int.random(in: 0...3, using: &random)).map { _ in condition(&random) }.joined(separator: ",")
     }
 
-    static func json(_ random: inout SplitMix64) -> JSONValue {
+    static func json(_ random: inout SeededGenerator) -> JSONValue {
         switch Int.random(in: 0..<12, using: &random) {
         case 0: return .null
         case 1: return .bool(Bool.random(using: &random))
@@ -59,7 +62,7 @@ enum RandomFilters {
         }
     }
 
-    static func row(_ random: inout SplitMix64) -> Filter.Row {
+    static func row(_ random: inout SeededGenerator) -> Filter.Row {
         var row: Filter.Row = [:]
         for column in columns where Int.random(in: 0..<6, using: &random) > 0 { row[column] = json(&random) }
         return row

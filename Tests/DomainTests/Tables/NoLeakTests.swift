@@ -1,5 +1,6 @@
-import Domain
+import Rows
 import Testing
+import Values
 
 /// SCH FR-013…FR-017, decision 23: who sees which row of the school, by every road a row can take.
 @Suite struct NoLeakTests {
@@ -132,9 +133,9 @@ import Testing
         }
     }
 
-    /// Nobody hears a cause without seeing a row, nobody of another school hears a key, and a classmate hears the
+    /// Nobody receives a cause without seeing a row, nobody of another school receives a key, and a classmate receives the
     /// leaderboard's key and no other.
-    @Test(arguments: cases) func invalidation_tellsNoMoreThanItsHearerMaySee(_ test: Case) throws {
+    @Test(arguments: cases) func invalidation_tellsNoMoreThanItsReaderMaySee(_ test: Case) throws {
         let world = try SchoolWorld()
         let table = try world.table(test.table)
         let change = Self.change(test)
@@ -144,15 +145,15 @@ import Testing
         let people = Self.people(test.role)
         #expect(invalidations.allSatisfy { $0.tenant == test.school })
         for id in [people.insider, people.outsider, "s2"] {
-            #expect(try world.heard(change, of: test.table, by: id, of: other).isEmpty)
+            #expect(try world.received(change, of: test.table, by: id, of: other).isEmpty)
             let keys = world.scope(id, of: test.school)
             let sees = [reach.old, reach.new].contains { $0?.isSeen(by: keys, of: test.school) ?? false }
-            let heard = try world.heard(change, of: test.table, by: id, of: test.school)
+            let heard = try world.received(change, of: test.table, by: id, of: test.school)
             if !sees {
                 #expect(heard.allSatisfy { $0 == "leaderboard/c1*" || $0 == "leaderboard/c2*" }, "\(id): \(heard)")
             }
         }
-        let classmate = try world.heard(change, of: test.table, by: "s2", of: test.school)
+        let classmate = try world.received(change, of: test.table, by: "s2", of: test.school)
         #expect(classmate.isSubset(of: ["leaderboard/c1*"]))
     }
 }

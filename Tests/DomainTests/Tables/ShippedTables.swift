@@ -1,5 +1,7 @@
 import Domain
 import Foundation
+import Rows
+import Values
 import Visibility
 import Yams
 
@@ -100,11 +102,11 @@ struct SchoolWorld {
             role = "admin"
             claimed.insert("tenant:admin")
         }
-        return memberships.keys(of: MembershipHolder(tenant: school, role: role, claimed: claimed))
+        return memberships.keys(of: MembershipClaimant(tenant: school, role: role, claimed: claimed))
     }
 
-    /// The query keys a person hears of a change, joined by `/`; with `*` where the cause is withheld.
-    func heard(_ change: RowWrite, of name: String, by id: String, of school: String = "A") throws -> Set<String> {
+    /// The query keys a person receives for a change, joined by `/`; with `*` where the cause is withheld.
+    func received(_ change: RowWrite, of name: String, by id: String, of school: String = "A") throws -> Set<String> {
         let keys = scope(id, of: school)
         let heard = try table(name).invalidations(of: change, memberships: memberships)
             .filter { $0.tenant == school && !keys.isDisjoint(with: $0.audience) }

@@ -1,40 +1,40 @@
 import BellhopClient
 import Database
 import Foundation
-import RawConnections
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// SCH's edge cases, and what must hold of a stream from its beginning to its end.
 @Suite(.serialized) struct ChangesEdgeCasesTests {
-    /// What a parent hears of a child's attendance.
+    /// What a parent receives of a child's attendance.
     private static let marked: Set = ["attendance-calendar/s1", "parent-dashboard"]
 
     /// SCH EC1, FR-019, A-007: whatever screen is shown, keys come to a stream that asked for nothing; no notification and
     /// no count comes with them.
-    @Test func userOnAnotherScreen_hearsKeys_andNothingThatLightsUp() async throws {
+    @Test func userOnAnotherScreen_receivesKeys_andNothingThatLightsUp() async throws {
         let school = try await School()
         let parent = try await school.service.listen(as: School.parent("p1"))
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
-        try await parent.hears(Self.marked)
+        try await school.send(School.attendance("a1", of: "s1", "late"))
+        try await parent.receives(Self.marked)
         #expect(parent.received.map(\.name) == ["stream:ready", "query:invalidate"])
         let badges = try await school.service.client(as: School.parent("p1")).get("/v1/badges")
         #expect(badges.json["total"].int == 0)
     }
 
-    /// SCH EC2, FR-003, SC-004: what became stale meanwhile is told at once and together, across a restart too.
-    @Test func streamThatWasAway_hearsWhatBecameStale_atOnce() async throws {
+    /// SCH EC2, FR-003, SC-004: what became stale meanwhile is delivered at once and together, across a restart too.
+    @Test func streamThatWasAway_receivesWhatBecameStale_atOnce() async throws {
         let school = try await School()
         let first = try await school.service.listen(as: School.parent("p1"))
         let cursor = first.ready.id
         first.close()
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
-        try await school.tell(School.attendance("a1", of: "s2", "late"))
-        try await school.tell(School.own("homework", "w1", of: "s1"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
+        try await school.send(School.attendance("a1", of: "s2", "late"))
+        try await school.send(School.own("homework", "w1", of: "s1"))
         try await school.service.restart()
         let again = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
-        let causes = try await again.hears(Self.marked.union(["homework/s1", "student-dashboard/s1"]))
+        let causes = try await again.receives(Self.marked.union(["homework/s1", "student-dashboard/s1"]))
         #expect(Set(causes.map { $0["recordId"].string }) == ["a1", "w1"])
         #expect(again.received.filter { $0.name == "query:invalidate" }.count == 1)
         #expect(again.received.contains { $0.name == "stream:resync" } == false)
@@ -46,9 +46,9 @@ import Testing
         let first = try await school.service.listen(as: School.parent("p1"))
         let cursor = first.ready.id
         first.close()
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
         school.service.clock.advance(seconds: 25 * 3600)
-        try await school.tell(School.own("homework", "w1", of: "s2"))
+        try await school.send(School.own("homework", "w1", of: "s2"))
         let number = Int64(cursor.split(separator: "-").last ?? "") ?? 0
         while try school.service.app.store.read({ try EventLog.oldestSequence(in: $0) }) <= number + 1 {
             await Task.yield()
@@ -67,18 +67,18 @@ import Testing
             let rows = (0...StreamLimits.replayEventsMax / 2).map {
                 School.attendance("\(delivery)-\($0)", of: "s1", "late")
             }
-            try await school.tell(rows)
+            try await school.send(rows)
         }
         let late = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
-    /// SCH EC2: a connection that breaks within a window loses no key: it is told again after the resumption, although
+    /// SCH EC2: a connection that breaks within a window loses no key: it is delivered again after the resumption, although
     /// the cursor is behind the change.
-    @Test func streamThatBreaksWithinAWindow_hearsTheKeyAfterwards() async throws {
+    @Test func streamThatBreaksWithinAWindow_receivesTheKeyAfterwards() async throws {
         let school = try await School()
         let first = try await school.service.listen(as: School.parent("p1"))
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
         // The cursor moves on while the key waits.
         let body: JSON = ["id": "e1", "type": "auth.password_changed", "userId": "p1"]
         let backend = school.service.client(as: .service(tenant: "A"))
@@ -88,7 +88,7 @@ import Testing
         let cursor = first.lastEventID
         first.close()
         let again = try await school.service.listen(as: School.parent("p1"), lastEventID: cursor)
-        try await again.hears(Self.marked)
+        try await again.receives(Self.marked)
         #expect(!again.received.contains { $0.name == "notification:created" && $0.json["eventId"].string == "e1" })
     }
 
@@ -101,19 +101,20 @@ import Testing
         )
         let start = ContinuousClock.now
         for number in 0..<20 {
-            try await school.tell(School.attendance("a\(number)", of: number % 2 == 0 ? "s1" : "s2", "present"))
+            try await school.send(School.attendance("a\(number)", of: number % 2 == 0 ? "s1" : "s2", "present"))
         }
         let windows = Int(start.duration(to: .now).components.seconds) + 1
         let events = try await Self.untilBarrier(school, admin, parent)
         for (listener, keys) in zip(events, [4, 2]) {
             let told = listener.flatMap { $0.json["keys"].array ?? [] }
             // One, if the 20 deliveries took less than a second, and one more for each second that they took longer.
-            #expect(Set(told.map(\.text)).count == keys && told.count <= windows * keys, "\(told)")
+            #expect(Set(told.map(\.text)).count == keys, "\(told)")
+            #expect(told.count <= windows * keys, "\(told)")
         }
     }
 
-    /// SCH EC3, FR-004: a steady flow is heard once a window, and not only when it ends.
-    @Test func steadyFlow_isHeardOncePerWindow() async throws {
+    /// SCH EC3, FR-004: a steady flow is received once a window, and not only when it ends.
+    @Test func steadyFlow_isReceivedOncePerWindow() async throws {
         let school = try await School()
         let parent = try await school.service.listen(as: School.parent("p1"))
         let flow = Task {
@@ -133,8 +134,8 @@ import Testing
         #expect(await flow.value > 5)
     }
 
-    /// SCH EC4, FR-002: a stream is closed with its user's session, and the next user of the device hears nothing of it.
-    @Test func nextUserOfADevice_hearsNothingOfThePreviousOne() async throws {
+    /// SCH EC4, FR-002: a stream is closed with its user's session, and the next user of the device receives nothing of it.
+    @Test func nextUserOfADevice_receivesNothingOfThePreviousOne() async throws {
         let school = try await School()
         var identity = School.parent("p1")
         identity.claims["session_id"] = "session-1"
@@ -143,11 +144,11 @@ import Testing
         let backend = school.service.client(as: .service(tenant: "A"))
         #expect(try await backend.post("/v1/revocations", ["sessionId": "session-1"]).status == 201)
         #expect(try await stream.next("stream:closing").json["reason"].string == "revoked")
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
         let next = try await school.service.listen(as: School.parent("p3"), lastEventID: cursor)
         #expect(next.ready.json["replayed"].int == 0)
-        try await school.tell(School.attendance("a3", of: "s3", "late"))
-        try await next.hears(["attendance-calendar/s3", "parent-dashboard"])
+        try await school.send(School.attendance("a3", of: "s3", "late"))
+        try await next.receives(["attendance-calendar/s3", "parent-dashboard"])
     }
 
     /// SCH EC4: another user's stream is none, whatever is asked of it.
@@ -163,14 +164,14 @@ import Testing
     }
 
     /// SCH FR-002, NFR-004: with its token a stream ends, in the middle of a window too.
-    @Test func expiredStream_hearsNothingMore() async throws {
+    @Test func expiredStream_receivesNothingMore() async throws {
         let school = try await School()
         let token = school.service.token(for: School.parent("p1"), lifetimeSeconds: 60)
         var options = BellhopStream.Options()
         options.reconnection.triesMax = 0
         let stream = StreamListener(BellhopClient(baseURL: school.service.baseURL).with(token: token).events(options))
         try await stream.next("stream:ready")
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
         school.service.clock.advance(seconds: 61)
         #expect(try await stream.next("stream:closing").json["reason"].string == "expired")
         await #expect(throws: (any Error).self) { try await stream.next("query:invalidate", within: 5) }
@@ -184,9 +185,9 @@ import Testing
         let stream = try await school.service.listen(as: liar)
         try await stream.subscribe(
             [["id": "theirs", "table": "attendance", "filter": "school_id=eq.B"]], through: school.service, as: liar)
-        try await school.tell(School.attendance("b1", of: "s1", "late", school: "B"))
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
-        try await stream.hears(["admin-dashboard", "attendance-calendar/s1", "class-attendance/c1"])
+        try await school.send(School.attendance("b1", of: "s1", "late", school: "B"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
+        try await stream.receives(["admin-dashboard", "attendance-calendar/s1", "class-attendance/c1"])
         #expect(!stream.received.contains { $0.data.contains("b1") || $0.name == "table:change" })
         #expect(try await school.service.client(as: liar).get("/v1/stream?school_id=B").status == 422)
     }
@@ -203,22 +204,23 @@ import Testing
         #expect(try await anyone.post("/v1/changes", row, headers: ["X-Webhook-Secret": "guessed"]).status == 401)
         let parent = try await school.service.listen(as: School.parent("p1"))
         let others = try await school.service.client(as: .service(tenant: "B")).post("/v1/changes", row)
-        #expect(others.status == 202 && others.json["rejected"].array?.count == 1, "\(others.json)")
+        #expect(others.status == 202, "\(others.json)")
+        #expect(others.json["rejected"].array?.count == 1, "\(others.json)")
         #expect(try await school.service.client(as: .service(tenant: "A")).post("/v1/changes", row).status == 202)
-        try await parent.hears(Self.marked)
+        try await parent.receives(Self.marked)
     }
 
-    /// SCH EC7, FR-005: who wrote it is told to all who may see it: the writer's own client knows its echo by the origin.
+    /// SCH EC7, FR-005: who wrote it is named to all who may see it: the writer's own client knows its echo by the origin.
     @Test func ownWrite_isKnownByActorAndOrigin() async throws {
         let school = try await School()
         let (writer, other) = (
             try await school.service.listen(as: School.teacher("t1")),
             try await school.service.listen(as: School.admin())
         )
-        try await school.tell([School.sticker("k1", to: "s1", by: "t1")], from: "tablet-7")
+        try await school.send([School.sticker("k1", to: "s1", by: "t1")], from: "tablet-7")
         let keys: Set = ["student-dashboard/s1", "stickers/s1", "trophy-room/s1", "leaderboard/c1"]
         for stream in [writer, other] {
-            let causes = try await stream.hears(keys)
+            let causes = try await stream.receives(keys)
             #expect(
                 causes == [
                     [
@@ -229,9 +231,9 @@ import Testing
             #expect(stream.received.last?.json["causesComplete"].bool == true)
         }
         // Somebody else's change of the same key within the window: then it is no echo alone.
-        try await school.tell([School.sticker("k2", to: "s1", by: "t1")], from: "tablet-7")
-        try await school.tell([School.sticker("k3", to: "s1", by: "a1")], from: "desktop-1")
-        let causes = try await writer.hears(keys)
+        try await school.send([School.sticker("k2", to: "s1", by: "t1")], from: "tablet-7")
+        try await school.send([School.sticker("k3", to: "s1", by: "a1")], from: "desktop-1")
+        let causes = try await writer.receives(keys)
         #expect(causes.map { $0["originId"].string } == ["tablet-7", "desktop-1"])
     }
 
@@ -242,47 +244,47 @@ import Testing
         var streams: [StreamListener] = []
         for _ in 0..<5 { streams.append(try await school.service.listen(as: School.student("s3"))) }
         let before = try await Self.sentEvents(school)
-        try await school.tell((0..<500).map { School.attendance("a\($0)", of: "s1", "present") })
-        try await school.tell(School.attendance("b1", of: "s3", "present"))
-        try await teacher.hears(["attendance-calendar/s3", "class-attendance/c2"])
-        for stream in streams { try await stream.hears(["attendance-calendar/s3"]) }
+        try await school.send((0..<500).map { School.attendance("a\($0)", of: "s1", "present") })
+        try await school.send(School.attendance("b1", of: "s3", "present"))
+        try await teacher.receives(["attendance-calendar/s3", "class-attendance/c2"])
+        for stream in streams { try await stream.receives(["attendance-calendar/s3"]) }
         #expect(try await Self.sentEvents(school) - before == 6)
     }
 
-    /// SCH EC9, FR-010: a student changes class: both teachers hear of it; from then on the new one alone.
-    @Test func studentWhoMoves_isHeardOfByTheNewTeacherAlone() async throws {
+    /// SCH EC9, FR-010: a student changes class: both teachers receive it; from then on the new one alone.
+    @Test func studentWhoMoves_isSeenByTheNewTeacherAlone() async throws {
         let school = try await School()
         let (old, new) = (
             try await school.service.listen(as: School.teacher("t1")),
             try await school.service.listen(as: School.teacher("t2"))
         )
         let student = try await school.service.listen(as: School.student("s1"))
-        try await school.tell(School.student("s1", from: [:], to: ["class_id": "c2"]))
+        try await school.send(School.student("s1", from: [:], to: ["class_id": "c2"]))
         try await student.nextScope(without: "class:c1:member", with: "class:c2:member")
         let moved: Set = ["students", "teacher-dashboard", "student/s1", "student-dashboard/s1"]
-        try await old.hears(moved.union(["class/c1"]))
-        try await new.hears(moved.union(["class/c2"]))
-        try await student.hears(["student/s1", "student-dashboard/s1"])
-        try await school.tell(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
-        try await new.hears(["attendance-calendar/s1", "class-attendance/c2"])
-        try await old.hears(["attendance-calendar/s2", "class-attendance/c1"])
+        try await old.receives(moved.union(["class/c1"]))
+        try await new.receives(moved.union(["class/c2"]))
+        try await student.receives(["student/s1", "student-dashboard/s1"])
+        try await school.send(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
+        try await new.receives(["attendance-calendar/s1", "class-attendance/c2"])
+        try await old.receives(["attendance-calendar/s2", "class-attendance/c1"])
         // The leaderboard is the new class's.
-        try await school.tell(School.student("s2", from: ["points": 1], to: ["points": 2]))
-        try await school.tell(School.student("s3", of: "c2", from: ["points": 1], to: ["points": 2]))
-        try await student.hears(["attendance-calendar/s1", "leaderboard/c2"])
+        try await school.send(School.student("s2", from: ["points": 1], to: ["points": 2]))
+        try await school.send(School.student("s3", of: "c2", from: ["points": 1], to: ["points": 2]))
+        try await student.receives(["attendance-calendar/s1", "leaderboard/c2"])
     }
 
     /// SCH EC9: a teacher is given another class: within a second the scope follows, rows and keys with it.
-    @Test func teacherWhoMoves_hearsTheNewClass_andNotTheOldOne() async throws {
+    @Test func teacherWhoMoves_receivesTheNewClass_andNotTheOldOne() async throws {
         let school = try await School()
         let identity = School.teacher("t1")
         let teacher = try await school.service.listen(as: identity)
         try await teacher.subscribe([["id": "rows", "table": "attendance"]], through: school.service, as: identity)
-        try await school.tell(School.attendance("a1", of: "s1", "late"))
+        try await school.send(School.attendance("a1", of: "s1", "late"))
         #expect(try await teacher.next("table:change").json["record"]["id"].string == "a1")
-        try await school.tell(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
+        try await school.send(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
         try await teacher.nextScope(without: "class:c1:staff")
-        try await school.tell(School.attendance("a2", of: "s2", "late"), School.attendance("a3", of: "s3", "late"))
+        try await school.send(School.attendance("a2", of: "s2", "late"), School.attendance("a3", of: "s3", "late"))
         #expect(try await teacher.next("table:change").json["record"]["id"].string == "a3")
         let me = try await school.service.client(as: identity).get("/v1/me")
         #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
@@ -294,25 +296,25 @@ import Testing
         var identity = School.teacher("t1")
         identity.claims["app_metadata"] = ["user_role": "teacher", "school_id": "A", "class_ids": ["c1", "c2"]]
         let teacher = try await school.service.listen(as: identity)
-        try await school.tell(School.attendance("a3", of: "s3", "late"), School.attendance("a1", of: "s1", "late"))
-        try await teacher.hears(["attendance-calendar/s1", "class-attendance/c1"])
+        try await school.send(School.attendance("a3", of: "s3", "late"), School.attendance("a1", of: "s1", "late"))
+        try await teacher.receives(["attendance-calendar/s1", "class-attendance/c1"])
     }
 
     /// SCH EC9, FR-016: a child is unlinked: the dashboard is stale, and nothing of the child comes after it.
-    @Test func unlinkedChild_isNotHeardOfAgain() async throws {
+    @Test func unlinkedChild_isNotReceivedAgain() async throws {
         let school = try await School()
-        try await school.tell(
+        try await school.send(
             School.insert("parent_students", ["parent_id": "p1", "student_id": "s2", "school_id": "A"]))
         let identity = School.parent("p1")
         let parent = try await school.service.listen(as: identity)
         try await parent.subscribe([["table": "attendance"]], through: school.service, as: identity)
-        try await school.tell(
+        try await school.send(
             School.delete("parent_students", ["parent_id": "p1", "student_id": "s1", "school_id": "A"]))
         try await parent.nextScope(without: "student:s1:parent", with: "student:s2:parent")
-        try await parent.hears(["parent-dashboard"])
-        try await school.tell(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
+        try await parent.receives(["parent-dashboard"])
+        try await school.send(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
         #expect(try await parent.next("table:change").json["record"]["id"].string == "a2")
-        try await parent.hears(["attendance-calendar/s2", "parent-dashboard"])
+        try await parent.receives(["attendance-calendar/s2", "parent-dashboard"])
         // Nor does a resumption bring what happened when the child was still linked, once it no longer is.
         let again = try await school.service.listen(as: identity, lastEventID: parent.ready.id)
         let told = try await again.next("query:invalidate")
@@ -330,7 +332,7 @@ import Testing
             try await stream.subscribe([["table": "attendance"]], through: school.service, as: identity)
             streams.append(stream)
         }
-        try await school.tell(
+        try await school.send(
             School.update(
                 "attendance", from: School.attendanceRow("a1", of: "s1", "absent", by: "teacher-of-A"),
                 to: School.attendanceRow("a1", of: "s1", "late", by: "teacher-of-B", school: "B")))
@@ -338,7 +340,7 @@ import Testing
             let row = try await stream.next("table:change").json
             #expect(row["change"].string == (isNew ? "enter" : "leave"))
             #expect(isNew ? row["record"]["status"].string == "late" : row["oldRecord"] == ["id": "a1"])
-            let causes = try await stream.hears(Self.marked)
+            let causes = try await stream.receives(Self.marked)
             #expect(causes.map { $0["actorId"].string } == (isNew ? ["teacher-of-B"] : []))
             #expect(!stream.received.contains { $0.data.contains(isNew ? "teacher-of-A" : "teacher-of-B") })
         }
@@ -347,49 +349,52 @@ import Testing
     /// Decision 23, with memberships as apps have them: who is put out of a room by a row's change sees the row leave, and
     /// not who has come instead; who stays sees the change.
     @Test func memberWhoIsReplaced_doesNotSeeByWhom() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml")
-        defer { try? FileManager.default.removeItem(at: file) }
-        try """
-        version: 1
-        tables:
-          - table: room_members
-            primaryKey: [id]
-            tenant: {constant: default}
-            audience:
-              select: ["room:{room_id}:member"]
-            memberships:
-              - name: room_member
-                subject: user:{user_id}
-                grants: room:{room_id}:member
-        """.write(to: file, atomically: true, encoding: .utf8)
-        let service = try TestService.start(["changesSecret": School.secret, "tables": file.path])
+        let declarations = """
+            version: 1
+            tables:
+              - table: room_members
+                primaryKey: [id]
+                tenant: {constant: default}
+                audience:
+                  select: ["room:{room_id}:member"]
+                memberships:
+                  - name: room_member
+                    subject: user:{user_id}
+                    grants: room:{room_id}:member
+            """
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(declarations, to: "tables.yaml")
+        let service = try TestService.start(["changesSecret": School.secret, "tables": file])
         let school = try await School(service, isKnown: false)
         func member(_ id: String, _ user: String) -> JSON {
             ["id": .string(id), "user_id": .string(user), "room_id": "r1"]
         }
-        try await school.tell(["ann", "bob"].map { School.insert("room_members", member("of-\($0)", $0)) })
+        try await school.send(["ann", "bob"].map { School.insert("room_members", member("of-\($0)", $0)) })
         var streams: [StreamListener] = []
         for name in ["ann", "bob", "eve"] {
             let stream = try await service.listen(as: .user(name))
             try await stream.subscribe([["table": "room_members"]], through: service, as: .user(name))
             streams.append(stream)
         }
-        try await school.tell(
+        try await school.send(
             School.update("room_members", from: member("of-ann", "ann"), to: member("of-ann", "eve")))
         let left = try await streams[0].next("table:change").json
-        #expect(left["change"].string == "leave" && left["record"] == .null && left["oldRecord"] == ["id": "of-ann"])
+        #expect(left["change"].string == "leave")
+        #expect(left["record"] == .null)
+        #expect(left["oldRecord"] == ["id": "of-ann"])
         let changed = try await streams[1].next("table:change").json
-        #expect(changed["change"].string == "update" && changed["record"]["user_id"].string == "eve")
+        #expect(changed["change"].string == "update")
+        #expect(changed["record"]["user_id"].string == "eve")
         try await streams[0].nextScope(without: "room:r1:member")
         try await streams[2].nextScope(with: "room:r1:member")
         // Somebody else's own row holds on to the room, whatever another one of the same person does.
-        try await school.tell(School.insert("room_members", member("twice", "bob")))
+        try await school.send(School.insert("room_members", member("twice", "bob")))
         try await streams[1].next("table:change")
-        try await school.tell(School.update("room_members", from: member("twice", "bob"), to: member("twice", "ann")))
+        try await school.send(School.update("room_members", from: member("twice", "bob"), to: member("twice", "ann")))
         #expect(try await streams[1].next("table:change").json["change"].string == "update")
     }
 
-    /// SCH EC10: each of a user's streams hears everything, and asks for rows of its own.
+    /// SCH EC10: each of a user's streams receives everything, and asks for rows of its own.
     @Test func streamsOfOneUser_areIndependent() async throws {
         let school = try await School()
         let identity = School.parent("p1")
@@ -398,9 +403,9 @@ import Testing
         try await streams[0].subscribe([["table": "attendance"]], through: school.service, as: identity)
         try await streams[1].subscribe([["table": "homework"]], through: school.service, as: identity)
         streams[2].close()
-        try await school.tell(School.attendance("a1", of: "s1", "late"), School.own("homework", "w1", of: "s1"))
+        try await school.send(School.attendance("a1", of: "s1", "late"), School.own("homework", "w1", of: "s1"))
         for stream in streams.prefix(2) {
-            try await stream.hears(Self.marked.union(["homework/s1", "student-dashboard/s1"]))
+            try await stream.receives(Self.marked.union(["homework/s1", "student-dashboard/s1"]))
         }
         let rows = streams.map { stream in
             stream.received.filter { $0.name == "table:change" }.compactMap { $0.json["table"].string }
@@ -410,11 +415,11 @@ import Testing
 
     // MARK: Waiting
 
-    /// Tells something that all of these people hear, and gives what they heard before it.
+    /// Sends something that all of these people receive, and gives what they received before it.
     private static func untilBarrier(
         _ school: School, _ listeners: StreamListener...
     ) async throws -> [[ServerSentEvent]] {
-        try await school.tell(School.own("homework", "barrier", of: "s1"))
+        try await school.send(School.own("homework", "barrier", of: "s1"))
         var heard: [[ServerSentEvent]] = []
         for listener in listeners {
             while try await !listener.next("query:invalidate").staleKeys.contains("homework/s1") {}

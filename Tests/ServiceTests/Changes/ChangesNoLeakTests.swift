@@ -1,13 +1,14 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
-/// Who hears what of the school's rows, over real HTTP and streams: 4 roles, 9 tables, 4 ways in which a row can change,
+/// Who receives what of the school's rows, over real HTTP and streams: 4 roles, 9 tables, 4 ways in which a row can change,
 /// 2 schools. What is expected was written down from the requirements (SCH FR-006…FR-017), not from the declarations.
 ///
-/// All changes are told once, one after the other, while everybody listens; the tests look at what was heard.
+/// All changes are sent once, one after the other, while everybody listens; the tests look at what was received.
 @Suite struct ChangesNoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
@@ -40,7 +41,7 @@ import Testing
         }
     }
 
-    /// What everybody heard of every change; told once for all cases.
+    /// What everybody received of every change; sent once for all cases.
     static let recording = Task { try await SchoolRecording.make() }
 
     @Test func theTable_namesEveryCombination() {
@@ -50,17 +51,17 @@ import Testing
 
     /// SCH FR-013…FR-017, ENG E-6: rows, as those who may see them do: the row that comes, stays or goes. Old and new row
     /// decide, deletes obey the same rule.
-    @Test(arguments: cases) func row_isHeardByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
+    @Test(arguments: cases) func row_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
-            let heard = recording.heard(test.table, test.move, of: test.school, by: person)
+            let heard = recording.received(test.table, test.move, of: test.school, by: person)
             let expected = SchoolMoves.sight(of: test.table, test.move, by: person)
             #expect(heard.map(\.transitions) == [expected].compactMap(\.self), "\(person)")
         }
     }
 
     /// SCH FR-006…FR-017: the keys that become stale, for those who have such a query.
-    @Test(arguments: cases) func key_isHeardByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
+    @Test(arguments: cases) func key_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
             let stale = recording.stale(test.table, test.move, of: test.school, by: person)
@@ -68,7 +69,7 @@ import Testing
         }
     }
 
-    /// SCH FR-005, decision 23: a cause is told to those who may see the row that it names, and to no one else.
+    /// SCH FR-005, decision 23: a cause is delivered to those who may see the row that it names, and to no one else.
     @Test(arguments: cases) func cause_isHeardByWhoMaySeeItsRow(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
@@ -78,8 +79,8 @@ import Testing
         }
     }
 
-    /// EC5, A-002: people of the other school have the same ids, and hear nothing at all.
-    @Test(arguments: cases) func otherSchool_hearsNothing(_ test: Case) async throws {
+    /// EC5, A-002: people of the other school have the same ids, and receive nothing at all.
+    @Test(arguments: cases) func otherSchool_receivesNothing(_ test: Case) async throws {
         let recording = try await Self.recording.value
         let other = test.school == "A" ? "B" : "A"
         for person in test.role.people {
@@ -110,7 +111,7 @@ import Testing
                     #expect(!event.data.contains(other), "\(person) hears of \(other): \(event.data)")
                 }
             }
-            for row in recording.heard(test.table, test.move, of: test.school, by: person) {
+            for row in recording.received(test.table, test.move, of: test.school, by: person) {
                 for narrow in row.narrow {
                     let key = SchoolMoves.primaryKey(of: test.table)
                     #expect(narrow.isSubset(of: key.union(["school_id"])), "\(person): \(narrow)")
@@ -120,7 +121,7 @@ import Testing
     }
 }
 
-/// The rows of the table, each in all ways in which it can change, and who is to hear of it.
+/// The rows of the table, each in all ways in which it can change, and who is to receive it.
 enum SchoolMoves {
     enum Move: String, CaseIterable {
         case insert, update, delete
@@ -201,8 +202,8 @@ enum SchoolMoves {
         }
     }
 
-    /// Who hears keys of a row's queries without being able to see the row hears no cause: classmates of the leaderboard.
-    /// Nor does who has lost a row that is now known by another key, since a cause has the key as it is.
+    /// Who receives keys of a row's queries without being able to see the row receives no cause: classmates of the
+    /// leaderboard. Nor does who has lost a row that is now known by another key, since a cause has the key as it is.
     static func seesCause(of table: String, _ move: Move, _ person: String) -> Bool {
         if table == "parent_students", move == .leave { return person != "p1" }
         return sight(of: table, move, by: person) != nil
@@ -214,7 +215,7 @@ enum SchoolMoves {
         Set((stale["\(table) \(move)"]?[person] ?? "").split(separator: " ").map(String.init))
     }
 
-    /// FR-006…FR-012 for those whom FR-014…FR-017 let hear of it; what is not named is nothing.
+    /// FR-006…FR-012 for those whom FR-014…FR-017 let receive it; what is not named is nothing.
     private static let stale: [String: [String: String]] = [
         // FR-006: dashboard, stickers, leaderboard, trophy room; inserts alone.
         "student_stickers insert": [
@@ -300,9 +301,9 @@ enum SchoolMoves {
     ]
 }
 
-/// Everything that everybody heard of each change.
+/// Everything that everybody received of each change.
 struct SchoolRecording: Sendable {
-    /// One change, heard by one person.
+    /// One change, received by one person.
     struct Name: Hashable {
         let change: String
         let listener: String
@@ -331,8 +332,8 @@ struct SchoolRecording: Sendable {
         }
     }
 
-    /// Each change of a row is told to the subscription to all columns and to the narrow one, with one transition.
-    func heard(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [Heard] {
+    /// Each change of a row is delivered to the subscription to all columns and to the narrow one, with one transition.
+    func received(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [Heard] {
         let rows = events(table, move, of: school, reaching: person, of: school).filter { $0.name == "table:change" }
         let narrow = rows.filter { $0.json["subscriptionIds"].array == [.string("narrow/\(table)")] }
         let all = rows.filter { $0.json["subscriptionIds"].array == [.string("all/\(table)")] }
@@ -373,8 +374,8 @@ struct SchoolRecording: Sendable {
         }
     }
 
-    /// The shipped declarations with the shortest window, and a table that everybody hears of, whose key ends a step.
-    private static func declarations() throws -> URL {
+    /// The shipped declarations with the shortest window, and a table that everybody receives, whose key ends a step.
+    private static func declarations() -> String {
         let shipped = String(decoding: PackageResources.school_yaml, as: UTF8.self)
         let quick = shipped.replacingOccurrences(of: "    primaryKey:", with: "    windowMs: 50\n    primaryKey:")
         let barrier = """
@@ -388,15 +389,13 @@ struct SchoolRecording: Sendable {
                   - keys: [[barrier, "{id}"]]
 
             """
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml")
-        try (quick + "\n" + barrier).write(to: file, atomically: true, encoding: .utf8)
-        return file
+        return quick + "\n" + barrier
     }
 
     static func make() async throws -> SchoolRecording {
-        let file = try declarations()
-        defer { try? FileManager.default.removeItem(at: file) }
-        let service = try TestService.start(["changesSecret": School.secret, "tables": file.path])
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(declarations(), to: "tables.yaml")
+        let service = try TestService.start(["changesSecret": School.secret, "tables": file])
         let school = try await School(service)
         var listeners: [(name: String, stream: StreamListener)] = []
         let wishes: [JSON] = SchoolMoves.tables.flatMap { table -> [JSON] in
@@ -418,28 +417,28 @@ struct SchoolRecording: Sendable {
             for table in SchoolMoves.tables {
                 for move in SchoolMoves.Move.allCases {
                     let change = change(table, move, own)
-                    let heard = try await tell(SchoolMoves.change(table, move, of: own), change, school, listeners)
+                    let heard = try await send(SchoolMoves.change(table, move, of: own), change, school, listeners)
                     for (name, events) in heard { recording.events[Name(change: change, listener: name)] = events }
                     // Everybody's place as it was.
                     guard ["students", "classes", "parent_students"].contains(table) else { continue }
                     let gone = School.delete(
                         "parent_students", ["parent_id": "p3", "student_id": "s1", "school_id": .string(own)])
-                    try await school.tell(gone)
-                    try await school.tellMemberships(of: own)
-                    _ = try await tell(nil, "after \(change)", school, listeners)
+                    try await school.send(gone)
+                    try await school.sendMemberships(of: own)
+                    _ = try await send(nil, "after \(change)", school, listeners)
                 }
             }
         }
         return recording
     }
 
-    /// Tells a change, and collects what everybody hears until the end of its window.
-    private static func tell(
+    /// Sends a change, and collects what everybody receives until the end of its window.
+    private static func send(
         _ change: JSON?, _ name: String, _ school: School, _ listeners: [(name: String, stream: StreamListener)]
     ) async throws -> [(String, [ServerSentEvent])] {
         let id = name.replacingOccurrences(of: " ", with: "-")
         let barriers = School.names.map { School.insert("barriers", ["id": .string(id), "school_id": .string($0)]) }
-        try await school.tell([change].compactMap(\.self) + barriers)
+        try await school.send([change].compactMap(\.self) + barriers)
         var heard: [(String, [ServerSentEvent])] = []
         for (listener, stream) in listeners {
             let start = stream.received.count

@@ -18,12 +18,12 @@ import Testing
             ])
     }
 
-    /// The id of the event of a sticker for `s1`, as its teacher hears it.
+    /// The id of the event of a sticker for `s1`, as its teacher receives it.
     private static func sticker(_ school: School) async throws -> String {
         let teacher = try await school.service.listen(as: School.teacher("t1"))
         try await teacher.subscribe(
             [["table": "student_stickers"]], through: school.service, as: School.teacher("t1"))
-        try await school.tell(
+        try await school.send(
             School.insert("student_stickers", ["id": "k1", "school_id": "A", "student_id": "s1", "kind": "star"]))
         return try await teacher.next("table:change").id
     }
@@ -36,12 +36,14 @@ import Testing
         let teacher = answer.json
         #expect(teacher["delivered"].bool == true)
         #expect(teacher["row"]["seenAfter"].string == "class:c1:staff")
-        let key = teacher["keys"].array?.first { $0["key"].string == "class:c1:staff" }
-        #expect(key?["origin"].string == "membership" && key?["membership"].string == "class_teacher")
+        let key = try #require(teacher["keys"].array?.first { $0["key"].string == "class:c1:staff" })
+        expect(key, has: ["origin": "membership", "membership": "class_teacher"])
         let classmate = try await Self.explain(school, id, to: School.student("s2")).json
-        #expect(classmate["delivered"].bool == true && classmate["row"]["seenAfter"] == .null)
+        #expect(classmate["delivered"].bool == true)
+        #expect(classmate["row"]["seenAfter"] == .null)
         let heard = classmate["invalidations"].array?.filter { $0["heard"].bool == true } ?? []
-        #expect(heard.map { $0["key"] } == [["leaderboard", "c1"]] && heard.first?["causeTold"].bool == false)
+        #expect(heard.map { $0["key"] } == [["leaderboard", "c1"]])
+        #expect(heard.first?["causeTold"].bool == false)
         let stranger = try await Self.explain(school, id, to: School.teacher("t2")).json
         #expect(stranger["delivered"].bool == false)
         // What a token claims against what is known.
@@ -49,7 +51,8 @@ import Testing
         liar.claims["class_ids"] = ["c1"]
         let refuted = try await Self.explain(school, id, to: liar).json
         let claimed = refuted["keys"].array?.first { $0["key"].string == "class:c1:staff" }
-        #expect(refuted["delivered"].bool == false && claimed?["origin"].string == "refuted")
+        #expect(refuted["delivered"].bool == false)
+        #expect(claimed?["origin"].string == "refuted")
     }
 
     @Test func filter_isNamed_thatKeepsTheRowOut() async throws {
@@ -58,7 +61,8 @@ import Testing
         let wanted: [JSON] = [["id": "moons", "table": "student_stickers", "filter": "kind=eq.moon"]]
         let answer = try await Self.explain(school, id, to: School.parent("p1"), tables: wanted).json
         let watched = try #require(answer["subscriptions"].array?.first)
-        #expect(watched["change"] == .null && watched["reason"].string?.contains("kind=eq.moon") == true)
+        #expect(watched["change"] == .null)
+        #expect(watched["reason"].string?.contains("kind=eq.moon") == true)
     }
 
     @Test func otherTenants_andOtherPeople_areToldNothing() async throws {
@@ -75,6 +79,6 @@ import Testing
         #expect(byClaims.json["delivered"].bool == true)
         let unknown = try await school.service.client(as: .service(tenant: "A")).post(
             "/v1/explain", ["eventId": "nonsense", "claims": claims])
-        #expect(unknown.status == 422 && unknown.json["errors"].array?.first?["pointer"].string == "/eventId")
+        #expect(unknown.mistakes == "422 /eventId")
     }
 }

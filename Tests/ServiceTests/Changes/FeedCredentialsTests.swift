@@ -1,7 +1,9 @@
 import BellhopClient
 import Domain
 import Foundation
+import Rows
 import Testing
+import Values
 
 @testable import Service
 
@@ -120,7 +122,7 @@ import Testing
         ]
         for (what, headers, body) in altered {
             let answer = try await probe.send(body, with: headers)
-            #expect(answer.status == 401 && answer.json["code"].string == "webhook.refused", "\(what): \(answer.text)")
+            #expect(answer.refusal == "401 webhook.refused", "\(what): \(answer.text)")
         }
         #expect(try await probe.send(Self.row, with: good).counts == [202, 1, 0, 0])
         // Heard and sent again by somebody else: told once.
@@ -135,7 +137,8 @@ import Testing
         let answer = try await probe.send(
             [Self.member("m1", of: "A"), Self.member("m2", of: "B"), Self.member("m3", of: "default")],
             as: .service(tenant: "A"))
-        #expect(answer.counts == [202, 1, 0, 2] && answer.places == ["1 /1/record", "2 /2/record"], "\(answer.text)")
+        #expect(answer.counts == [202, 1, 0, 2], "\(answer.text)")
+        #expect(answer.places == ["1 /1/record", "2 /2/record"], "\(answer.text)")
         #expect(answer.text.contains("is a row of tenant B, and the sender is of A"))
         #expect(try await ann.next("query:invalidate").json["causes"][0]["recordId"].string == "m1")
         // Neither is a row taken over by an update, nor given away, nor deleted.
@@ -160,7 +163,7 @@ import Testing
     @Test func tokenOfATenant_learnsNothing_ofOthersRows() async throws {
         let school = try await School()
         let probe = FeedProbe(school.service)
-        try await school.tell(
+        try await school.send(
             School.insert("students", ["id": "only-in-b", "school_id": "B", "class_id": "c1"]))
         func reasons(of student: String) async throws -> [String] {
             let answer = try await probe.send(
@@ -177,7 +180,7 @@ import Testing
         let (others, nobodys) = (try await reasons(of: "only-in-b"), try await reasons(of: "nobodys"))
         #expect(others == nobodys)
         // The feed of all tenants may leave it to what is known.
-        try await school.tell(School.delete("students", ["id": "only-in-b"]))
+        try await school.send(School.delete("students", ["id": "only-in-b"]))
     }
 
     @Test func tokenWithoutATenant_andTheFeed_tellRowsOfAll() async throws {
@@ -194,7 +197,7 @@ import Testing
         let probe = try FeedProbe()
         for identity in [TestService.Identity.user("ann"), .staff(of: "s1"), .admin, School.teacher("t1")] {
             let answer = try await probe.send(Self.row, as: identity)
-            #expect(answer.status == 403 && answer.json["code"].string == "insufficient_scope", "\(identity)")
+            #expect(answer.refusal == "403 insufficient_scope", "\(identity)")
         }
         // Written by the user themself: no claim of authority.
         let pretended = TestService.Identity(

@@ -2,7 +2,10 @@ import BellhopClient
 import Crypto
 import Domain
 import Foundation
+import Rows
+import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -30,6 +33,7 @@ struct FeedProbe {
         try ["changesSecret": secret, "tables": file.get()].merging(overrides) { $1 }
     }
 
+    private static let directory = Result { try TemporaryDirectory() }
     /// The declarations, in a file that is written once.
     private static let file = Result {
         let tables = [
@@ -62,10 +66,8 @@ struct FeedProbe {
                     subject: user:{user_id}
                     grants: team:{team_id}:member
             """
-        let path = FileManager.default.temporaryDirectory.appendingPathComponent("feeds-\(UUID().uuidString).yaml")
-        try (["version: 1", "tables:"] + tables + [members]).joined(separator: "\n")
-            .write(to: path, atomically: true, encoding: .utf8)
-        return path.path
+        let text = (["version: 1", "tables:"] + tables + [members]).joined(separator: "\n")
+        return try directory.get().write(text, to: "feeds.yaml")
     }
 
     // MARK: Sending
@@ -162,14 +164,14 @@ struct FeedProbe {
         ]
     }
 
-    // MARK: What is heard
+    // MARK: What is received
 
     func listen(as user: String = "ann", tenant: String? = nil) async throws -> StreamListener {
         try await service.listen(as: .user(user, tenant: tenant))
     }
 
     /// Everything a stream was told of since the last time, up to now: a row of `marks` ends it.
-    func heard(_ stream: StreamListener) async throws -> [JSON] {
+    func received(_ stream: StreamListener) async throws -> [JSON] {
         let mark = UUID().uuidString
         let answer = try await send(School.insert("marks", ["id": .string(mark)]))
         #expect(answer.json["accepted"].int == 1, "\(answer.text)")
@@ -180,17 +182,5 @@ struct FeedProbe {
             causes += told.filter { $0["table"].string != "marks" }
             if told.contains(where: { $0["recordId"].string == mark }) { return causes }
         }
-    }
-}
-
-extension ServiceAnswer {
-    /// `2 accepted, 1 duplicate, 0 rejected` of a 202 in numbers, for comparing at once.
-    var counts: [Int] {
-        [status, json["accepted"].int ?? -1, json["duplicates"].int ?? -1, json["rejected"].array?.count ?? -1]
-    }
-
-    /// `1 /1/record/id` of each rejected item.
-    var places: [String] {
-        (json["rejected"].array ?? []).map { "\($0["index"].int ?? -1) \($0["pointer"].string ?? "?")" }
     }
 }

@@ -6,18 +6,17 @@ import Testing
 /// What one commit leaves for the streams at once.
 @Suite struct LargeDeliveryTests {
     /// 1,000 rows are many times what may wait for one stream: between pieces of them the shards send, so that whoever
-    /// hears all of them is not taken for a slow client.
+    /// receives all of them is not taken for a slow client.
     @Test func eventsOfOneCommit_reachShardsInPieces_inTheirOrder() {
         let events = (1...1_000).map { number in
             // One among them is larger than any piece.
             let bytes = number == 500 ? 3 * StreamLimits.pieceBytesMax : 400
-            return EncodedEvent(
-                StreamEvent(
-                    sequence: Int64(number), tenant: "t", name: "table:change", audience: [],
-                    data: Array(repeating: 0x20, count: bytes)),
-                epoch: "e")
+            let event = StreamEvent(
+                sequence: Int64(number), tenant: "t", name: "table:change", audience: [],
+                data: Array(repeating: 0x20, count: bytes))
+            return EncodedEvent(LoggedEvent(event: event), epoch: "e")
         }
-        let pieces = StreamDirectory.pieces(of: events)
+        let pieces = EventRouter.pieces(of: events)
         #expect(pieces.joined().map(\.event.sequence) == events.map(\.event.sequence))
         for piece in pieces where piece.count > 1 {
             #expect(piece.reduce(0) { $0 + $1.event.data.count } <= StreamLimits.pieceBytesMax)

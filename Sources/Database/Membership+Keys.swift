@@ -1,0 +1,22 @@
+import Visibility
+
+extension Membership {
+    /// The keys that a scope's owner holds by this membership, at most `limit` of them.
+    public func keys(of scope: Scope, in db: Connection, limit: Int = .max) throws -> [String] {
+        let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
+        guard !members.isEmpty else { return [] }
+        let named = SQL(unchecked: ofColumn)
+        let held = try db.rows(
+            """
+            SELECT \(named) FROM \(table, visibleTo: scope)
+            WHERE \(SQL(unchecked: memberColumn)) IN \(values: members) LIMIT \(limit)
+            """
+        ) { row in try row.optionalText(0) }
+        return held.compactMap { value in given.key { _ in value } }
+    }
+}
+
+extension Scope {
+    /// The scope with more keys: what its owner holds by memberships, for those who decide without SQL.
+    public func adding(_ more: some Sequence<String>) -> Scope { Scope(tenant: tenant, keys: keys.union(more)) }
+}

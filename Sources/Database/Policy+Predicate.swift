@@ -1,0 +1,103 @@
+import Visibility
+
+extension Policy {
+    /// The same rule as a predicate over the columns:
+    /// `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`, only the tenant where a constant key such as `everyone`
+    /// matches, and `FALSE` where the scope holds no key that fits.
+    ///
+    /// Every comparison has a bare column on its left, so that indexes serve it. A key that rows give (`Membership`)
+    /// becomes an `EXISTS` over them, beside what the scope's own keys open.
+    ///
+    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name: always where
+    ///   the policy asks for memberships.
+    public func predicate(
+        for scope: Scope, qualifier: String = "", tenantColumn: String = Table.tenantColumnDefault
+    ) -> SQL {
+        let key = PredicateCache.Key(policy: body, qualifier: qualifier, tenantColumn: tenantColumn)
+        return scope.predicates.predicate(key) {
+            makePredicate(for: scope, prefix: qualifier.isEmpty ? "" : qualifier + ".", tenantColumn: tenantColumn)
+        }
+    }
+
+    private func makePredicate(for scope: Scope, prefix: String, tenantColumn: String) -> SQL {
+        let sortedKeys = scope.keys.sorted()
+        var binds: [SQLValue] = [.text(scope.tenant)]
+        var alternatives: [String] = []
+        for entry in body.list {
+            let template = entry.template
+            let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
+            if matches.isEmpty { continue }
+            let columns = template.columns
+            let rowCondition = entry.condition?.text(prefix: prefix)
+            if columns.isEmpty {
+                if let rowCondition {
+                    alternatives.append(rowCondition)
+                    continue
+                }
+                return SQL(text: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
+            }
+            if columns.count == 1 {
+                let values = padded(matches.map { $0[0] })
+                let keyCondition = "\(prefix)\(columns[0]) " + comparison(values.count)
+                alternatives.append(rowCondition.map { "(\($0) AND \(keyCondition))" } ?? keyCondition)
+                binds += values.map { .text($0) }
+            } else {
+                let equalities = ([rowCondition].compactMap(\.self) + columns.map { "\(prefix)\($0) = ?" })
+                    .joined(separator: " AND ")
+                for values in padded(matches) {
+                    alternatives.append("(\(equalities))")
+                    binds += values.map { .text($0) }
+                }
+            }
+        }
+        // Last: what the scope's keys open needs no look into other tables.
+        for entry in body.list {
+            guard let question = question(for: entry, of: scope, sortedKeys, prefix) else { continue }
+            alternatives.append(question.text)
+            binds += question.binds
+        }
+        if alternatives.isEmpty { return SQL(text: "FALSE", binds: []) }
+        let choice =
+            alternatives.count == 1 ? alternatives[0] : "(" + alternatives.joined(separator: " OR ") + ")"
+        return SQL(text: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
+    }
+
+    /// Whether a row gives the template's key to one whom the scope names; nil: none could.
+    private func question(
+        for entry: PolicyEntry, of scope: Scope, _ sortedKeys: [String], _ prefix: String
+    ) -> SQL? {
+        guard let membership = entry.membership else { return nil }
+        let members = padded(sortedKeys.compactMap { membership.holder.columnValues(of: $0)?.first })
+        guard !members.isEmpty else { return nil }
+        precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
+        return SQL(
+            text: membership.question(
+                tenant: "?", comparison: comparison(members.count), column: prefix + entry.template.columns[0]),
+            binds: [.text(scope.tenant)] + members.map { .text($0) })
+    }
+
+    private func comparison(_ count: Int) -> String {
+        if count == 1 { return "= ?" }
+        return "IN (" + Array(repeating: "?", count: count).joined(separator: ", ") + ")"
+    }
+
+    /// The list with its last element repeated up to a power of two, which changes no result: without it every
+    /// number of held keys would be a statement of its own, and the statement cache would churn.
+    private func padded<T>(_ values: [T]) -> [T] {
+        guard let last = values.last, values.count > 2 else { return values }
+        let target = 1 << (Int.bitWidth - (values.count - 1).leadingZeroBitCount)
+        return values + Array(repeating: last, count: target - values.count)
+    }
+}
+
+extension Table {
+    /// The rows a scope may read, as a predicate over this table's columns.
+    public func readPredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
+        read.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
+    }
+
+    /// The rows a scope may write, as a predicate over this table's columns.
+    public func writePredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
+        write.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
+    }
+}

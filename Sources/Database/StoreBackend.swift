@@ -1,0 +1,32 @@
+/// What an engine does for a store.
+protocol StoreBackend: Sendable {
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value
+    func query(
+        _ woven: SQL.Woven, as scope: Scope,
+        completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
+    ) throws(StoreBusy)
+    /// The queues of its writers; never empty.
+    var queues: [WriteQueue] { get }
+    /// Whether this is the thread of one of its writers.
+    var isOnWriter: Bool { get }
+    var sizeBytes: Int { get }
+    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
+    func checkpoint() throws
+    func integrityCheck() throws -> [String]
+    /// The path of the database file; empty for a server.
+    var path: String { get }
+    /// Called in the transaction of the migrations, before them.
+    func prepareMigrations(in connection: Connection) throws
+    /// Called in the transaction of the migrations, behind them.
+    func finishMigrations(of tables: [Table], in connection: Connection) throws
+    func schemaChanged()
+    func close()
+}
+
+extension StoreBackend {
+    func queue(lane: Int) -> WriteQueue { queues[Int(UInt(bitPattern: lane) % UInt(queues.count))] }
+
+    func closeQueues() {
+        for queue in queues { queue.close() }
+    }
+}

@@ -1,0 +1,204 @@
+/// The order of a board: sorted blocks of slots, and a Fenwick tree that counts them, so that the place of an entry and
+/// the entry of a place are found in a time that grows with the logarithm of their number.
+///
+/// Blocks store four bytes an entry. What they are sorted by is looked up in the board's array of standings, which every
+/// call is given: stored in the blocks too, it would take four times their memory.
+struct StandingOrder: Sendable {
+    static let blockMax = 256
+    /// A block below this looks for a neighbour to join; joined they leave room, or the next entry would split them.
+    private static let blockMin = blockMax / 4
+    private static let joinedMax = blockMax * 3 / 4
+
+    private var blocks: [[UInt32]] = [[]]
+    /// All of a block stand at its bound or behind it, and before the next one's. The first one's is not asked.
+    private var bounds: [Standing] = [.none]
+    /// The Fenwick tree, from 1: each element counts the entries of as many blocks, up to its own, as its lowest bit says.
+    private var sums: [Int32] = [0, 0]
+    private(set) var count = 0
+
+    init() {}
+
+    /// Of slots in their order: blocks three quarters full, so that the first changes find room.
+    init(sorted slots: Range<UInt32>, _ standings: [Standing]) {
+        guard !slots.isEmpty else { return }
+        (blocks, bounds, count) = ([], [], slots.count)
+        for first in stride(from: slots.lowerBound, to: slots.upperBound, by: Self.joinedMax) {
+            let end = min(first + UInt32(Self.joinedMax), slots.upperBound)
+            blocks.append(Self.block(of: first..<end))
+            bounds.append(standings[Int(first)])
+        }
+        recount()
+    }
+
+    /// With room for all that it may take: an array that grows would double instead.
+    private static func block(of slots: some Collection<UInt32>) -> [UInt32] {
+        var block: [UInt32] = []
+        block.reserveCapacity(blockMax)
+        block.append(contentsOf: slots)
+        return block
+    }
+
+    /// Memory of the whole.
+    var bytes: Int {
+        // A block has a header of 32 bytes, and a pointer to it.
+        blocks.reduce(0) { $0 + 40 + $1.capacity * 4 } + bounds.capacity * MemoryLayout<Standing>.stride
+            + sums.capacity * 4
+    }
+
+    // MARK: Finding
+
+    /// How many stand before a bound.
+    func count(before bound: Standing, _ standings: [Standing]) -> Int {
+        let block = block(for: bound)
+        var (before, node) = (Self.index(of: bound, in: blocks[block], standings), block)
+        while node > 0 {
+            before += Int(sums[node])
+            node &= node - 1
+        }
+        return before
+    }
+
+    /// Calls the body with the slots at the given indices, in order.
+    func forEach(in range: Range<Int>, _ body: (UInt32) -> Void) {
+        var (block, skipped) = find(range.lowerBound)
+        var wanted = range.count
+        while wanted > 0 {
+            for slot in blocks[block].dropFirst(skipped).prefix(wanted) {
+                body(slot)
+                wanted -= 1
+            }
+            (block, skipped) = (block + 1, 0)
+        }
+    }
+
+    /// The block with the entry at an index, and how many stand before it there.
+    private func find(_ index: Int) -> (block: Int, index: Int) {
+        var (block, rest) = (0, Int32(index))
+        var step = 1 << (Int.bitWidth - 1 - blocks.count.leadingZeroBitCount)
+        while step > 0 {
+            if block + step <= blocks.count, sums[block + step] <= rest {
+                block += step
+                rest -= sums[block]
+            }
+            step /= 2
+        }
+        return (block, Int(rest))
+    }
+
+    /// The last block whose bound is not behind what is looked for.
+    private func block(for standing: Standing) -> Int {
+        var (low, high) = (1, bounds.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if bounds[middle] <= standing { low = middle + 1 } else { high = middle }
+        }
+        return low - 1
+    }
+
+    private static func index(of bound: Standing, in slots: [UInt32], _ standings: [Standing]) -> Int {
+        var (low, high) = (0, slots.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if standings[Int(slots[middle])] < bound { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    // MARK: Changing
+
+    /// Adds a slot by its standing, which nobody else has.
+    mutating func insert(_ slot: UInt32, _ standings: [Standing]) {
+        let standing = standings[Int(slot)]
+        let block = block(for: standing)
+        let index = Self.index(of: standing, in: blocks[block], standings)
+        count += 1
+        guard blocks[block].count == Self.blockMax else {
+            blocks[block].insert(slot, at: index)
+            return add(1, to: block)
+        }
+        // Entries that come in their order leave full blocks behind.
+        let half = index == Self.blockMax ? Self.blockMax : Self.blockMax / 2
+        var right = Self.block(of: blocks[block][half...])
+        blocks[block].removeSubrange(half...)
+        if index < half { blocks[block].insert(slot, at: index) } else { right.insert(slot, at: index - half) }
+        bounds.insert(standings[Int(right[0])], at: block + 1)
+        blocks.insert(right, at: block + 1)
+        recount()
+    }
+
+    /// Takes out the entry with a standing, which must be there.
+    mutating func remove(_ standing: Standing, _ standings: [Standing]) {
+        let block = block(for: standing)
+        let index = Self.index(of: standing, in: blocks[block], standings)
+        precondition(
+            index < blocks[block].count && standings[Int(blocks[block][index])] == standing,
+            "an entry is taken out where it was put")
+        blocks[block].remove(at: index)
+        count -= 1
+        if !joinIfSmall(block) { add(-1, to: block) }
+    }
+
+    /// Without joining, a board whose scores move on would leave a trail of blocks with one entry each.
+    private mutating func joinIfSmall(_ block: Int) -> Bool {
+        let size = blocks[block].count
+        guard size < Self.blockMin, blocks.count > 1 else { return false }
+        for left in [block - 1, block] where blocks.indices.contains(left) && blocks.indices.contains(left + 1) {
+            guard blocks[left].count + blocks[left + 1].count <= Self.joinedMax else { continue }
+            blocks[left] += blocks[left + 1]
+            detach(left + 1)
+            return true
+        }
+        // Between two that are full: an empty one goes by itself.
+        if size == 0 { detach(block) }
+        return size == 0
+    }
+
+    private mutating func detach(_ block: Int) {
+        blocks.remove(at: block)
+        bounds.remove(at: block)
+        recount()
+    }
+
+    private mutating func add(_ change: Int32, to block: Int) {
+        var node = block + 1
+        while node < sums.count {
+            sums[node] += change
+            node += node & -node
+        }
+    }
+
+    /// Counts all blocks anew: after one was split or joined, which comes once in many changes.
+    private mutating func recount() {
+        sums.removeAll(keepingCapacity: true)
+        sums.append(0)
+        for block in blocks { sums.append(Int32(block.count)) }
+        for node in 1..<sums.count {
+            let next = node + (node & -node)
+            if next < sums.count { sums[next] += sums[node] }
+        }
+    }
+
+    // MARK: Soundness
+
+    /// What is wrong with the structure, for tests and audits; nil for nothing.
+    func damage(_ standings: [Standing]) -> String? {
+        let slots = blocks.joined()
+        guard slots.count == count else { return "\(slots.count) entries where \(count) are counted" }
+        for (left, right) in zip(slots, slots.dropFirst()) where standings[Int(left)] >= standings[Int(right)] {
+            return "slots \(left) and \(right) stand in the wrong order"
+        }
+        for (block, slots) in blocks.enumerated() {
+            guard slots.count <= Self.blockMax else { return "a block has \(slots.count) entries" }
+            guard let slot = slots.first else {
+                if blocks.count > 1 { return "a block of several is empty" }
+                continue
+            }
+            let standing = standings[Int(slot)]
+            if self.block(for: standing) != block { return "slot \(slot) stands outside its block's bounds" }
+            guard find(count(before: standing, standings)) == (block, 0) else {
+                return "slot \(slot) is not where it is counted"
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,34 @@
+import Rows
+import Values
+
+extension Post {
+    /// The schema and the table under which streams subscribe to posts: `{"schema": "bellhop", "table": "posts",
+    /// "event": "UPDATE", "filter": "id=in.(…)"}` (ENG E-1).
+    public static let subscribable = (schema: "bellhop", table: "posts")
+
+    /// A post as a row: filters compare it, and `table:change` contains it.
+    private var row: RowChange.Row {
+        [
+            "id": .string(id.text), "author_id": .string(authorId.text), "visibility": .string(visibility.rawValue),
+            "sequence": .integer(Int64(sequence)), "like_count": .integer(Int64(engagement.likeCount)),
+            "repost_count": .integer(Int64(engagement.repostCount)),
+        ]
+    }
+
+    /// A change of the counts, which streams that subscribe to the post collect into their next `engagement_update`
+    /// (ENG E-8).
+    ///
+    /// - Parameter readers: the keys that may see the post.
+    public func engagementChange(readers: [String]) -> RowChange {
+        RowChange(
+            ofOwn: Self.subscribable, .update, recordId: id.text, old: row, new: row, readers: readers,
+            windowMilliseconds: Int(PostLimits.engagementIntervalSeconds) * 1000,
+            countColumns: ["likeCount": "like_count", "repostCount": "repost_count"])
+    }
+
+    /// The removal of the post.
+    public func removalChange(readers: [String], at moment: Timestamp) -> RowChange {
+        RowChange(
+            ofOwn: Self.subscribable, .delete, recordId: id.text, old: row, new: nil, readers: readers, at: moment)
+    }
+}

@@ -1,0 +1,13 @@
+/// The bounds of an estimate, each with what breaks without it.
+public enum WaitLimits {
+    /// Decision 5: a booking due within this time counts as waiting, a later one does not.
+    public static let dueHorizonMinutes = 15.0
+    /// No wait is estimated beyond this. Without it a shop with more black-card customers than its barbers can serve
+    /// would never reach the standard lane, and a run would not end.
+    public static let waitMinutesMax = 1_440.0
+    /// Waiting customers that are looked at; more would make one estimate cost more than a few milliseconds. Those
+    /// behind get the last one's estimate of their lane.
+    static let customersMax = 200
+    /// Barbers that are looked at, for the same reason.
+    public static let barbersMax = 64
+}

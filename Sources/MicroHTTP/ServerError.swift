@@ -1,0 +1,4 @@
+/// Why a server could not start.
+public struct ServerError: Error, CustomStringConvertible, Sendable {
+    public let description: String
+}

@@ -1,0 +1,81 @@
+import CMicroHTTPD
+import Foundation
+import Synchronization
+
+/// The threads that own streams, and the places for streams over all of them.
+///
+/// They are made before whatever sends to streams and before the server that hands connections over: a message that is
+/// posted before ``start(makeProgram:)`` waits for it.
+public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
+    public let all: [StreamShard<Program>]
+    /// Streams that may be open at a time, after the limit of descriptors.
+    public let streamsMax: Int
+    private let places: StreamPlaces
+    private let turn = Atomic<Int>(0)
+
+    public init(_ configuration: ServerConfiguration) throws {
+        let configuration = configuration.withinDescriptors()
+        let places = StreamPlaces(max: configuration.streamsMax)
+        var options = StreamShardOptions()
+        options.bufferBytesMax = configuration.streamBufferBytesMax
+        options.heartbeatSeconds = configuration.heartbeatSeconds
+        options.isPinned = configuration.pinsShards
+        options.released = { places.release() }
+        all = try (0..<configuration.shards).map { try StreamShard<Program>(index: $0, options: options) }
+        streamsMax = configuration.streamsMax
+        self.places = places
+    }
+
+    /// Starts all threads.
+    ///
+    /// - Parameter makeProgram: called once for each shard, in their order.
+    public func start(makeProgram: (StreamShard<Program>) -> Program) {
+        for shard in all { shard.start(program: makeProgram(shard)) }
+    }
+
+    /// Hands every program a message.
+    public func post(_ message: Program.Message) {
+        for shard in all { shard.post(message) }
+    }
+
+    /// The same for many, in order and with nothing between them.
+    public func post(contentsOf messages: [Program.Message]) {
+        for shard in all { shard.post(contentsOf: messages) }
+    }
+
+    public var openStreams: Int { all.reduce(0) { $0 + $1.openStreams } }
+
+    /// What all have done, as of the end of their last batches.
+    public var counters: StreamCounters { all.reduce(StreamCounters()) { $0 + $1.counters } }
+
+    func stop(deadlineSeconds: Double) {
+        for shard in all { shard.stop(deadlineSeconds: deadlineSeconds) }
+    }
+
+    func reserve(_ opening: StreamOpening) -> StreamReservation? {
+        guard places.take() else { return nil }
+        let index = opening.shard ?? turn.wrappingAdd(1, ordering: .relaxed).newValue
+        let shard = all[index % all.count]
+        let (context, places) = (opening.context, places)
+        return StreamReservation(
+            adopt: { shard.adopt(descriptor: $0, context: context) }, release: { places.release() })
+    }
+}
+
+/// Counts the streams that are open or about to be.
+private final class StreamPlaces: Sendable {
+    private let max: Int
+    private let taken = Atomic<Int>(0)
+
+    init(max: Int) { self.max = max }
+
+    func take() -> Bool {
+        guard taken.wrappingAdd(1, ordering: .relaxed).newValue <= max else {
+            release()
+            return false
+        }
+        return true
+    }
+
+    func release() { taken.wrappingSubtract(1, ordering: .relaxed) }
+}

@@ -1,0 +1,10 @@
+/// What libmicrohttpd or the server refuses before any handler, or instead of one.
+public enum TransportProblem: Sendable {
+    case notFound
+    case methodNotAllowed(allow: String)
+    case bodyTooLarge(max: Int)
+    case malformed(detail: String)
+    case tooManyStreams
+    /// A handler has kept its request longer than may be.
+    case unanswered
+}

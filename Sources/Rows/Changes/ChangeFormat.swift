@@ -1,0 +1,51 @@
+import Values
+
+/// The forms in which table changes arrive. Each is recognized by its shape; the name is for senders who want a
+/// delivery of any other form refused.
+public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
+    /// `{"type": "INSERT", "table", "schema", "record", "old_record"}`: a Supabase Database Webhook.
+    case supabaseWebhook = "supabase-webhook"
+    /// `{"topic", "event": "postgres_changes", "ref", "payload": {"ids", "data": {…}}}`: a Supabase Realtime frame.
+    case supabaseRealtime = "supabase-realtime"
+    /// `{"event", "payload": {"id", "operation", "table", "schema", "record", "old_record"}}`: what
+    /// `realtime.broadcast_changes()` sends.
+    case broadcastChanges = "broadcast-changes"
+    /// `{"before", "after", "source", "op", "ts_ms"}`, bare or inside `{"schema", "payload"}`.
+    case debezium
+    /// CloudEvents 1.0, binary (`ce-` headers), structured or batched, around one of the forms above.
+    case cloudEvents = "cloudevents"
+    /// A JSON array of any of these. Without a name every form may stand in an array.
+    case batch
+
+    /// The form of one item, recognized by its shape alone; nil if it is none. Never ``batch``.
+    static func recognize(_ item: [String: JSONValue]) -> ChangeFormat? {
+        if item["specversion"] != nil { return .cloudEvents }
+        if isDebezium(item) { return .debezium }
+        if case .string(let event) = item["event"] {
+            if event == "postgres_changes" { return .supabaseRealtime }
+            guard case .object(let payload) = item["payload"] else { return nil }
+            if payload["operation"] != nil { return .broadcastChanges }
+            if event == "broadcast", case .object(let inner) = payload["payload"], inner["operation"] != nil {
+                return .broadcastChanges
+            }
+            return nil
+        }
+        if item["type"] != nil, item["table"] != nil { return .supabaseWebhook }
+        return nil
+    }
+
+    private static func isDebezium(_ item: [String: JSONValue]) -> Bool {
+        if item["op"] != nil, item["source"] != nil { return true }
+        guard let payload = item["payload"], item["event"] == nil, item.keys.contains("schema") else { return false }
+        switch payload {
+        case .null: return true
+        case .object(let members): return members["op"] != nil || members["source"] != nil
+        default: return false
+        }
+    }
+
+    /// The reason by which an item of no known form is rejected.
+    static let unrecognized =
+        "is none of the known forms: a Supabase Database Webhook, a Realtime postgres_changes frame, a "
+        + "broadcast_changes message, a Debezium event or a CloudEvent"
+}

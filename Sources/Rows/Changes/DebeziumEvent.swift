@@ -1,0 +1,169 @@
+import Values
+
+/// A Debezium change event, bare or inside `{"schema", "payload"}`.
+///
+/// | op | kind |
+/// |---|---|
+/// | `c`, `u`, `d`, `t` | insert, update, delete, truncate |
+/// | `r` | snapshot |
+/// | `m` and events without a row (heartbeats, schema changes, transactions) | rejected |
+struct DebeziumEvent {
+    /// What a connector writes for a column whose value it did not receive (`unavailable.value.placeholder`).
+    static let unavailableValue = "__debezium_unavailable_value"
+    private static let unavailableBytes = Array(unavailableValue.utf8)
+    private static let unavailableBase64 = RFC4648.encode(unavailableBytes)
+
+    /// Where in its log the source stood, for each of the connectors: PostgreSQL, MySQL and MariaDB, SQL Server and
+    /// Db2, Oracle.
+    private static let positionNames = [
+        "lsn", "txId", "file", "pos", "row", "gtid", "commit_lsn", "change_lsn", "event_serial_no", "scn", "rs_id",
+        "ssn",
+    ]
+    private static let kinds: [String: TableChange.Kind] = [
+        "c": .insert, "u": .update, "d": .delete, "r": .snapshot, "t": .truncate,
+    ]
+
+    let event: ChangeMembers
+    let source: ChangeMembers
+    /// The Connect schema of the event, if it came along.
+    let schema: ConnectSchema?
+
+    /// Nil for a tombstone.
+    static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange? {
+        var event = members
+        var schema: ConnectSchema?
+        if members.members["op"] == nil, let payload = members.members["payload"] {
+            guard payload != .null else { return nil }
+            event = try members.requiredObject("payload")
+            schema = try ConnectSchema(of: members)
+        }
+        return try DebeziumEvent(event: event, source: event.requiredObject("source"), schema: schema).change()
+    }
+
+    func change() throws(ChangeFault) -> TableChange {
+        let op = try event.requiredString("op")
+        guard op != "m" else { throw event.fault("op", "is m: a logical decoding message has no row") }
+        guard let kind = DebeziumEvent.kinds[op] else { throw event.fault("op", "must be c, u, d, r or t") }
+        let table = try source.requiredDatabaseName("table")
+        // MySQL and its kin have databases where others have schemas.
+        var named = try source.databaseName("schema")
+        if named == nil { named = try source.databaseName("db") }
+        guard let schemaName = named else {
+            throw source.fault("schema", "is missing, and db as well")
+        }
+        let before = try row("before")
+        let after = try row("after")
+        try SupabaseChange.check(event, kind, record: after, oldRecord: before, names: ("after", "before"))
+        var change = TableChange(
+            format: .debezium, schema: schemaName, table: table, kind: kind, record: after, oldRecord: before)
+        change.recordPointer = "\(event.pointer)/after"
+        change.oldRecordPointer = "\(event.pointer)/before"
+        change.tablePointer = "\(source.pointer)/table"
+        change.commitTimestamp = try commitTimestamp()
+        change.deduplicationID = deduplicationID(schema: schemaName, table: table, op: op)
+        DebeziumEvent.removeUnavailable(&change)
+        return change
+    }
+
+    private func row(_ name: String) throws(ChangeFault) -> [String: JSONValue]? {
+        guard var row = try event.row(name) else { return nil }
+        guard let fields = schema?.field(name)?.translatedFields else { return row }
+        var elementsLeft = ChangeLimits.translatedElementsMax
+        for (column, type) in fields {
+            guard let value = row[column], !DebeziumEvent.isUnavailable(value) else { continue }
+            let place = "\(event.pointer)/\(name)/\(ChangeMembers.step(column))"
+            row[column] = try type.json(value, at: place, &elementsLeft)
+        }
+        return row
+    }
+
+    /// When the source committed: `source.ts_us`, else `source.ts_ms`; 0 is how connectors say that they do not know.
+    /// The event's own `ts_ms` is the time at which Debezium processed it.
+    private func commitTimestamp() throws(ChangeFault) -> Timestamp? {
+        for (name, microseconds) in [("ts_us", Int64(1)), ("ts_ms", 1_000)] {
+            let number: Int64?
+            switch source.value(name) {
+            case nil: continue
+            case .integer(let value): number = value
+            case .string(let text): number = Int64(text)
+            default: number = nil
+            }
+            guard let number, Timestamp.writableSeconds.contains(number / (1_000_000 / microseconds)) else {
+                throw source.fault(name, "must be a whole number that is a time before the year 10000")
+            }
+            return number == 0 ? nil : Timestamp(microseconds: number * microseconds)
+        }
+        return nil
+    }
+
+    /// `debezium:` and the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the JSON
+    /// `[connector, name, schema, table, op, {position}, before, after]` with sorted keys and without spaces; the
+    /// position is what `source` has of `lsn`, `txId`, `file`, `pos`, … Nil if it has nothing of the kind.
+    ///
+    /// The position alone does not distinguish rows: all rows of a snapshot have one `lsn`, and so have rows that one
+    /// COPY wrote together. The content alone does not either, since rows may go A→B→A. Together they do, and a
+    /// connector that sends an event again after a restart sends both unchanged.
+    private func deduplicationID(schema: String, table: String, op: String) -> String? {
+        var position: [String: JSONValue] = [:]
+        for name in DebeziumEvent.positionNames {
+            // CloudEvents carry the same attributes as text.
+            switch source.value(name) {
+            case .integer(let number): position[name] = .string(String(number))
+            case .some(let value): position[name] = value
+            case nil: break
+            }
+        }
+        guard !position.isEmpty else { return nil }
+        var writer = JSONWriter(reserving: 512)
+        writer.array { writer in
+            writer.value(source.value("connector"))
+            writer.value(source.value("name"))
+            writer.value(schema)
+            writer.value(table)
+            writer.value(op)
+            writer.value(JSONValue.object(position))
+            writer.value(event.value("before"))
+            writer.value(event.value("after"))
+        }
+        return "debezium:\(FNV1a128.hexadecimal(of: writer.bytes))"
+    }
+
+    // MARK: Unavailable values
+
+    /// Removes the placeholders from both rows. A value that the old row has is copied to the new row: the column is
+    /// stored apart and did not change, or it would have been sent.
+    private static func removeUnavailable(_ change: inout TableChange) {
+        for (column, value) in change.oldRecord ?? [:] where isUnavailable(value) { change.oldRecord?[column] = nil }
+        for (column, value) in change.record ?? [:] where isUnavailable(value) {
+            if let old = change.oldRecord?[column] {
+                change.record?[column] = old
+            } else {
+                change.record?[column] = nil
+                if change.kind == .update {
+                    change.unchangedColumns.insert(column)
+                } else {
+                    change.withheldColumns.insert(column)
+                }
+            }
+        }
+    }
+
+    /// The placeholder in the forms of the columns' types: text, binary (base64), arrays of text, arrays of numbers
+    /// (its bytes), hstore as an object.
+    private static func isUnavailable(_ value: JSONValue) -> Bool {
+        switch value {
+        case .string(let text): return text == unavailableValue || text == unavailableBase64
+        case .array(let values):
+            if values.count == 1, case .string(unavailableValue) = values[0] { return true }
+            guard values.count == unavailableBytes.count else { return false }
+            return zip(values, unavailableBytes).allSatisfy { $0 == .integer(Int64($1)) }
+        case .object(let members): return members.count == 1 && members[unavailableValue] != nil
+        default: return false
+        }
+    }
+}
+
+extension Timestamp {
+    /// The seconds that RFC 3339 can write: from the year 1 to the year 9999.
+    static let writableSeconds: Range<Int64> = -62_135_596_800..<253_402_300_800
+}

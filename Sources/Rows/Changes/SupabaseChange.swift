@@ -1,0 +1,147 @@
+import Values
+
+/// What the Supabase formats have in common: a type of change and the rows before and after it.
+enum SupabaseChange {
+    /// Reads `{<kindName>, schema, table, record, old_record}` and checks that the rows are those of the kind: an
+    /// INSERT has no row before it, a DELETE none after it. A change that says both would be understood in two ways.
+    static func read(
+        _ members: ChangeMembers, kindAt kindName: String, format: ChangeFormat
+    ) throws(ChangeFault) -> TableChange {
+        let kindText = try members.requiredString(kindName)
+        let table = try members.requiredDatabaseName("table")
+        let schema = try members.requiredDatabaseName("schema")
+        let record = try members.row("record")
+        let oldRecord = try members.row("old_record")
+        guard let kind = TableChange.Kind(rawValue: kindText), [.insert, .update, .delete].contains(kind) else {
+            throw members.fault(kindName, "must be INSERT, UPDATE or DELETE")
+        }
+        try check(members, kind, record: record, oldRecord: oldRecord, names: ("record", "old_record"))
+        var change = TableChange(
+            format: format, schema: schema, table: table, kind: kind, record: record, oldRecord: oldRecord)
+        change.recordPointer = "\(members.pointer)/record"
+        change.oldRecordPointer = "\(members.pointer)/old_record"
+        change.tablePointer = "\(members.pointer)/table"
+        return change
+    }
+
+    static func check(
+        _ members: ChangeMembers, _ kind: TableChange.Kind, record: [String: JSONValue]?,
+        oldRecord: [String: JSONValue]?, names: (record: String, old: String)
+    ) throws(ChangeFault) {
+        switch kind {
+        case .insert, .snapshot, .update:
+            guard record != nil else {
+                throw members.fault(names.record, "is missing: \(kind.rawValue) has a row after it")
+            }
+            guard oldRecord == nil || kind == .update else {
+                throw members.fault(names.old, "must be null: \(kind.rawValue) has no row before it")
+            }
+        case .delete:
+            guard oldRecord != nil else {
+                throw members.fault(names.old, "is missing: a deleted row is known by its columns alone")
+            }
+            guard record == nil else { throw members.fault(names.record, "must be null: DELETE has no row after it") }
+        case .truncate:
+            guard record == nil else { throw members.fault(names.record, "must be null: TRUNCATE has no row") }
+            guard oldRecord == nil else { throw members.fault(names.old, "must be null: TRUNCATE has no row") }
+        }
+    }
+}
+
+/// A Supabase Database Webhook: `{"type", "table", "schema", "record", "old_record"}`.
+enum SupabaseWebhook {
+    static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
+        try SupabaseChange.read(members, kindAt: "type", format: .supabaseWebhook)
+    }
+}
+
+/// What `realtime.broadcast_changes()` sends, as a client's handler gets it,
+/// `{"event", "payload": {"id", "operation", …}, "type": "broadcast", "meta"}`, or the whole frame around it,
+/// `{"topic", "event": "broadcast", "payload": {…}, "ref"}`.
+enum BroadcastChange {
+    static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
+        var message = members
+        var payload = try members.requiredObject("payload")
+        if payload.members["operation"] == nil {
+            message = payload
+            payload = try payload.requiredObject("payload")
+        }
+        var change = try SupabaseChange.read(payload, kindAt: "operation", format: .broadcastChanges)
+        var id = try payload.string("id")
+        if id == nil { id = try message.object("meta")?.string("id") }
+        if let id {
+            guard !id.isEmpty, id.utf8.count + 10 <= ChangeLimits.deduplicationIDBytesMax else {
+                throw payload.fault("id", "must have 1 to \(ChangeLimits.deduplicationIDBytesMax - 10) bytes")
+            }
+            guard id.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw payload.fault("id", "must not contain control characters")
+            }
+            change.deduplicationID = "broadcast:\(id)"
+        }
+        return change
+    }
+}
+
+/// A Supabase Realtime `postgres_changes` frame: `{"topic", "event", "ref", "payload": {"ids", "data": {…}}}`.
+enum RealtimeFrame {
+    /// The error that Realtime reports when it cut a row of more than a mebibyte to the columns of at most 64 bytes.
+    private static let rowWasCut = "413"
+
+    static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
+        let payload = try members.requiredObject("payload")
+        let data = try payload.requiredObject("data")
+        let errors = try errors(data)
+        let isCut = errors.contains { $0.contains(rowWasCut) }
+        if let error = errors.first(where: { !$0.contains(rowWasCut) }) {
+            throw data.fault("errors", "tells that Realtime withheld the row: \(error.prefix(100))")
+        }
+        if isCut, try data.row("record") == nil, try data.row("old_record") == nil {
+            throw data.fault("errors", "tells that Realtime withheld every column: the row is too large")
+        }
+        var change = try SupabaseChange.read(data, kindAt: "type", format: .supabaseRealtime)
+        change.commitTimestamp = try data.timestamp("commit_timestamp")
+        guard change.kind != .delete, let record = change.record else { return change }
+        for column in try columns(data) where record[column] == nil {
+            if isCut {
+                change.withheldColumns.insert(column)
+            } else if let old = change.oldRecord?[column] {
+                change.record?[column] = old
+            } else {
+                change.unchangedColumns.insert(column)
+            }
+        }
+        return change
+    }
+
+    /// Null, a string, or an array of strings: all three are in use.
+    private static func errors(_ data: ChangeMembers) throws(ChangeFault) -> [String] {
+        switch data.value("errors") {
+        case nil: return []
+        case .string(let error): return [error]
+        case .array(let values):
+            return values.map { value in
+                if case .string(let error) = value { error } else { "an error without text" }
+            }
+        case .some(let value): throw data.fault("errors", "must be null, a string or an array, not \(value.typeName)")
+        }
+    }
+
+    /// The names in `columns`, which lists the table's columns whether or not the row carries them.
+    private static func columns(_ data: ChangeMembers) throws(ChangeFault) -> [String] {
+        guard let value = data.value("columns") else { return [] }
+        guard case .array(let values) = value else {
+            throw data.fault("columns", "must be an array, not \(value.typeName)")
+        }
+        guard values.count <= ChangeLimits.columnsMax else {
+            throw data.fault("columns", "must have at most \(ChangeLimits.columnsMax) elements")
+        }
+        var names: [String] = []
+        for (index, value) in values.enumerated() {
+            guard case .object(let column) = value, case .string(let name) = column["name"],
+                name.utf8.count <= ChangeLimits.nameBytesMax
+            else { throw ChangeFault("\(data.pointer)/columns/\(index)", "must be an object with a name") }
+            names.append(name)
+        }
+        return names
+    }
+}

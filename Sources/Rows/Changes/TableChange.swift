@@ -1,0 +1,160 @@
+import Values
+
+/// A write to one row of some table, in the one form that all formats are read into.
+///
+/// **Values** are JSON as PostgreSQL's `to_jsonb` writes it, which is what the Supabase formats carry already:
+/// booleans, numbers, text, null, arrays, objects; moments, uuids and binaries as text. What differs:
+/// - A number that neither a 64-bit integer nor a double represents to its last digit is a **string** of its digits, so
+///   that nothing is rounded. `9223372036854775807` and `19.90` are numbers; `12345678901234567890` and
+///   `0.123456789012345678` are strings.
+/// - Debezium events that carry their schema have dates, times, decimals and JSON columns turned into the same forms;
+///   without schema the connector's own numbers stay, since nothing says that 17_702 is a date.
+/// - Binaries stay as the sender writes them: `\x6869` in Supabase's formats, base64 in Debezium's.
+/// - Values that the sender did not send are absent from the row, never null (``unchangedColumns``,
+///   ``withheldColumns``).
+public struct TableChange: Sendable, Hashable {
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        case insert = "INSERT"
+        case update = "UPDATE"
+        case delete = "DELETE"
+        /// All rows went at once; there is no row to show. Only Debezium reports it.
+        case truncate = "TRUNCATE"
+        /// The row exists, and nothing happened: Debezium's `r`, from reading a table as it stands. It updates
+        /// memberships and reaches no stream.
+        case snapshot = "SNAPSHOT"
+    }
+
+    /// The form it came in; for a CloudEvent that is ``ChangeFormat/cloudEvents``, whatever its data was.
+    public internal(set) var format: ChangeFormat
+    public let schema: String
+    public let table: String
+    public let kind: Kind
+    /// The row after the change; nil for a delete and a truncate.
+    public var record: [String: JSONValue]?
+    /// The row before it, as far as the sender has it: the whole row, the key columns alone (replica identity), or nil.
+    /// Debezium writes null for the other columns of a deleted row when it knows the key alone.
+    public var oldRecord: [String: JSONValue]?
+    /// Columns of an update that are absent from ``record`` because they did not change and their value is stored apart
+    /// (TOAST). Where ``oldRecord`` has the value, it has been copied and the column is not among these.
+    public var unchangedColumns: Set<String> = []
+    /// Columns that are absent from ``record`` because the sender cut the row (Realtime's 413); they may have changed.
+    public var withheldColumns: Set<String> = []
+    public var commitTimestamp: Timestamp?
+    /// The id by which a second delivery of the same change is recognized, nil where the form has none: equal content
+    /// alone never makes a duplicate, since a row may go A→B→A→B.
+    ///
+    /// | form | id |
+    /// |---|---|
+    /// | CloudEvents | `cloudevents:{source} {id}` (a source has no spaces) |
+    /// | broadcast_changes | `broadcast:{id}`, from the payload or else from the frame's `meta` |
+    /// | Debezium, also in CloudEvents | `debezium:{digest}`, see ``DebeziumEvent/deduplicationID`` |
+    /// | any other, delivered with a `webhook-id` | `webhook:{webhook-id}/{index}` |
+    public var deduplicationID: String?
+    /// Who made the change (CloudEvents' `authid`), where the form names it.
+    public var actorID: String?
+    /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).
+    public var originID: String?
+    /// Where the rows and the table's name stand in the item, as JSON pointers: mistakes that are found later
+    /// are reported at their place in what was sent.
+    var recordPointer = "/record"
+    var oldRecordPointer = "/old_record"
+    var tablePointer = "/table"
+
+    public init(
+        format: ChangeFormat, schema: String, table: String, kind: Kind, record: [String: JSONValue]? = nil,
+        oldRecord: [String: JSONValue]? = nil, commitTimestamp: Timestamp? = nil, deduplicationID: String? = nil
+    ) {
+        self.format = format
+        self.schema = schema
+        self.table = table
+        self.kind = kind
+        self.record = record
+        self.oldRecord = oldRecord
+        self.commitTimestamp = commitTimestamp
+        self.deduplicationID = deduplicationID
+    }
+
+    /// The row's key: of the row after the change, of the row before it for a delete.
+    ///
+    /// Throws what is wrong with the pointer `/record/{column}` or `/oldRecord/{column}`
+    /// (``place(of:)`` gives its place in the item): the row or a column is
+    /// missing, null, not a scalar, or the key is longer than ``ChangeLimits/primaryKeyBytesMax``.
+    public func primaryKey(_ columns: [String]) throws(ChangeFault) -> PrimaryKey {
+        if let record { return try PrimaryKey(columns, of: record, at: "/record") }
+        guard let oldRecord else { throw ChangeFault("", "names no row: a \(kind.rawValue) has none") }
+        return try PrimaryKey(columns, of: oldRecord, at: "/oldRecord")
+    }
+
+    /// The place in the item of a pointer to `/record/…`, `/oldRecord/…` or `/table`.
+    public func place(of pointer: String) -> String {
+        for (name, place) in [("/record", recordPointer), ("/oldRecord", oldRecordPointer), ("/table", tablePointer)]
+        where pointer == name || pointer.hasPrefix(name + "/") {
+            return place + pointer.dropFirst(name.utf8.count)
+        }
+        return pointer
+    }
+
+    /// Removes the first step of the pointers to the rows: in binary mode the body is the data.
+    mutating func shorten(by prefix: String) {
+        for place in [\TableChange.recordPointer, \.oldRecordPointer, \.tablePointer]
+        where self[keyPath: place].hasPrefix(prefix + "/") {
+            self[keyPath: place].removeFirst(prefix.count)
+        }
+    }
+}
+
+/// The primary key of a row, which identifies it within its table.
+public struct PrimaryKey: Sendable, Hashable {
+    public let columns: [String]
+    public let values: [JSONValue]
+    /// The key as one string: the value itself if there is one column, else a JSON array of the values.
+    public let text: String
+
+    init(_ columns: [String], of row: [String: JSONValue], at pointer: String) throws(ChangeFault) {
+        guard !columns.isEmpty else { throw ChangeFault("", "has a table without declared key columns") }
+        var values: [JSONValue] = []
+        for column in columns {
+            let place = "\(pointer)/\(ChangeMembers.step(column))"
+            switch row[column] {
+            case nil: throw ChangeFault(place, "is missing, and belongs to the primary key")
+            case .null: throw ChangeFault(place, "is null, and belongs to the primary key")
+            case .array, .object: throw ChangeFault(place, "must be a single value: it belongs to the primary key")
+            case .some(let value): values.append(value)
+            }
+        }
+        self.columns = columns
+        self.values = values
+        if values.count == 1, case .string(let text) = values[0] {
+            self.text = text
+        } else {
+            self.text = String(
+                decoding: JSONWriter.bytes(values.count == 1 ? values[0] : .array(values)), as: UTF8.self)
+        }
+        guard text.utf8.count <= ChangeLimits.primaryKeyBytesMax else {
+            throw ChangeFault(
+                pointer,
+                "has a primary key of \(text.utf8.count) bytes; at most \(ChangeLimits.primaryKeyBytesMax) are taken")
+        }
+    }
+}
+
+/// The 128-bit FNV-1a hash (Fowler, Noll, Vo): equal bytes have equal hashes in every process and version,
+/// and no two different contents at one position of a log will meet by accident.
+enum FNV1a128 {
+    private static let offsetBasis: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
+
+    static func hash(_ bytes: some Sequence<UInt8>) -> UInt128 {
+        // The prime is 2^88 + 0x13B.
+        var hash = offsetBasis
+        for byte in bytes {
+            hash ^= UInt128(byte)
+            hash = (hash << 88) &+ (hash &* 0x13B)
+        }
+        return hash
+    }
+
+    static func hexadecimal(of bytes: some Sequence<UInt8>) -> String {
+        let digits = String(hash(bytes), radix: 16)
+        return String(repeating: "0", count: 32 - digits.utf8.count) + digits
+    }
+}

@@ -1,0 +1,259 @@
+import Values
+
+/// The filter of a subscription: conditions on a row's columns that must all hold.
+///
+/// ```
+/// filter = [ cond *( "," cond ) ]           AND; there is no OR: that is two subscriptions
+/// cond   = column "=" [ "not." ] op "." value
+/// op     = eq neq lt lte gt gte in like ilike is isdistinct
+/// ```
+/// It is Supabase Realtime's grammar (`id=in.(1,2),status=not.eq."on hold"`), without `match` and `imatch`.
+///
+/// **A condition holds, does not hold, or is unknown**, as in SQL, and a row matches only where every condition holds:
+/// - NULL makes every comparison unknown, negated or not, and so does a value of a kind that the filter's value cannot
+///   be read as (``FilterValue``). `is` and `isdistinct` are for NULL.
+/// - A text of more than 8 KiB is unknown to a `like` that would have to search it (`%word%`).
+/// - A column that the row does not have is unknown to all of them, `is.null` included: an incomplete row is no
+///   statement about the column.
+///
+/// The words `null`, `true` and so on are values only to `is`; to everything else they are texts: `in.(null)` is the
+/// text "null".
+public struct Filter: Sendable, Hashable {
+    /// A row as it travels in a change.
+    public typealias Row = [String: JSONValue]
+
+    /// The first condition stands in place: most filters have no other, and a change then finds it without going
+    /// through a list.
+    private let first: FilterCondition?
+    private let others: [FilterCondition]
+
+    public var conditions: [FilterCondition] { (first.map { [$0] } ?? []) + others }
+
+    /// Every row.
+    public static let all = Filter(conditions: [])
+
+    init(conditions: [FilterCondition]) {
+        self.first = conditions.first
+        self.others = Array(conditions.dropFirst())
+    }
+
+    /// The one spelling of this filter: it reads back to an equal one.
+    public var canonical: String { conditions.map(\.canonical).joined(separator: ",") }
+
+    /// Values of all its conditions, which determine its memory.
+    public var valueCount: Int { conditions.reduce(0) { $0 + $1.test.valueCount } }
+
+    /// Conditions that search texts, each of which costs more than all others together.
+    var searchCount: Int {
+        conditions.count { if case .like(let pattern) = $0.test { pattern.isSearch } else { false } }
+    }
+
+    /// The number of filters that this one counts as where all have to be evaluated.
+    var scanWeight: Int { 1 + searchCount * FilterLimits.searchWeight }
+
+    public func matches(_ row: Row) -> Bool {
+        guard let first else { return true }
+        return first.truth(in: row) == .holds && others.allSatisfy { $0.truth(in: row) == .holds }
+    }
+
+    /// Both rows of a change at once: a column that did not change is evaluated once.
+    public func matches(old: Row?, new: Row?) -> (old: Bool, new: Bool) {
+        var result = (old: old != nil, new: new != nil)
+        guard let first else { return result }
+        first.evaluate(old, new, &result)
+        for condition in others where result.old || result.new { condition.evaluate(old, new, &result) }
+        return result
+    }
+
+    /// The first condition that the row does not fulfil, and why; nil if the row matches.
+    public func mismatch(in row: Row) -> FilterMismatch? {
+        for condition in conditions {
+            let truth = condition.truth(in: row)
+            if truth == .holds { continue }
+            let reason: FilterMismatch.Reason =
+                switch row[condition.column] {
+                case nil: .missing
+                case .null?: .null
+                case .some: truth == .unknown ? .incomparable : .differs
+                }
+            return FilterMismatch(condition: condition.canonical, column: condition.column, reason: reason)
+        }
+        return nil
+    }
+}
+
+/// One condition of a filter, on one column.
+public struct FilterCondition: Sendable, Hashable {
+    public let column: String
+    let isNegated: Bool
+    public let test: Test
+
+    public enum Test: Sendable, Hashable {
+        case compare(Comparison, FilterValue)
+        case within(FilterValueSet)
+        // Apart from the others, which are half its size and stand in every entry of an index.
+        indirect case like(LikePattern)
+        case identity(Identity)
+        case isDistinct(FilterValue)
+
+        var valueCount: Int { if case .within(let set) = self { set.count } else { 1 } }
+    }
+
+    public enum Comparison: String, Sendable, CaseIterable {
+        case eq, neq, lt, lte, gt, gte
+    }
+
+    /// What `is` asks for.
+    public enum Identity: String, Sendable, CaseIterable {
+        case null, `true`, `false`, unknown
+    }
+
+    /// The values by which an index can find this condition: those of an `eq` or `in` that is not negated.
+    var isIndexable: Bool {
+        guard !isNegated else { return false }
+        switch test {
+        case .compare(.eq, _), .within: return true
+        default: return false
+        }
+    }
+
+    /// Calls `body` once with each key (``FilterKey``) that a row fulfilling this condition can have.
+    func forEachKey(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        switch test {
+        case .within(let set): set.forEachKey(body)
+        case .compare(.eq, let value):
+            value.bytes.withUnsafeBufferPointer(body)
+            if let number = value.number?.canonical, !number.utf8.elementsEqual(value.bytes) {
+                number.withUTF8Bytes(body)
+            }
+            if let word = value.boolean.map({ $0 ? "true" : "false" }), !word.utf8.elementsEqual(value.bytes) {
+                word.withUTF8Bytes(body)
+            }
+        default: return
+        }
+    }
+}
+
+/// Why a row does not match: the condition in its canonical spelling, and what the row has instead.
+public struct FilterMismatch: Sendable, Hashable {
+    public enum Reason: String, Sendable {
+        /// The row has no such column.
+        case missing
+        /// The column is NULL.
+        case null
+        /// The column's value is of a kind that the filter's value cannot be read as, or too long to be searched.
+        case incomparable
+        case differs
+    }
+
+    public let condition: String
+    public let column: String
+    public let reason: Reason
+}
+
+// MARK: - Evaluation
+
+extension FilterCondition {
+    /// SQL's three values.
+    enum Truth: Sendable, Hashable {
+        case holds, fails, unknown
+
+        init(_ value: Bool?) {
+            self = value.map { $0 ? .holds : .fails } ?? .unknown
+        }
+    }
+
+    func truth(in row: Filter.Row) -> Truth { truth(of: row[column]) }
+
+    /// Of the column's value; nil: the row has no such column.
+    func truth(of value: JSONValue?) -> Truth {
+        guard let value, let plain = holds(for: value) else { return .unknown }
+        return Truth(plain != isNegated)
+    }
+
+    /// Leaves those of the two results true whose row fulfils this condition.
+    func evaluate(_ old: Filter.Row?, _ new: Filter.Row?, _ result: inout (old: Bool, new: Bool)) {
+        let before = old?[column]
+        let after = new?[column]
+        let truth = truth(of: after)
+        if let before, let after, before.isSame(as: after) {
+            result.old = result.old && truth == .holds
+        } else {
+            result.old = result.old && self.truth(of: before) == .holds
+        }
+        result.new = result.new && truth == .holds
+    }
+
+    /// Without the negation; nil is unknown.
+    private func holds(for value: JSONValue) -> Bool? {
+        switch test {
+        case .compare(let comparison, let own): own.order(of: value).map(comparison.accepts)
+        case .within(let set): set.contains(value)
+        case .like(let pattern): if case .string(let text) = value { pattern.matches(text) } else { nil }
+        case .identity(let identity): identity.holds(for: value)
+        case .isDistinct(let own): value == .null ? true : own.order(of: value).map { $0 != .equal }
+        }
+    }
+}
+
+extension FilterCondition.Comparison {
+    func accepts(_ order: FilterOrder) -> Bool {
+        switch self {
+        case .eq: order == .equal
+        case .neq: order != .equal
+        case .lt: order == .less
+        case .lte: order != .greater
+        case .gt: order == .greater
+        case .gte: order != .less
+        }
+    }
+}
+
+extension FilterCondition.Identity {
+    /// `true`, `false` and `unknown` are for booleans; `unknown` is a boolean's NULL.
+    func holds(for value: JSONValue) -> Bool? {
+        switch (self, value) {
+        case (.null, _): value == .null
+        case (.unknown, .null): true
+        case (_, .null): false
+        case (.unknown, .bool): false
+        case (.true, .bool(let flag)): flag
+        case (.false, .bool(let flag)): !flag
+        default: nil
+        }
+    }
+}
+
+// MARK: - Canonical text
+
+extension FilterCondition {
+    public var canonical: String {
+        let operation: String
+        let operand: String
+        switch test {
+        case .compare(let comparison, let value): (operation, operand) = (comparison.rawValue, Self.quoted(value.bytes))
+        case .within(let set): (operation, operand) = ("in", "(\(set.values.map(Self.quoted).joined(separator: ",")))")
+        case .like(let pattern):
+            (operation, operand) = (pattern.isCaseInsensitive ? "ilike" : "like", Self.quoted(pattern.bytes))
+        case .identity(let identity): (operation, operand) = ("is", identity.rawValue)
+        case .isDistinct(let value): (operation, operand) = ("isdistinct", Self.quoted(value.bytes))
+        }
+        return "\(column)=\(isNegated ? "not." : "")\(operation).\(operand)"
+    }
+
+    /// In quotes only where the grammar asks for them.
+    private static func quoted(_ bytes: [UInt8]) -> String {
+        let isPlain =
+            !bytes.contains(where: FilterBytes.isReserved)
+            && bytes.first.map { !FilterBytes.isSpace($0) } ?? false
+            && bytes.last.map { !FilterBytes.isSpace($0) } ?? false
+        if isPlain { return String(decoding: bytes, as: UTF8.self) }
+        var quoted: [UInt8] = [UInt8(ascii: "\"")]
+        for byte in bytes {
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { quoted.append(UInt8(ascii: "\\")) }
+            quoted.append(byte)
+        }
+        quoted.append(UInt8(ascii: "\""))
+        return String(decoding: quoted, as: UTF8.self)
+    }
+}

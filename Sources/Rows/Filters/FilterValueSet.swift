@@ -1,0 +1,179 @@
+import Values
+
+/// The values of an `in`, found by hash: a row is tested in the same time against one value as against a thousand.
+///
+/// All of it is one array of bytes, a hash table with the texts behind it: 8 bytes a value besides its text, and two
+/// places of memory to look at. A value whose number is spelled otherwise (`05`) stands a second time in the number's
+/// own spelling (`5`), for rows whose column is a number; that spelling is never found by a text.
+public struct FilterValueSet: Sendable, Hashable {
+    /// The table, two bytes a place: half a record's offset plus one, or 0 for an empty place. Then the records: two
+    /// bytes of length and the text, each record at an even offset from the first. All numbers in the machine's order.
+    private let storage: [UInt8]
+    /// Where the records of values as they were given end, counted from the first; behind them stand numbers in their
+    /// own spelling.
+    private let textsEnd: UInt32
+    private let placeCount: UInt16
+    private let valueCount: UInt16
+    private let hasTrue: Bool
+    private let hasFalse: Bool
+    private let hasNumber: Bool
+
+    public var count: Int { Int(valueCount) }
+
+    /// Stores the first of values that are the same bytes. There are at most ``FilterLimits/valuesMax``, together no
+    /// longer than a filter: so every offset fits its two bytes.
+    init(_ texts: some Collection<[UInt8]>) {
+        precondition(texts.count <= FilterLimits.valuesMax, "the parser refuses more values")
+        let values = texts.map(UUIDText.normalized)
+        let numbers = values.compactMap { FilterNumber(text: $0).map { Array($0.canonical.utf8) } }
+        let placeCount = FilterValueSet.placeCount(for: values.count + numbers.count)
+        let bytesMax = (values.lazy.map(\.count) + numbers.lazy.map(\.count)).reduce(placeCount * 2) {
+            Record.end(of: $1, at: $0)
+        }
+        var storage = [UInt8](repeating: 0, count: placeCount * 2)
+        storage.reserveCapacity(bytesMax)
+        var count = 0
+        for value in values where Record.insert(value, placeCount: placeCount, into: &storage) { count += 1 }
+        self.textsEnd = UInt32(storage.count - placeCount * 2)
+        for number in numbers { _ = Record.insert(number, placeCount: placeCount, into: &storage) }
+        self.storage = storage
+        self.placeCount = UInt16(placeCount)
+        self.valueCount = UInt16(count)
+        self.hasTrue = values.contains { FilterValue.boolean($0) == true }
+        self.hasFalse = values.contains { FilterValue.boolean($0) == false }
+        self.hasNumber = !numbers.isEmpty
+    }
+
+    /// A power of two of which at most three quarters are taken.
+    private static func placeCount(for count: Int) -> Int {
+        var places = 4
+        while places * 3 < count * 4 { places *= 2 }
+        return places
+    }
+
+    /// The same values in the same order. The table is left out: values given twice make it larger.
+    public static func == (left: FilterValueSet, right: FilterValueSet) -> Bool {
+        left.textsEnd == right.textsEnd && left.records.elementsEqual(right.records)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        records.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
+    private var records: ArraySlice<UInt8> { storage[(Int(placeCount) * 2)...] }
+
+    /// The values as they were given, in their order.
+    var values: [[UInt8]] {
+        var values: [[UInt8]] = []
+        values.reserveCapacity(count)
+        forEachRecord { offset, text in if offset < textsEnd { values.append(Array(text)) } }
+        return values
+    }
+
+    /// Whether the row's value is one of these; nil where it can be compared with none of them.
+    func contains(_ value: JSONValue) -> Bool? {
+        switch value {
+        case .null, .array, .object: return nil
+        case .bool(let flag):
+            guard hasTrue || hasFalse else { return nil }
+            return flag ? hasTrue : hasFalse
+        case .integer(let integer): return containsNumber(.integer(integer))
+        case .number(let real): return FilterNumber(real).flatMap(containsNumber)
+        case .string(let text): return text.withComparedBytes { find($0).map { $0 < textsEnd } ?? false }
+        }
+    }
+
+    private func containsNumber(_ number: FilterNumber) -> Bool? {
+        hasNumber ? number.canonical.withUTF8Bytes(find) != nil : nil
+    }
+
+    /// Calls `body` once with each key under which an index must store this set (``FilterKey``).
+    func forEachKey(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        forEachRecord { _, text in body(text) }
+        for (isMember, word) in [(hasTrue, "true"), (hasFalse, "false")] where isMember {
+            word.withUTF8Bytes { if find($0) == nil { body($0) } }
+        }
+    }
+
+    private func forEachRecord(_ body: (_ offset: Int, _ text: UnsafeBufferPointer<UInt8>) -> Void) {
+        let start = Int(placeCount) * 2
+        storage.withUnsafeBytes { bytes in
+            var offset = 0
+            while start + offset < bytes.count {
+                let text = Record.text(at: start + offset, in: bytes)
+                body(offset, text)
+                offset = Record.end(of: text.count, at: offset)
+            }
+        }
+    }
+
+    /// The offset of the record with this text.
+    private func find(_ key: UnsafeBufferPointer<UInt8>) -> Int? {
+        storage.withUnsafeBytes { Record.find(key, placeCount: Int(placeCount), in: $0).offset }
+    }
+
+    /// The layout of the storage, in one place.
+    private enum Record {
+        /// The record with this text, or else the place of the table where it belongs.
+        static func find(
+            _ key: UnsafeBufferPointer<UInt8>, placeCount: Int, in bytes: UnsafeRawBufferPointer
+        ) -> (offset: Int?, place: Int) {
+            var place = hash(key) & (placeCount - 1)
+            while true {
+                let reference = bytes.load(fromByteOffset: place * 2, as: UInt16.self)
+                guard reference != 0 else { return (nil, place) }
+                let offset = (Int(reference) - 1) * 2
+                if text(at: placeCount * 2 + offset, in: bytes).isSame(as: key) { return (offset, place) }
+                place = (place + 1) & (placeCount - 1)
+            }
+        }
+
+        /// False if the value is there already.
+        static func insert(_ value: [UInt8], placeCount: Int, into storage: inout [UInt8]) -> Bool {
+            let found = storage.withUnsafeBytes { bytes in
+                value.withUnsafeBufferPointer { find($0, placeCount: placeCount, in: bytes) }
+            }
+            guard found.offset == nil else { return false }
+            let reference = UInt16((storage.count - placeCount * 2) / 2 + 1)
+            storage.withUnsafeMutableBytes {
+                $0.storeBytes(of: reference, toByteOffset: found.place * 2, as: UInt16.self)
+            }
+            withUnsafeBytes(of: UInt16(value.count)) { storage.append(contentsOf: $0) }
+            storage += value
+            if !storage.count.isMultiple(of: 2) { storage.append(0) }
+            return true
+        }
+
+        static func end(of count: Int, at offset: Int) -> Int { (offset + 2 + count + 1) & ~1 }
+
+        static func text(at offset: Int, in bytes: UnsafeRawBufferPointer) -> UnsafeBufferPointer<UInt8> {
+            let count = Int(bytes.load(fromByteOffset: offset, as: UInt16.self))
+            return UnsafeRawBufferPointer(rebasing: bytes[offset + 2..<offset + 2 + count]).assumingMemoryBound(
+                to: UInt8.self)
+        }
+
+        /// Seeded by the process, so that no client can choose values that collide.
+        static func hash(_ key: UnsafeBufferPointer<UInt8>) -> Int {
+            var hasher = Hasher()
+            hasher.combine(bytes: UnsafeRawBufferPointer(key))
+            return hasher.finalize()
+        }
+    }
+}
+
+/// The key under which an index finds filters by a row's value.
+///
+/// Equal values have equal keys; the reverse need not hold (the text `5` and the number 5 share one), so a filter
+/// that is found by a key is still evaluated.
+enum FilterKey {
+    /// Calls `body` with the row's key; never for values that no `eq` and no `in` can match.
+    static func with(_ value: JSONValue, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        switch value {
+        case .null, .array, .object: return
+        case .bool(let flag): (flag ? "true" : "false").withUTF8Bytes(body)
+        case .integer(let integer): String(integer).withUTF8Bytes(body)
+        case .number(let real): FilterNumber(real)?.canonical.withUTF8Bytes(body)
+        case .string(let text): text.withComparedBytes(body)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+/// A hash table from 64-bit hashes to the subscriptions that stand under them; several may share a hash.
+///
+/// It stores 40 bits of each hash and no keys: 8 bytes a place, 12 to 20 bytes a key at its usual load, and one line of
+/// memory to look at. Two keys may share their bits (one in a million, among a million keys): what is found is
+/// evaluated anyway, so that costs an evaluation and never a wrong answer.
+///
+/// It is cut into parts by the hash's upper bits, each with its own growth: a part doubles in the time of a few
+/// thousand insertions, where one table of millions would delay every event while it moves.
+struct KeyBuckets {
+    private var parts = [Part](repeating: Part(), count: 1 << Self.partBits)
+    private static let partBits: UInt64 = 8
+
+    private static func part(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> (64 - partBits)) }
+
+    mutating func insert(_ subscription: Int32, under hash: UInt64) {
+        parts[Self.part(of: hash)].insert(subscription, under: Place.fragment(of: hash))
+    }
+
+    mutating func remove(_ subscription: Int32, under hash: UInt64) {
+        parts[Self.part(of: hash)].remove(subscription, under: Place.fragment(of: hash))
+    }
+
+    /// Subscriptions under the hash.
+    func count(under hash: UInt64) -> Int { parts[Self.part(of: hash)].count(under: Place.fragment(of: hash)) }
+
+    /// Appends those subscriptions.
+    func append(under hash: UInt64, to subscriptions: inout [Int32]) {
+        parts[Self.part(of: hash)].append(under: Place.fragment(of: hash), to: &subscriptions)
+    }
+
+    /// Bytes of all tables and lists, as reserved.
+    var byteCount: Int { parts.reduce(0) { $0 + $1.byteCount } }
+
+    /// One place of a table: 32 bits of the hash, never 0, and a reference.
+    private struct Place {
+        static let empty = Place(fragment: 0, reference: 0)
+        let fragment: UInt32
+        /// A subscription's number, or −1 − n for the list n of several.
+        var reference: Int32
+
+        static func fragment(of hash: UInt64) -> UInt32 { max(1, UInt32(truncatingIfNeeded: hash)) }
+
+        var isEmpty: Bool { fragment == 0 }
+        /// The list's number, if there is one.
+        var list: Int? { reference < 0 ? Int(-1 - reference) : nil }
+    }
+
+    private struct Part {
+        /// Linear probing; a removal moves back what follows, so no place is ever lost.
+        private var places: [Place] = []
+        private var taken = 0
+        private var lists: [[Int32]] = []
+        private var freeLists: [Int32] = []
+
+        private func find(_ fragment: UInt32) -> Int? {
+            guard !places.isEmpty else { return nil }
+            let mask = places.count - 1
+            var index = Int(fragment) & mask
+            while !places[index].isEmpty {
+                if places[index].fragment == fragment { return index }
+                index = (index + 1) & mask
+            }
+            return nil
+        }
+
+        mutating func insert(_ subscription: Int32, under fragment: UInt32) {
+            if let index = find(fragment) {
+                append(subscription, at: index)
+                return
+            }
+            if (taken + 1) * 5 > places.count * 4 { resize(to: max(8, places.count * 2)) }
+            set(Place(fragment: fragment, reference: subscription))
+            taken += 1
+        }
+
+        private mutating func set(_ place: Place) {
+            let mask = places.count - 1
+            var index = Int(place.fragment) & mask
+            while !places[index].isEmpty { index = (index + 1) & mask }
+            places[index] = place
+        }
+
+        private mutating func append(_ subscription: Int32, at index: Int) {
+            if let list = places[index].list {
+                lists[list].append(subscription)
+                return
+            }
+            let list = [places[index].reference, subscription]
+            if let free = freeLists.popLast() {
+                lists[Int(free)] = list
+                places[index].reference = -1 - free
+            } else {
+                places[index].reference = -1 - Int32(lists.count)
+                lists.append(list)
+            }
+        }
+
+        mutating func remove(_ subscription: Int32, under fragment: UInt32) {
+            guard let index = find(fragment) else { return }
+            guard let list = places[index].list else {
+                if places[index].reference == subscription { erase(index) }
+                return
+            }
+            guard let member = lists[list].firstIndex(of: subscription) else { return }
+            lists[list].swapAt(member, lists[list].count - 1)
+            lists[list].removeLast()
+            guard lists[list].count == 1 else { return }
+            places[index].reference = lists[list][0]
+            lists[list] = []
+            freeLists.append(Int32(list))
+            if freeLists.count == lists.count {
+                lists = []
+                freeLists = []
+            }
+        }
+
+        private mutating func erase(_ removed: Int) {
+            let mask = places.count - 1
+            var hole = removed
+            var index = (hole + 1) & mask
+            while !places[index].isEmpty {
+                let home = Int(places[index].fragment) & mask
+                // It may move into the hole unless its home lies between the hole and its place.
+                if (index - home) & mask >= (index - hole) & mask {
+                    places[hole] = places[index]
+                    hole = index
+                }
+                index = (index + 1) & mask
+            }
+            places[hole] = .empty
+            taken -= 1
+            if taken == 0 {
+                resize(to: 0)
+            } else if places.count > 8, taken * 6 < places.count {
+                resize(to: places.count / 2)
+            }
+        }
+
+        private mutating func resize(to capacity: Int) {
+            let old = places
+            places = Array(repeating: .empty, count: capacity)
+            for place in old where !place.isEmpty { set(place) }
+        }
+
+        func count(under fragment: UInt32) -> Int {
+            guard let index = find(fragment) else { return 0 }
+            return places[index].list.map { lists[$0].count } ?? 1
+        }
+
+        func append(under fragment: UInt32, to subscriptions: inout [Int32]) {
+            guard let index = find(fragment) else { return }
+            if let list = places[index].list {
+                subscriptions += lists[list]
+            } else {
+                subscriptions.append(places[index].reference)
+            }
+        }
+
+        var byteCount: Int {
+            places.capacity * 8 + lists.capacity * 8 + freeLists.capacity * 4
+                + lists.reduce(0) { $0 + ($1.capacity > 0 ? 32 + $1.capacity * 4 : 0) }
+        }
+    }
+}

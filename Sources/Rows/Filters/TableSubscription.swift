@@ -1,0 +1,185 @@
+import Values
+
+/// The subscription of a stream to the changes of one table: `{id, schema, table, event, filter, select}`.
+public struct TableSubscription: Sendable, Hashable {
+    /// The kinds of change that a subscription asks for.
+    public struct Events: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        public static let insert = Events(rawValue: 1)
+        public static let update = Events(rawValue: 2)
+        public static let delete = Events(rawValue: 4)
+        public static let all: Events = [.insert, .update, .delete]
+    }
+
+    /// The name that events carry for this subscription; unique within its stream.
+    public let id: String
+    public let schema: String
+    public let table: String
+    public let events: Events
+    public let filter: Filter
+    /// Nil: all columns.
+    public let selection: ColumnSelection?
+
+    public init(
+        id: String, schema: String = "public", table: String, events: Events = .all, filter: Filter = .all,
+        selection: ColumnSelection? = nil
+    ) {
+        self.id = id
+        self.schema = schema
+        self.table = table
+        self.events = events
+        self.filter = filter
+        self.selection = selection
+    }
+
+    /// The transition that a change of this table causes for a receiver that may see the old and new row as given.
+    ///
+    /// A row that is not given (the old one of an insert, the new one of a delete) is in nobody's set. So is an old row
+    /// of which the feed sends only the primary key, as soon as the filter names another column: such an update is an
+    /// `enter`, and no receiver gets a `leave`. Feeds that send whole old rows have neither fault.
+    public func transition(
+        _ event: Events, old: Filter.Row?, new: Filter.Row?, seesOld: Bool, seesNew: Bool
+    ) -> RowTransition? {
+        guard events.contains(event) else { return nil }
+        return RowTransition(
+            wasInside: seesOld && old.map(filter.matches) ?? false,
+            isInside: seesNew && new.map(filter.matches) ?? false)
+    }
+}
+
+// MARK: - Writing
+
+extension TableSubscription: JSONWritable {
+    /// As it is read, but complete: with defaults, and the filter in its canonical spelling.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", id)
+            writer.member("schema", schema)
+            writer.member("table", table)
+            writer.member("event", events.text)
+            writer.member("filter", filter.canonical)
+            if let selection {
+                writer.member("select", selection.columns)
+            } else {
+                writer.key("select")
+                writer.null()
+            }
+        }
+    }
+}
+
+// MARK: - Reading
+
+extension TableSubscription {
+    /// Reads all subscriptions of one stream and collects their mistakes, up to 20, each with its place
+    /// (`/tables/3/filter`).
+    ///
+    /// - Throws: ``Failure`` of kind `invalid`.
+    public static func list(_ values: [JSONValue], at pointer: String) throws(Failure) -> [TableSubscription] {
+        guard values.count <= FilterLimits.subscriptionsPerStreamMax else {
+            throw .invalid(
+                pointer, "a stream has at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions")
+        }
+        var subscriptions: [TableSubscription] = []
+        var mistakes: [Failure.Field] = []
+        var ids: Set<String> = []
+        for (index, value) in values.enumerated() {
+            let place = "\(pointer)/\(index)"
+            guard case .object(let members) = value else {
+                mistakes.append(Failure.Field(place, "must be an object, not \(value.typeName)"))
+                continue
+            }
+            do {
+                let subscription = try TableSubscription(members, at: place, index: index)
+                subscriptions.append(subscription)
+                if !ids.insert(subscription.id).inserted {
+                    mistakes.append(Failure.Field("\(place)/id", "stands twice: '\(subscription.id)'"))
+                }
+            } catch {
+                mistakes += error.fields
+            }
+        }
+        guard mistakes.isEmpty else { throw .invalid(Array(mistakes.prefix(mistakesMax))) }
+        try requireWithinLimits(of: subscriptions, at: pointer)
+        return subscriptions
+    }
+
+    /// Refuses what is more than one stream may have.
+    static func requireWithinLimits(of subscriptions: [TableSubscription], at pointer: String) throws(Failure) {
+        func require(_ count: Int, max: Int, _ what: String) throws(Failure) {
+            guard count <= max else {
+                throw .invalid(pointer, "a stream has at most \(max) \(what), and these are \(count)")
+            }
+        }
+        try require(subscriptions.count, max: FilterLimits.subscriptionsPerStreamMax, "subscriptions")
+        try require(
+            subscriptions.reduce(0) { $0 + $1.filter.valueCount }, max: FilterLimits.valuesPerStreamMax,
+            "values in all its filters")
+        try require(
+            subscriptions.reduce(0) { $0 + $1.filter.searchCount }, max: FilterLimits.searchesPerStreamMax,
+            "conditions that search a text between two '%'")
+    }
+
+    /// More mistakes help nobody, and 100 subscriptions could have thousands.
+    static let mistakesMax = 20
+
+    private init(_ members: [String: JSONValue], at pointer: String, index: Int) throws(Failure) {
+        var fields = Fields(members, at: pointer)
+        let id = fields.optionalString("id", bytesMax: FilterLimits.subscriptionIdBytesMax) ?? String(index)
+        let schema = fields.optionalString("schema", bytesMax: FilterLimits.columnBytesMax) ?? "public"
+        let table = fields.string("table", bytesMax: FilterLimits.columnBytesMax)
+        if table == "*" { fields.reject("table", "must be one table; a subscription to all of them is not possible") }
+        let events = Events.read("event", &fields)
+        var filter = Filter.all
+        if let text = fields.optionalString("filter", bytesMax: FilterLimits.filterBytesMax, empty: true) {
+            do {
+                filter = try Filter(parsing: text)
+            } catch {
+                fields.reject("filter", error.detail)
+            }
+        }
+        let selection = ColumnSelection.read("select", &fields)
+        try fields.finish()
+        self.init(id: id, schema: schema, table: table, events: events, filter: filter, selection: selection)
+    }
+}
+
+extension TableSubscription.Events {
+    fileprivate var text: String {
+        switch self {
+        case .insert: "INSERT"
+        case .update: "UPDATE"
+        case .delete: "DELETE"
+        default: "*"
+        }
+    }
+
+    /// `*`, `INSERT`, `UPDATE` or `DELETE`, in any case; absent is `*`.
+    fileprivate static func read(_ name: String, _ fields: inout Fields) -> TableSubscription.Events {
+        switch fields.optionalString(name, bytesMax: 16)?.uppercased() {
+        case nil, "*": return .all
+        case "INSERT": return .insert
+        case "UPDATE": return .update
+        case "DELETE": return .delete
+        default:
+            fields.reject(name, "must be one of *, INSERT, UPDATE, DELETE")
+            return .all
+        }
+    }
+}
+
+extension ColumnSelection {
+    fileprivate static func read(_ name: String, _ fields: inout Fields) -> ColumnSelection? {
+        guard
+            let columns = fields.strings(
+                name, countMax: FilterLimits.selectedColumnsMax, bytesMax: FilterLimits.columnBytesMax)
+        else { return nil }
+        guard !columns.isEmpty else {
+            fields.reject(name, "must name a column; leave it out for all of them")
+            return nil
+        }
+        return ColumnSelection(columns)
+    }
+}

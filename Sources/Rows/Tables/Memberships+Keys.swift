@@ -1,0 +1,136 @@
+import Visibility
+
+/// The member of memberships: a caller by its tenant, its role and the keys that its token claims.
+public struct MembershipClaimant: Sendable, Hashable {
+    public let tenant: String
+    public let role: String
+    /// The keys made from the verified token: `user:{sub}`, `student:{student_id}`, `class:{id}:staff`, …
+    public let claimed: Set<String>
+
+    public init(tenant: String, role: String, claimed: Set<String>) {
+        self.tenant = tenant
+        self.role = role
+        self.claimed = claimed
+    }
+}
+
+/// Why a caller has a key, or does not although its token claims it.
+public enum KeyOrigin: Sendable, Hashable {
+    case claimed
+    /// A membership, by its name, grants it.
+    case granted(by: String)
+    /// The token claims it, and a membership says otherwise.
+    case refuted(by: String)
+}
+
+extension Memberships {
+    /// The keys of a caller's scope: the claims that no membership refutes, and the keys that memberships grant.
+    public func keys(of caller: MembershipClaimant) -> Set<String> {
+        Set(
+            origins(of: caller).lazy.compactMap { key, origin in
+                if case .refuted = origin { nil } else { key }
+            })
+    }
+
+    /// Every key that a caller claims or is granted, and why it has it or not.
+    ///
+    /// Memberships that grant the subject of another are evaluated first, so that a chain (user → student → class) is
+    /// followed to its end; the declarations have no circles.
+    ///
+    /// At most ``TableLimits/grantsPerSubjectMax`` keys are added, the first in the order of their texts: a scope is
+    /// bounded, and a missing key can only hide rows.
+    public func origins(of caller: MembershipClaimant) -> [String: KeyOrigin] {
+        var origins = Dictionary(uniqueKeysWithValues: caller.claimed.map { ($0, KeyOrigin.claimed) })
+        var grantedCount = 0
+        for shape in grantShapes {
+            let rules = shape.filter {
+                memberships[$0].declaration.role == nil || memberships[$0].declaration.role == caller.role
+            }
+            guard let first = rules.first else { continue }
+            let known = rules.map { (rule: $0, subjects: knownSubjects($0, caller.tenant, origins)) }
+            let contradicting = known.first { !$0.subjects.isEmpty }?.rule
+            for (key, origin) in origins where origin == .claimed {
+                guard let object = memberships[first].declaration.grants.columnValues(of: key)?.first,
+                    let rule = contradicting ?? rules.first(where: { isDecided($0, object, caller.tenant) })
+                else { continue }
+                origins[key] = .refuted(by: memberships[rule].declaration.name)
+            }
+            for (rule, subjects) in known {
+                let declaration = memberships[rule].declaration
+                let gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map(declaration.grantKey) }
+                for key in gained.sorted() where grantedCount < TableLimits.grantsPerSubjectMax {
+                    if origins.updateValue(.granted(by: declaration.name), forKey: key) == nil { grantedCount += 1 }
+                }
+            }
+        }
+        return origins
+    }
+
+    private func knownSubjects(_ index: Int, _ tenant: String, _ origins: [String: KeyOrigin]) -> [SubjectName] {
+        origins.compactMap { key, origin in
+            if case .refuted = origin { return nil }
+            guard let value = memberships[index].declaration.subject.columnValues(of: key)?.first else { return nil }
+            let name = SubjectName(membership: index, tenant: tenant, value: value)
+            return subjects[name] == nil ? nil : name
+        }
+    }
+
+    /// Whether the row that alone decides who has the key is known.
+    private func isDecided(_ index: Int, _ object: String, _ tenant: String) -> Bool {
+        guard memberships[index].rowDecides else { return false }
+        return facts[FactName(membership: index, row: object)]?.contains { $0.tenant == tenant } ?? false
+    }
+}
+
+/// A key that a change takes from all who have another one.
+public struct KeyLoss: Sendable, Hashable {
+    public let holder: String
+    public let key: String
+
+    public init(holder: String, key: String) {
+        self.holder = holder
+        self.key = key
+    }
+}
+
+extension Memberships {
+    /// Of the keys that may see a row after a change, those that its old row granted and its new one does not. Call it
+    /// before ``apply(_:of:)``.
+    func losses(
+        by operation: RowOperation, of table: TableDeclaration,
+        _ sides: (old: TableDeclaration.Side?, new: TableDeclaration.Side?),
+        _ readers: RowAudience?
+    ) -> [KeyLoss] {
+        guard operation == .update, !table.memberships.isEmpty, let old = sides.old, let new = sides.new, let readers
+        else { return [] }
+        return memberships.indices.compactMap { index in
+            let rule = memberships[index]
+            guard rule.table == table.name, rule.schema == table.schema else { return nil }
+            func grant(_ row: RowWrite.Row) -> (subject: String, object: String)? {
+                guard rule.declaration.when.holds(for: row),
+                    let subject = row[rule.declaration.subjectColumn]?.keyText,
+                    let object = row[rule.declaration.grantColumn]?.keyText
+                else { return nil }
+                return (subject, object)
+            }
+            guard let before = grant(old.row) else { return nil }
+            if let after = grant(new.row), after == before { return nil }
+            let key = rule.declaration.grantKey(before.object)
+            guard readers.keys.contains(key), !isGrantedElsewhere(before, index, old, table) else { return nil }
+            return KeyLoss(holder: rule.declaration.subjectKey(before.subject), key: key)
+        }
+    }
+
+    /// Whether another row than the old one grants the same.
+    private func isGrantedElsewhere(
+        _ grant: (subject: String, object: String), _ index: Int, _ old: TableDeclaration.Side,
+        _ table: TableDeclaration
+    ) -> Bool {
+        let subject = SubjectName(membership: index, tenant: old.tenant, value: grant.subject)
+        let rows = subjects[subject]?[grant.object] ?? 0
+        let isOwn = table.recordId(of: old.row).flatMap { facts[FactName(membership: index, row: $0)] }?.contains {
+            $0.tenant == old.tenant && $0.counts && $0.subject == grant.subject && $0.object == grant.object
+        }
+        return rows > (isOwn == true ? 1 : 0)
+    }
+}

@@ -1,0 +1,299 @@
+import Values
+import Visibility
+
+/// The state of one row in a membership, or the fact that a subject is known at all. The last one of each ``identity``
+/// is stored durably and loaded by ``Memberships/restore(_:)``.
+public struct MembershipFact: Sendable, Hashable {
+    public let tenant: String
+    public let membership: String
+    /// The primary key of the row, as ``TableDeclaration/recordId(of:)`` writes it. Nil: the fact is that the subject
+    /// is known; its rows went to others, and its old claims must not count again.
+    public let row: String?
+    /// The values of the two columns, nil for null.
+    public var subject: String?
+    public var object: String?
+    /// Whether the row is in a state that counts. A deleted row stays stored as one that does not: without it an older
+    /// claim would count again.
+    public var counts: Bool
+
+    public init(
+        tenant: String, membership: String, row: String?, subject: String?, object: String?, counts: Bool
+    ) {
+        self.tenant = tenant
+        self.membership = membership
+        self.row = row
+        self.subject = subject
+        self.object = object
+        self.counts = counts
+    }
+
+    /// Unique within a tenant and a membership: a later fact replaces an earlier one of the same identity.
+    public var identity: String { row.map { "row:\($0)" } ?? "subject:\(subject ?? "")" }
+}
+
+/// The effect of a change on memberships.
+public struct MembershipUpdate: Sendable, Hashable {
+    public struct Holders: Sendable, Hashable {
+        public let tenant: String
+        /// Every stream whose scope has this key needs its keys computed anew (``Memberships/keys(of:)``).
+        public let key: String
+
+        public init(tenant: String, key: String) {
+            self.tenant = tenant
+            self.key = key
+        }
+    }
+
+    public var holders: Set<Holders> = []
+    /// What changed, to be stored in the same transaction as the change.
+    public var facts: [MembershipFact] = []
+    /// Why a part of the change could not be applied. Keys that the change takes away are taken away nevertheless.
+    public internal(set) var refusal: Failure?
+
+    public init() {}
+
+    public var isEmpty: Bool { holders.isEmpty && facts.isEmpty && refusal == nil }
+}
+
+/// Who belongs where according to ingested rows: a pure structure in memory, cheap to copy.
+///
+/// Its rows win over a token's claims about the same subject; claims count where it has no row. It has one in two
+/// cases: some row named the subject (a teacher who had a class and has none now is known to have none), or the granted
+/// key is the row's own (a class whose row is known has the teacher that it names, whoever claims it).
+///
+/// It is bounded by ``TableLimits/membershipEntriesMax`` and drops nothing: without an entry old claims would count
+/// again.
+public struct Memberships: Sendable {
+    struct FactName: Hashable {
+        let membership: Int
+        let row: String
+    }
+
+    struct SubjectName: Hashable {
+        let membership: Int
+        let tenant: String
+        let value: String
+    }
+
+    /// Per row of a membership its facts, one per tenant: two databases may number their rows alike.
+    var facts = ShardedDictionary<FactName, [MembershipFact]>()
+    /// Per subject how many rows grant each object; an empty dictionary means that the subject is known and has none.
+    var subjects = ShardedDictionary<SubjectName, [String: Int]>()
+    let memberships: [Rule]
+    /// The memberships in groups that grant keys of one shape, in the order of evaluation.
+    let grantShapes: [[Int]]
+    private(set) var factCount = 0
+    private let entriesMax: Int
+
+    /// A membership with its place among the tables.
+    struct Rule: Sendable {
+        let declaration: MembershipDeclaration
+        let table: String
+        let schema: String
+        /// The granted key is made from the row's whole primary key, and no other membership grants keys of its
+        /// shape: the row alone decides who has it.
+        let rowDecides: Bool
+    }
+
+    /// - Parameter entriesMax: ``TableLimits/membershipEntriesMax``; another number is for tests.
+    public init(_ catalog: TableCatalog, entriesMax: Int = TableLimits.membershipEntriesMax) {
+        let groups = catalog.membershipOrder
+        memberships = groups.flatMap { group in
+            group.map { table, declaration in
+                Rule(
+                    declaration: declaration, table: table.name, schema: table.schema,
+                    rowDecides: group.count == 1 && table.primaryKey == [declaration.grantColumn])
+            }
+        }
+        var start = 0
+        grantShapes = groups.map { group in
+            defer { start += group.count }
+            return Array(start..<start + group.count)
+        }
+        self.entriesMax = entriesMax
+    }
+
+    /// Stored facts and subjects.
+    public var entryCount: Int { factCount + subjects.count }
+
+    // MARK: Applying changes
+
+    /// Applies a change of a row: an insert and an update set the row, whatever was stored of it before.
+    ///
+    /// A snapshot's row counts as an insert.
+    public mutating func apply(_ change: RowWrite, of table: TableDeclaration) -> MembershipUpdate {
+        var update = MembershipUpdate()
+        guard !table.memberships.isEmpty else { return update }
+        let sides: (old: TableDeclaration.Side?, new: TableDeclaration.Side?)
+        do throws(Failure) {
+            sides = try table.sides(of: change, self)
+        } catch {
+            update.refusal = error
+            return update
+        }
+        let newId = sides.new.flatMap { table.recordId(of: $0.row) }
+        for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
+            if let old = sides.old, let oldId = table.recordId(of: old.row) ?? newId,
+                oldId != newId || old.tenant != sides.new?.tenant
+            {
+                revoke(index, row: oldId, tenant: old.tenant, &update)
+            }
+            if let new = sides.new, let newId {
+                let declaration = rule.declaration
+                let fact = MembershipFact(
+                    tenant: new.tenant, membership: declaration.name, row: newId,
+                    subject: new.row[declaration.subjectColumn]?.keyText,
+                    object: new.row[declaration.grantColumn]?.keyText, counts: declaration.when.holds(for: new.row))
+                set(index, newId, fact, &update)
+            }
+        }
+        return update
+    }
+
+    /// Applies the removal of all rows of a table, those of one tenant or, with nil, of all.
+    public mutating func truncate(_ table: TableDeclaration, tenant: String? = nil) -> MembershipUpdate {
+        var update = MembershipUpdate()
+        for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
+            let gone = facts.values.joined().filter {
+                $0.counts && $0.membership == rule.declaration.name && (tenant == nil || $0.tenant == tenant)
+            }
+            for fact in gone { revoke(index, row: fact.row ?? "", tenant: fact.tenant, &update) }
+        }
+        return update
+    }
+
+    /// Loads a stored fact. One of a membership that is no longer declared is ignored.
+    public mutating func restore(_ fact: MembershipFact) -> Failure? {
+        guard let index = memberships.firstIndex(where: { $0.declaration.name == fact.membership }) else { return nil }
+        var update = MembershipUpdate()
+        if let row = fact.row {
+            set(index, row, fact, &update)
+        } else if let subject = fact.subject {
+            let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
+            if subjects[name] == nil, entryCount >= entriesMax { return Self.isFull(entriesMax) }
+            if subjects[name] == nil { subjects[name] = [:] }
+        }
+        return update.refusal
+    }
+
+    private mutating func revoke(_ index: Int, row: String, tenant: String, _ update: inout MembershipUpdate) {
+        let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
+        guard var fact = known, fact.counts else { return }
+        fact.counts = false
+        set(index, row, fact, &update)
+    }
+
+    private mutating func set(
+        _ index: Int, _ row: String, _ fact: MembershipFact, _ update: inout MembershipUpdate
+    ) {
+        let name = FactName(membership: index, row: row)
+        let rule = memberships[index]
+        let place = facts[name]?.firstIndex { $0.tenant == fact.tenant }
+        let before = place.flatMap { facts[name]?[$0] }
+        guard before != fact else { return }
+        if let before { take(before, from: index, &update) }
+        var after = fact
+        if before == nil, entryCount >= entriesMax {
+            update.refusal = Self.isFull(entriesMax)
+            return
+        }
+        if fact.counts, let refusal = refusal(of: fact, index) {
+            update.refusal = refusal
+            after.counts = false
+        }
+        facts.update(name, default: []) { rows in
+            if let place { rows[place] = after } else { rows.append(after) }
+        }
+        if before == nil { factCount += 1 }
+        if let subject = after.subject {
+            let subjectName = SubjectName(membership: index, tenant: after.tenant, value: subject)
+            let isNew = subjects[subjectName] == nil
+            if isNew { subjects[subjectName] = [:] }
+            if after.counts, let object = after.object {
+                subjects.update(subjectName, default: [:]) { $0[object, default: 0] += 1 }
+            }
+            if isNew || after.counts { update.note(after.tenant, rule.declaration.subjectKey(subject)) }
+        }
+        // A claim alone no longer gives the key to anyone.
+        if before == nil, rule.rowDecides, let object = after.object {
+            update.note(after.tenant, rule.declaration.grantKey(object))
+        }
+        if let before, before.subject != nil, before.subject != after.subject {
+            update.facts.append(
+                MembershipFact(
+                    tenant: before.tenant, membership: before.membership, row: nil, subject: before.subject,
+                    object: nil, counts: false))
+        }
+        update.facts.append(after)
+    }
+
+    private mutating func take(_ fact: MembershipFact, from index: Int, _ update: inout MembershipUpdate) {
+        guard fact.counts, let subject = fact.subject, let object = fact.object else { return }
+        let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
+        guard let count = subjects[name]?[object] else { return }
+        subjects.update(name, default: [:]) { $0[object] = count > 1 ? count - 1 : nil }
+        update.note(fact.tenant, memberships[index].declaration.subjectKey(subject))
+    }
+
+    private func refusal(of fact: MembershipFact, _ index: Int) -> Failure? {
+        guard let subject = fact.subject, let object = fact.object else { return nil }
+        guard let objects = subjects[SubjectName(membership: index, tenant: fact.tenant, value: subject)] else {
+            return entryCount >= entriesMax ? Self.isFull(entriesMax) : nil
+        }
+        guard objects[object] == nil, objects.count >= TableLimits.grantsPerSubjectMax else { return nil }
+        let declaration = memberships[index].declaration
+        return Failure.invalid(
+            "/record/\(declaration.grantColumn)",
+            "\(declaration.subjectKey(subject)) has \(objects.count) of \(declaration.name), and a scope holds no more"
+        )
+    }
+
+    private static func isFull(_ entriesMax: Int) -> Failure {
+        Failure(
+            .unavailable, "memberships.full",
+            "\(entriesMax) memberships are remembered, and no more: a table with fewer rows has to carry them.")
+    }
+
+    // MARK: Reading
+
+    /// The objects that a subject has; nil if the subject is unknown.
+    func granted(to subject: String, by membership: String, tenant: String) -> [String]? {
+        guard let index = memberships.firstIndex(where: { $0.declaration.name == membership }) else { return nil }
+        return subjects[SubjectName(membership: index, tenant: tenant, value: subject)].map { $0.keys.sorted() }
+    }
+
+    /// The columns of a row that its memberships store, as they were last; nil for an unknown row.
+    func storedColumns(table: TableDeclaration, row: String, tenant: String) -> RowWrite.Row? {
+        var columns: RowWrite.Row?
+        for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
+            let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
+            guard let known else { continue }
+            columns = columns ?? [:]
+            columns?[rule.declaration.subjectColumn] = known.subject.map(JSONValue.string) ?? .null
+            columns?[rule.declaration.grantColumn] = known.object.map(JSONValue.string) ?? .null
+        }
+        return columns
+    }
+
+    func tenant(ofRow row: String, of table: TableDeclaration) -> String? {
+        tenant(ofRow: row) { $0.table == table.name && $0.schema == table.schema }
+    }
+
+    func tenant(ofRow row: String, ofTableNamed table: String) -> String? {
+        tenant(ofRow: row) { $0.table == table }
+    }
+
+    /// The one tenant that has the row; nil if none is known, and nil if two have it: a guess would show one
+    /// tenant's rows to the other.
+    private func tenant(ofRow row: String, where isMeant: (Rule) -> Bool) -> String? {
+        guard let index = memberships.firstIndex(where: isMeant) else { return nil }
+        let known = facts[FactName(membership: index, row: row)] ?? []
+        return known.count == 1 ? known[0].tenant : nil
+    }
+}
+
+extension MembershipUpdate {
+    fileprivate mutating func note(_ tenant: String, _ key: String) {
+        holders.insert(Holders(tenant: tenant, key: key))
+    }
+}

@@ -1,0 +1,285 @@
+import Values
+import Visibility
+
+/// A change of one row within one tenant, as the event log stores it: with its audience and the query keys that it
+/// makes stale, both computed once, when the change arrived.
+///
+/// No client receives it as it is: a stream gets what its scope may see and what its subscriptions select.
+public struct RowChange: Sendable, Hashable {
+    public typealias Row = RowWrite.Row
+
+    public let schema: String
+    public let table: String
+    public let primaryKey: [String]
+    public let operation: RowOperation
+    /// The rows as the feed sent them; nil for a row of another tenant.
+    public let old: Row?
+    public let new: Row?
+    /// Scopes with one of these keys see the row as it was; empty: there was none in this tenant.
+    public let oldReaders: [String]
+    public let newReaders: [String]
+    /// Keys of `newReaders` that the change itself takes away: it is delivered before the scopes of streams change, and
+    /// those who lose the row by it must not see its new version.
+    public let losses: [KeyLoss]
+    public let invalidations: [Invalidation]
+    public let cause: InvalidationCause
+    /// How long invalidations and counts are collected before they are sent.
+    public let windowMilliseconds: Int
+    /// The counts of an `engagement_update` with their columns; empty unless one of them changed.
+    public let countColumns: [String: String]
+    /// Nothing but those counts changed: streams receive the counts, and not the row.
+    public let isOnlyCounts: Bool
+    public let commitTimestamp: Timestamp?
+
+    /// A query key that became stale.
+    public struct Invalidation: Sendable, Hashable {
+        public let key: [String]
+        /// Scopes that share one of these receive the key.
+        public let audience: [String]
+        /// Scopes that share one of these receive the cause as well.
+        public let causeAudience: [String]
+    }
+
+    /// The row before the change, as subscriptions are matched against it: a column that the feed did not send is taken
+    /// to have been as it is now.
+    public var comparedOld: Row? {
+        guard let old, let new else { return old }
+        return old.completed(by: new)
+    }
+
+    /// Whether a subscription may receive the `leave` of a row whose new version its stream does not see: only if the
+    /// old row, as far as the feed sent it, matches the filter. Columns that the feed did not send are compared as they
+    /// are now, and a filter on them would reveal values of a row that the stream may not see.
+    public func mayLeave(_ subscription: TableSubscription, seesNew: Bool) -> Bool {
+        seesNew || new == nil || subscription.filter.matches(old ?? [:])
+    }
+
+    /// The keys that may see the row as it is now, for one scope.
+    ///
+    /// - Parameter hasKey: whether the scope, as it was before the change, has a key.
+    public func newReaders(_ hasKey: (String) -> Bool) -> [String] {
+        let lost = losses.filter { hasKey($0.holder) }.map(\.key)
+        return lost.isEmpty ? newReaders : newReaders.filter { !lost.contains($0) }
+    }
+
+    /// All keys that give a stream one of the invalidations.
+    public var invalidationAudience: [String] {
+        var keys: [String] = []
+        var seen: Set<String> = []
+        for key in invalidations.lazy.flatMap(\.audience) where seen.insert(key).inserted { keys.append(key) }
+        return keys
+    }
+
+    /// Whether any stream could receive a part of it.
+    var hasAudience: Bool { !oldReaders.isEmpty || !newReaders.isEmpty || !invalidations.isEmpty }
+}
+
+extension RowChange {
+    /// A change of a row in a table of the service itself, to which streams subscribe as to a declared table.
+    ///
+    /// - Parameters:
+    ///   - readers: the keys that may see the row.
+    ///   - countColumns: the counts, if nothing but these changed.
+    public init(
+        ofOwn table: (schema: String, table: String), _ operation: RowOperation, recordId: String, old: Row?, new: Row?,
+        readers: [String], windowMilliseconds: Int = 0, countColumns: [String: String] = [:],
+        at commitTimestamp: Timestamp? = nil
+    ) {
+        self.init(
+            schema: table.schema, table: table.table, primaryKey: ["id"], operation: operation, old: old, new: new,
+            oldReaders: old == nil ? [] : readers, newReaders: new == nil ? [] : readers, losses: [],
+            invalidations: [],
+            cause: InvalidationCause(
+                schema: table.schema, table: table.table, operation: operation, recordId: recordId, actorId: nil,
+                originId: nil),
+            windowMilliseconds: windowMilliseconds, countColumns: countColumns, isOnlyCounts: !countColumns.isEmpty,
+            commitTimestamp: commitTimestamp)
+    }
+}
+
+/// The tenants that a change concerns, and its form for each of them.
+public struct Routing: Sendable {
+    /// The tenants whose rows it is about: one, or two where the row moved between them.
+    public let tenants: [String]
+    /// The change as each of them may see it; none for a change that does not matter.
+    public let changes: [(tenant: String, change: RowChange)]
+}
+
+extension TableDeclaration {
+    /// Routes a change to each tenant that it concerns.
+    ///
+    /// Call it before ``Memberships/apply(_:of:)``.
+    ///
+    /// - Throws: `invalid`, where the tenant of a row is unknown.
+    public func routing(
+        of change: RowWrite, at commitTimestamp: Timestamp?, memberships: Memberships
+    ) throws(Failure) -> Routing {
+        let completedOld = completedOld(change, memberships)
+        let sides = try sides(of: change, completedOld: completedOld, memberships)
+        var tenants: [String] = []
+        for tenant in [sides.old?.tenant, sides.new?.tenant].compactMap(\.self) where !tenants.contains(tenant) {
+            tenants.append(tenant)
+        }
+        guard matters(change, completedOld: completedOld) else { return Routing(tenants: tenants, changes: []) }
+        let reach = reach(sides, change.operation, memberships)
+        let invalidations = invalidations(
+            of: change, completedOld: completedOld, sides: sides, reach: reach, memberships: memberships)
+        let cause = cause(of: change)
+        let (counted, isOnlyCounts) = changedCounts(of: change, completedOld: completedOld)
+        let window = window.components.seconds * 1000 + window.components.attoseconds / 1_000_000_000_000_000
+        let changes = tenants.compactMap { tenant -> (tenant: String, change: RowChange)? in
+            let (isOld, isNew) = (reach.old?.tenant == tenant, reach.new?.tenant == tenant)
+            let routed = RowChange(
+                schema: schema, table: name, primaryKey: primaryKey, operation: change.operation,
+                // At least the key: of a deleted row a feed may send nothing else, and of a moved one nothing at all.
+                old: isOld ? change.old ?? change.new.map(keyColumns) : nil, new: isNew ? change.new : nil,
+                oldReaders: isOld ? reach.old?.keys ?? [] : [], newReaders: isNew ? reach.new?.keys ?? [] : [],
+                losses: isOld && isNew ? memberships.losses(by: change.operation, of: self, sides, reach.new) : [],
+                invalidations: invalidations.lazy.filter { $0.tenant == tenant }.map {
+                    .init(key: $0.key, audience: $0.audience, causeAudience: $0.causeAudience)
+                },
+                cause: cause, windowMilliseconds: Int(window), countColumns: counted, isOnlyCounts: isOnlyCounts,
+                commitTimestamp: commitTimestamp)
+            return routed.hasAudience ? (tenant, routed) : nil
+        }
+        return Routing(tenants: tenants, changes: changes)
+    }
+
+    private func keyColumns(of row: RowWrite.Row) -> RowWrite.Row {
+        row.filter { primaryKey.contains($0.key) }
+    }
+
+    /// The counts of an update if one of them changed, and whether nothing else that matters is known to have changed.
+    private func changedCounts(
+        of change: RowWrite, completedOld old: RowWrite.Row
+    ) -> (columns: [String: String], isAll: Bool) {
+        guard change.operation == .update, !counts.isEmpty, let new = change.new,
+            counts.values.contains(where: { isChanged($0, by: change, from: old) })
+        else { return ([:], false) }
+        let counted = Set(counts.values)
+        let others = (columns.isEmpty ? Array(new.keys) : columns).filter { !counted.contains($0) }
+        let isAll = !(others + audienceColumns).contains { isChanged($0, by: change, from: old) }
+        return (counts.filter { new[$0.value] != nil }, isAll)
+    }
+}
+
+// MARK: - In the log
+
+extension RowChange: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("schema", schema)
+            writer.member("table", table)
+            writer.member("type", operation.eventName)
+            writer.member("primaryKey", primaryKey)
+            if let old { writer.member("oldRecord", JSONValue.object(old)) }
+            if let new { writer.member("record", JSONValue.object(new)) }
+            writer.member("oldReaders", oldReaders)
+            writer.member("readers", newReaders)
+            if !losses.isEmpty { writer.member("losses", losses) }
+            writer.member("invalidations", invalidations)
+            writer.member("cause", cause)
+            writer.member("windowMs", windowMilliseconds)
+            if !countColumns.isEmpty {
+                writer.member("counts", JSONValue.object(countColumns.mapValues(JSONValue.string)))
+                writer.member("isOnlyCounts", isOnlyCounts)
+            }
+            if let commitTimestamp { writer.member("commitTimestamp", Int(commitTimestamp.microseconds)) }
+        }
+    }
+
+    /// Nil for bytes that no version of the service wrote.
+    public init?(reading data: [UInt8]) {
+        guard let value = try? JSONValue(parsing: data, depthMax: ChangeLimits.depthMax + 2),
+            case .object(let members) = value, let schema = members.string("schema"),
+            let table = members.string("table"),
+            let operation = RowOperation.allCases.first(where: { $0.eventName == members.string("type") }),
+            let primaryKey = members.strings("primaryKey"), let oldReaders = members.strings("oldReaders"),
+            let newReaders = members.strings("readers"), case .array(let invalidations)? = members["invalidations"],
+            let cause = members.object("cause"), let window = members.integer("windowMs")
+        else { return nil }
+        self.schema = schema
+        self.table = table
+        self.operation = operation
+        self.primaryKey = primaryKey
+        self.oldReaders = oldReaders
+        self.newReaders = newReaders
+        old = members.object("oldRecord")
+        new = members.object("record")
+        if case .array(let losses)? = members["losses"] {
+            self.losses = losses.compactMap(KeyLoss.init(reading:))
+        } else {
+            losses = []
+        }
+        self.invalidations = invalidations.compactMap(Invalidation.init(reading:))
+        self.cause = InvalidationCause(
+            schema: schema, table: table, operation: operation, recordId: cause.string("recordId"),
+            actorId: cause.string("actorId"), originId: cause.string("originId"))
+        windowMilliseconds = Int(window)
+        countColumns = (members.object("counts") ?? [:]).compactMapValues { value in
+            if case .string(let column) = value { column } else { nil }
+        }
+        isOnlyCounts = members["isOnlyCounts"] == .bool(true)
+        commitTimestamp = members.integer("commitTimestamp").map { Timestamp(microseconds: $0) }
+    }
+}
+
+extension RowChange.Invalidation: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("key", key)
+            writer.member("audience", audience)
+            writer.member("causeAudience", causeAudience)
+        }
+    }
+
+    fileprivate init?(reading value: JSONValue) {
+        guard case .object(let members) = value, let key = members.strings("key"),
+            let audience = members.strings("audience"), let causeAudience = members.strings("causeAudience")
+        else { return nil }
+        self.init(key: key, audience: audience, causeAudience: causeAudience)
+    }
+}
+
+extension KeyLoss: JSONWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("holder", holder)
+            writer.member("key", key)
+        }
+    }
+
+    fileprivate init?(reading value: JSONValue) {
+        guard case .object(let members) = value, let holder = members.string("holder"), let key = members.string("key")
+        else { return nil }
+        self.init(holder: holder, key: key)
+    }
+}
+
+extension InvalidationCause: JSONWritable {
+    /// `{"table": "attendance", "type": "INSERT", "recordId": "a1", "actorId": "t1", "originId": null}`
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("schema", schema)
+            writer.member("table", table)
+            writer.member("type", operation.eventName)
+            writer.member("recordId", recordId)
+            writer.member("actorId", actorId)
+            writer.member("originId", originId)
+        }
+    }
+}
+
+extension RowOperation {
+    /// As events name it: `INSERT`.
+    public var eventName: String { rawValue.uppercased() }
+
+    /// The set of events of a subscription to this operation.
+    public var subscribed: TableSubscription.Events {
+        switch self {
+        case .insert: .insert
+        case .update: .update
+        case .delete: .delete
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Visibility
+
+/// All declared tables, checked against one another.
+public struct TableCatalog: Sendable {
+    public let tables: [TableDeclaration]
+    private let places: [Name: Int]
+    /// The memberships in groups that grant keys of one shape, each after those that grant its subjects.
+    let membershipOrder: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]
+
+    private struct Name: Hashable {
+        let schema: String
+        let table: String
+    }
+
+    /// - Precondition: the reader has found no mistake in them.
+    init(checked tables: [TableDeclaration]) {
+        self.tables = tables
+        places = Dictionary(
+            tables.enumerated().map { (Name(schema: $1.schema, table: $1.name), $0) },
+            uniquingKeysWith: { first, _ in first })
+        membershipOrder = MembershipOrder(tables).groups ?? []
+    }
+
+    /// Nil for a table that is not declared: its changes have no audience.
+    public func find(schema: String, table: String) -> TableDeclaration? {
+        places[Name(schema: schema, table: table)].map { tables[$0] }
+    }
+
+    /// The names of all memberships that some table carries.
+    public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
+
+    /// Every template of the tables, for the check against the templates of other tables.
+    public var templates: [AudienceTemplate] {
+        tables.flatMap { table in
+            table.audience.select.map(\.template) + table.invalidates.flatMap { ($0.audience ?? []).map(\.template) }
+                + table.memberships.flatMap { [$0.subject, $0.grants] }
+        }
+    }
+}
+
+/// An order of memberships in which each comes after those that grant its subjects.
+struct MembershipOrder {
+    /// Nil where there is a circle: following it would have no end.
+    let groups: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]?
+
+    init(_ tables: [TableDeclaration]) {
+        var shapes: [String] = []
+        var members: [String: [(table: TableDeclaration, declaration: MembershipDeclaration)]] = [:]
+        for table in tables {
+            for declaration in table.memberships {
+                if members[declaration.grants.shape] == nil { shapes.append(declaration.grants.shape) }
+                members[declaration.grants.shape, default: []].append((table, declaration))
+            }
+        }
+        var sorted: [[(table: TableDeclaration, declaration: MembershipDeclaration)]] = []
+        while !shapes.isEmpty {
+            // Free are the shapes whose subjects none of the remaining ones grants.
+            let free = shapes.filter { shape in
+                (members[shape] ?? []).allSatisfy { member in
+                    !shapes.contains { other in
+                        (members[other] ?? []).contains { $0.declaration.grants.mayEqual(member.declaration.subject) }
+                    }
+                }
+            }
+            if free.isEmpty { break }
+            sorted += free.map { members[$0] ?? [] }
+            shapes.removeAll { free.contains($0) }
+        }
+        groups = shapes.isEmpty ? sorted : nil
+    }
+}

@@ -1,0 +1,206 @@
+import Values
+import Visibility
+
+/// Who may see one row: a tenant, and keys of which a scope must have one.
+public struct RowAudience: Sendable, Hashable {
+    public let tenant: String
+    public let keys: [String]
+
+    public init(tenant: String, keys: [String]) {
+        self.tenant = tenant
+        self.keys = keys
+    }
+}
+
+/// The audience of a change: that of the row as it was, and that of the row as it is. Nil where there is no such row.
+///
+/// Those in `old` and not in `new` see the row leave; those in `new` and not in `old` see it enter. The two may belong
+/// to different tenants.
+public struct Reach: Sendable, Hashable {
+    public let old: RowAudience?
+    public let new: RowAudience?
+}
+
+extension TableDeclaration {
+    /// The audience of one row, by operation; nil operation: who may read it.
+    ///
+    /// - Throws: `invalid`, where the row's tenant is unknown: a row without a tenant has no audience.
+    public func audience(
+        of row: RowWrite.Row, for operation: RowOperation? = nil, memberships: Memberships
+    ) throws(Failure) -> RowAudience {
+        let tenant = try requireTenant(of: row, pointer: "/record", memberships: memberships)
+        return RowAudience(
+            tenant: tenant,
+            keys: keys(of: operation.map { audience[$0] } ?? audience.select, row, tenant, memberships))
+    }
+
+    /// The audience of a change. Call it **before** ``Memberships/apply(_:of:)``: columns that an old row lacks are
+    /// taken from the memberships before the change.
+    ///
+    /// - Throws: `invalid`, where the tenant of a row is unknown.
+    public func reach(of change: RowWrite, memberships: Memberships) throws(Failure) -> Reach {
+        reach(try sides(of: change, memberships), change.operation, memberships)
+    }
+
+    func reach(_ sides: (old: Side?, new: Side?), _ operation: RowOperation, _ memberships: Memberships) -> Reach {
+        func audience(_ side: Side?) -> RowAudience? {
+            side.map {
+                RowAudience(tenant: $0.tenant, keys: keys(of: self.audience[operation], $0.row, $0.tenant, memberships))
+            }
+        }
+        return Reach(old: audience(sides.old), new: audience(sides.new))
+    }
+
+    /// Whether a change is delivered at all: an update that changes neither a column that matters nor one that the
+    /// audience is made from is not.
+    ///
+    /// A column that the old row lacks counts as changed, unless memberships store its value.
+    public func matters(_ change: RowWrite, memberships: Memberships) -> Bool {
+        matters(change, completedOld: completedOld(change, memberships))
+    }
+
+    func matters(_ change: RowWrite, completedOld old: RowWrite.Row) -> Bool {
+        guard change.operation == .update, let new = change.new else { return true }
+        if columns.isEmpty {
+            return !change.withheldColumns.isEmpty || new.keys.contains { isChanged($0, by: change, from: old) }
+        }
+        return columns.contains { isChanged($0, by: change, from: old) }
+            || audienceColumns.contains { isChanged($0, by: change, from: old) }
+    }
+
+    /// The primary key as one text: the value itself, or a JSON array of the values of several columns; nil where one
+    /// of them has no value.
+    public func recordId(of row: RowWrite.Row) -> String? {
+        if primaryKey.count == 1 { return row[primaryKey[0]]?.keyText }
+        let values = primaryKey.compactMap { row[$0]?.keyText == nil ? nil : row[$0] }
+        guard values.count == primaryKey.count else { return nil }
+        return String(decoding: JSONWriter.bytes(JSONValue.array(values)), as: UTF8.self)
+    }
+
+    // MARK: Rows
+
+    struct Side {
+        let tenant: String
+        let row: RowWrite.Row
+    }
+
+    /// The rows of a change with their tenants.
+    ///
+    /// The old one is completed from stored memberships. A column that is still missing is taken to have been as it is
+    /// now: those who see the new row receive an update of it, and not an `enter`.
+    func sides(of change: RowWrite, _ memberships: Memberships) throws(Failure) -> (old: Side?, new: Side?) {
+        try sides(of: change, completedOld: completedOld(change, memberships), memberships)
+    }
+
+    func sides(
+        of change: RowWrite, completedOld: RowWrite.Row, _ memberships: Memberships
+    ) throws(Failure) -> (old: Side?, new: Side?) {
+        var new: Side?
+        if let sent = change.new {
+            // A column that an update leaves out is unchanged; one that was withheld is unknown, and so makes no key.
+            let row = sent.completed(by: completedOld, except: change.withheldColumns)
+            new = Side(tenant: try requireTenant(of: row, pointer: "/record", memberships: memberships), row: row)
+        }
+        guard change.operation != .insert else { return (nil, new) }
+        let row = new.map { completedOld.completed(by: $0.row) } ?? completedOld
+        let tenant = try requireTenant(of: row, pointer: "/oldRecord", memberships: memberships)
+        return (Side(tenant: tenant, row: row), new)
+    }
+
+    func completedOld(_ change: RowWrite, _ memberships: Memberships) -> RowWrite.Row {
+        var row = change.old ?? [:]
+        guard !self.memberships.isEmpty else { return row }
+        let identity = row.completed(by: change.new ?? [:])
+        guard let id = recordId(of: identity) else { return row }
+        let tenant = tenantValue(of: identity, memberships) ?? memberships.tenant(ofRow: id, of: self)
+        // Some senders write null for all columns of a deleted row but its key.
+        func isMissing(_ column: String) -> Bool {
+            row[column] == nil || (change.operation == .delete && row[column] == .null)
+        }
+        guard let tenant, let stored = memberships.storedColumns(table: self, row: id, tenant: tenant) else {
+            return row
+        }
+        for (column, value) in stored where isMissing(column) { row[column] = value }
+        if case .column(let name?, _) = self.tenant, isMissing(name) { row[name] = .string(tenant) }
+        return row
+    }
+
+    // MARK: Tenants
+
+    func tenantValue(of row: RowWrite.Row, _ memberships: Memberships) -> String? {
+        switch tenant {
+        case .constant(let tenant): return tenant
+        case .column(let name, let parent):
+            if let name, let value = row[name]?.keyText { return value }
+            guard let parent, let id = row[parent.key]?.keyText else { return nil }
+            return memberships.tenant(ofRow: id, ofTableNamed: parent.table)
+        }
+    }
+
+    private func requireTenant(
+        of row: RowWrite.Row, pointer: String, memberships: Memberships
+    ) throws(Failure) -> String {
+        guard let tenant = tenantValue(of: row, memberships) else { throw unknownTenant(at: pointer) }
+        return tenant
+    }
+
+    /// Whether a change names the tenant of its rows itself, so that no other row has to be looked up.
+    public func namesTenant(_ change: RowWrite) -> Bool {
+        guard case .column(let name, _) = tenant else { return true }
+        guard let name else { return false }
+        return [change.old, change.new].contains { $0?[name]?.keyText != nil }
+    }
+
+    /// The failure for a row whose tenant is unknown.
+    public func unknownTenant(at pointer: String) -> Failure {
+        guard case .column(let name, let parent) = tenant else { return .invalid(pointer, "has no tenant") }
+        var reasons: [String] = []
+        if let name { reasons.append("the row has no \(name)") }
+        if let parent {
+            reasons.append(
+                "the tenant of the \(parent.table) that \(parent.key) names is not known, or not the only one")
+        }
+        return .invalid(
+            "\(pointer)/\(name ?? parent?.key ?? "")",
+            "whose row of \(qualifiedName) this is cannot be told: \(reasons.joined(separator: ", and "))")
+    }
+
+    // MARK: Columns
+
+    func isChanged(_ column: String, by change: RowWrite, from old: RowWrite.Row) -> Bool {
+        if change.withheldColumns.contains(column) { return true }
+        guard let right = change.new?[column] else { return false }
+        guard let left = old[column] else { return true }
+        return !left.isSameColumnValue(as: right)
+    }
+
+    // MARK: Keys
+
+    private func keys(
+        of entries: [AudienceEntry], _ row: RowWrite.Row, _ tenant: String, _ memberships: Memberships
+    ) -> [String] {
+        var keys: [String] = []
+        var seen: Set<String> = []
+        for entry in entries where entry.when.holds(for: row) {
+            for view in views(of: row, tenant, using: entry.template.columns, memberships) {
+                if let key = entry.template.key(of: view), seen.insert(key).inserted { keys.append(key) }
+            }
+        }
+        return keys
+    }
+
+    /// The row once for each value of the related column among those that are used, or once if there is none.
+    func views(
+        of row: RowWrite.Row, _ tenant: String, using columns: [String], _ memberships: Memberships
+    ) -> [(String) -> String?] {
+        guard let name = columns.first(where: { related[$0] != nil }), let column = related[name] else {
+            return [{ row[$0]?.keyText }]
+        }
+        // Memberships of the subject win over the row's own value; the row counts where there are none.
+        let known = row[column.column]?.keyText.flatMap {
+            memberships.granted(to: $0, by: column.membership, tenant: tenant)
+        }
+        let values = known ?? row[name]?.keyText.map { [$0] } ?? []
+        return values.map { value in { $0 == name ? value : row[$0]?.keyText } }
+    }
+}

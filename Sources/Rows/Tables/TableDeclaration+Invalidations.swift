@@ -1,0 +1,132 @@
+import Values
+import Visibility
+
+/// What made a query key stale: enough for a client to drop the echo of its own write, and no column of the row.
+public struct InvalidationCause: Sendable, Hashable {
+    public let schema: String
+    public let table: String
+    public let operation: RowOperation
+    public let recordId: String?
+    public let actorId: String?
+    public let originId: String?
+}
+
+/// One query key that a change made stale, and its audience.
+public struct Invalidation: Sendable, Hashable {
+    public let key: [String]
+    public let tenant: String
+    /// Scopes that share one of these receive the key.
+    public internal(set) var audience: [String]
+    /// Scopes that share one of these may see the row, and so receive the cause. All others receive the key alone: a
+    /// classmate learns that the leaderboard moved, never whose row moved it.
+    public internal(set) var causeAudience: [String]
+    public let cause: InvalidationCause
+}
+
+extension TableDeclaration {
+    /// The query keys that a change makes stale, those of the old row before those of the new one, each once per
+    /// tenant.
+    ///
+    /// Old **and** new row fill keys in, each for its own audience: a student who moves makes both classes' keys stale.
+    /// Call it before ``Memberships/apply(_:of:)``.
+    ///
+    /// - Throws: `invalid`, where the tenant of a row is unknown.
+    public func invalidations(of change: RowWrite, memberships: Memberships) throws(Failure) -> [Invalidation] {
+        if invalidates.isEmpty { return [] }
+        let completedOld = completedOld(change, memberships)
+        if !matters(change, completedOld: completedOld) { return [] }
+        let sides = try sides(of: change, completedOld: completedOld, memberships)
+        return invalidations(
+            of: change, completedOld: completedOld, sides: sides, reach: reach(sides, change.operation, memberships),
+            memberships: memberships)
+    }
+
+    /// As above, for a change that is known to matter.
+    func invalidations(
+        of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
+        memberships: Memberships
+    ) -> [Invalidation] {
+        let groups = invalidates.filter { isConcerned($0, by: change, old: completedOld) }
+        if groups.isEmpty { return [] }
+        let cause = cause(of: change)
+        var collected = Collected(cause: cause)
+        for (side, readers) in [(sides.old, causeReaders(of: cause, change, sides, reach)), (sides.new, reach.new)] {
+            guard let side, let readers else { continue }
+            for group in groups {
+                let entries = (group.audience ?? audience[change.operation]).filter { $0.when.holds(for: side.row) }
+                for key in group.keys {
+                    for entry in entries {
+                        let columns = key.columns + entry.template.columns
+                        for view in views(of: side.row, side.tenant, using: columns, memberships) {
+                            guard let filled = key.key(of: view), let scopeKey = entry.template.key(of: view)
+                            else { continue }
+                            collected.add(filled, tenant: side.tenant, to: scopeKey, readers: readers.keys)
+                        }
+                    }
+                }
+            }
+        }
+        return collected.invalidations
+    }
+
+    public func cause(of change: RowWrite) -> InvalidationCause {
+        let row = (change.old ?? [:]).merging(change.new ?? [:]) { _, new in new }
+        return cause(of: change, row)
+    }
+
+    private func cause(of change: RowWrite, _ row: RowWrite.Row) -> InvalidationCause {
+        func value(_ column: String?) -> String? { column.flatMap { row[$0]?.keyText } }
+        return InvalidationCause(
+            schema: schema, table: name, operation: change.operation, recordId: recordId(of: row),
+            actorId: change.actorId ?? value(actorColumn), originId: change.originId ?? value(originColumn))
+    }
+
+    /// The part of the old row's audience that may receive the cause.
+    ///
+    /// The cause is made from the new row: if it names another key or actor than the old row did, those who see only
+    /// the old row must not learn it. A parent whose child goes to another parent does not learn to whom.
+    private func causeReaders(
+        of cause: InvalidationCause, _ change: RowWrite, _ sides: (old: Side?, new: Side?), _ reach: Reach
+    ) -> RowAudience? {
+        guard let old = sides.old, let readers = reach.old else { return nil }
+        if self.cause(of: change, old.row) == cause { return readers }
+        let isSameTenant = reach.new?.tenant == readers.tenant
+        return RowAudience(tenant: readers.tenant, keys: isSameTenant ? reach.new?.keys ?? [] : [])
+    }
+
+    private func isConcerned(_ group: InvalidationGroup, by change: RowWrite, old: RowWrite.Row) -> Bool {
+        guard group.operations.contains(change.operation) else { return false }
+        guard change.operation == .update, !group.columns.isEmpty else { return true }
+        return group.columns.contains { isChanged($0, by: change, from: old) }
+    }
+}
+
+/// A collection of invalidations, each key once per tenant.
+private struct Collected {
+    private struct Identity: Hashable {
+        let key: [String]
+        let tenant: String
+    }
+
+    let cause: InvalidationCause
+    var invalidations: [Invalidation] = []
+    private var places: [Identity: Int] = [:]
+
+    init(cause: InvalidationCause) {
+        self.cause = cause
+    }
+
+    mutating func add(_ key: [String], tenant: String, to scopeKey: String, readers: [String]) {
+        let identity = Identity(key: key, tenant: tenant)
+        guard let place = places[identity] else {
+            places[identity] = invalidations.count
+            invalidations.append(
+                Invalidation(key: key, tenant: tenant, audience: [scopeKey], causeAudience: readers, cause: cause))
+            return
+        }
+        if !invalidations[place].audience.contains(scopeKey) { invalidations[place].audience.append(scopeKey) }
+        for reader in readers where !invalidations[place].causeAudience.contains(reader) {
+            invalidations[place].causeAudience.append(reader)
+        }
+    }
+}

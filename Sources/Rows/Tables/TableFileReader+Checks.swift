@@ -1,0 +1,188 @@
+import Visibility
+
+extension TableFileReader {
+    // MARK: Within a table
+
+    /// Checks the members of a table against one another.
+    mutating func check(_ table: TableDeclaration, at pointer: String) {
+        for (name, column) in table.related.sorted(by: { $0.key < $1.key }) where table.related[column.column] != nil {
+            reject(
+                "\(pointer)/related/\(name)/of", "\(column.column) is a related column itself; name one of the row's")
+        }
+        for (name, list) in [
+            ("select", table.audience.select), ("insert", table.audience.insert), ("update", table.audience.update),
+            ("delete", table.audience.delete),
+        ] {
+            for (index, entry) in list.enumerated() {
+                checkCost(entry.template.columns, of: table, at: "\(pointer)/audience/\(name)/\(index)")
+            }
+        }
+        for (index, group) in table.invalidates.enumerated() {
+            check(group, of: table, at: "\(pointer)/invalidates/\(index)")
+        }
+        for (index, membership) in table.memberships.enumerated() {
+            let place = "\(pointer)/memberships/\(index)"
+            for column in [membership.subjectColumn, membership.grantColumn] where table.related[column] != nil {
+                reject(place, "\(column) is a related column; a membership is made from the row's own")
+            }
+            if membership.subject.mayEqual(membership.grants) {
+                reject("\(place)/grants", "\(membership.grants) may be a subject again: following it would have no end")
+            }
+        }
+        let own = table.tenant
+        if case .column(let name, let parent) = own {
+            for column in [name, parent?.key].compactMap(\.self) where table.related[column] != nil {
+                reject("\(pointer)/tenant", "\(column) is a related column, and needs the tenant to be known")
+            }
+        }
+    }
+
+    private mutating func check(_ group: InvalidationGroup, of table: TableDeclaration, at pointer: String) {
+        for (index, column) in group.columns.enumerated() {
+            if table.related[column] != nil {
+                reject("\(pointer)/columns/\(index)", "\(column) is a related column: the row does not have it")
+            } else if !table.columns.isEmpty, !table.columns.contains(column), !table.audienceColumns.contains(column) {
+                reject(
+                    "\(pointer)/columns/\(index)",
+                    "\(column) is not among the table's columns: no change of it is heard")
+            }
+        }
+        for (index, key) in group.keys.enumerated() {
+            checkCost(key.columns, of: table, at: "\(pointer)/keys/\(index)")
+            for entry in group.audience ?? table.audience.select {
+                let together = Set((key.columns + entry.template.columns).filter { table.related[$0] != nil })
+                if together.count > 1, Set(key.columns.filter { table.related[$0] != nil }).count < 2 {
+                    reject(
+                        "\(pointer)/keys/\(index)",
+                        "with \(entry.template) it needs \(Self.list(together)): each can have many values, and every "
+                            + "pair would be made")
+                }
+            }
+        }
+        guard let audience = group.audience else { return }
+        for (index, entry) in audience.enumerated() {
+            checkCost(entry.template.columns, of: table, at: "\(pointer)/audience/\(index)")
+            // An audience that may not read the row may learn what is in its own key, and nothing else.
+            guard !table.audience.select.contains(where: { $0.when.allowed.isEmpty && $0.template == entry.template })
+            else { continue }
+            if table.audience.select.contains(entry) { continue }
+            for (place, key) in group.keys.enumerated() {
+                for (part, content) in key.parts.enumerated() {
+                    guard case .column(let column) = content, !entry.template.columns.contains(column) else { continue }
+                    reject(
+                        "\(pointer)/keys/\(place)/\(part)",
+                        "{\(column)} would be told to \(entry.template), who may not read the row")
+                }
+            }
+        }
+    }
+
+    /// A related column has as many values as a subject has memberships; two of them in one text would be multiplied.
+    private mutating func checkCost(_ columns: [String], of table: TableDeclaration, at place: String) {
+        let related = Set(columns.filter { table.related[$0] != nil })
+        if related.count > 1 {
+            reject(place, "needs \(Self.list(related)): each can have many values, and every pair would be made")
+        }
+    }
+
+    private static func list(_ names: Set<String>) -> String {
+        names.sorted().joined(separator: " and ")
+    }
+
+    // MARK: Between tables
+
+    mutating func compare(_ tables: [Read], reserved: [AudienceTemplate]) {
+        compareNames(tables)
+        let known = tables.compactMap(\.declaration)
+        // A table that could not be read may carry what another one refers to.
+        if known.count == tables.count { resolve(tables, known) }
+        compareTemplates(tables, reserved: reserved)
+        let memberships = known.flatMap(\.memberships)
+        if memberships.count > TableLimits.membershipsMax {
+            reject(
+                "/tables", "carry \(memberships.count) memberships; at most \(TableLimits.membershipsMax) are followed")
+        } else if MembershipOrder(known).groups == nil {
+            reject("/tables", "have memberships that grant one another's subjects: following them would have no end")
+        }
+    }
+
+    private mutating func compareNames(_ tables: [Read]) {
+        var seen: [String: String] = [:]
+        var memberships: [String: String] = [:]
+        for table in tables {
+            guard let declaration = table.declaration else { continue }
+            if let first = seen.updateValue(table.pointer, forKey: declaration.qualifiedName) {
+                reject("\(table.pointer)/table", "\(declaration.qualifiedName) is declared at \(first) already")
+            }
+            for (index, membership) in declaration.memberships.enumerated() {
+                let place = "\(table.pointer)/memberships/\(index)/name"
+                if let first = memberships.updateValue(place, forKey: membership.name) {
+                    reject(place, "\(membership.name) is declared at \(first) already")
+                }
+            }
+        }
+    }
+
+    private mutating func resolve(_ tables: [Read], _ known: [TableDeclaration]) {
+        let memberships = Set(known.flatMap { $0.memberships.map(\.name) })
+        for table in tables {
+            guard let declaration = table.declaration else { continue }
+            for (name, column) in declaration.related.sorted(by: { $0.key < $1.key })
+            where !memberships.contains(column.membership) {
+                reject(
+                    "\(table.pointer)/related/\(name)/through",
+                    "no table carries a membership named \(column.membership)")
+            }
+            guard case .column(_, let parent?) = declaration.tenant else { continue }
+            let parents = known.filter { $0.name == parent.table }
+            let place = "\(table.pointer)/tenant/through"
+            guard parents.count == 1, let first = parents.first else {
+                reject(
+                    place, parents.isEmpty ? "no table is named \(parent.table)" : "\(parent.table) is in two schemas")
+                continue
+            }
+            if first.memberships.isEmpty || first.primaryKey.count != 1 {
+                reject(
+                    place,
+                    "\(parent.table) carries no membership, or has several key columns: its rows are not remembered")
+            }
+        }
+    }
+
+    /// Two templates of different meaning that could make one key: each would open the other's rows.
+    private mutating func compareTemplates(_ tables: [Read], reserved: [AudienceTemplate]) {
+        var seen: [String: (template: AudienceTemplate, place: String)] = [:]
+        for template in reserved where seen[template.shape] == nil { seen[template.shape] = (template, "the service") }
+        for table in tables {
+            for (template, place) in table.templates where seen[template.shape] == nil {
+                for other in seen.values.sorted(by: { $0.place < $1.place }) where template.mayEqual(other.template) {
+                    reject(
+                        place,
+                        "\(template) may make the same key as \(other.template) of \(other.place), with another meaning"
+                    )
+                }
+                seen[template.shape] = (template, place)
+            }
+        }
+    }
+}
+
+extension TableFileReader.Read {
+    /// The templates of a table and where they stand.
+    fileprivate var templates: [(AudienceTemplate, String)] {
+        guard let declaration else { return [] }
+        var templates = declaration.audience.select.enumerated().map {
+            ($0.element.template, "\(pointer)/audience/select/\($0.offset)")
+        }
+        for (index, group) in declaration.invalidates.enumerated() {
+            templates += (group.audience ?? []).enumerated().map {
+                ($0.element.template, "\(pointer)/invalidates/\(index)/audience/\($0.offset)")
+            }
+        }
+        for (index, membership) in declaration.memberships.enumerated() {
+            templates.append((membership.subject, "\(pointer)/memberships/\(index)/subject"))
+            templates.append((membership.grants, "\(pointer)/memberships/\(index)/grants"))
+        }
+        return templates
+    }
+}

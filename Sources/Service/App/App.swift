@@ -1,0 +1,234 @@
+import Database
+import Foundation
+import Logging
+import MicroHTTP
+import Realtime
+
+/// The running service.
+///
+/// Made in one go, each part once and complete, from the ground up: the database is opened and brought up to date, then
+/// come the threads of streams, what reads, what brings committed events to streams, what writes, what serves requests.
+/// The listening socket comes last, so that whoever can connect is served.
+public final class App: Sendable {
+    let store: Store
+    let runner: TransactionRunner
+    let shards: StreamShards<StreamHub>
+    let boards: Leaderboards
+    let rankUpdates: RankUpdates
+    private let settings: Settings
+    private let logger: Logger
+    private let workers: WorkerPool
+    private let pump: EventPump
+    private let replicas: ReplicaRequests?
+    private let server: Server
+    private let ticker: Ticker
+    private let report: ServiceReport
+
+    /// - Throws: in one line, what stands in the way.
+    public init(settings: Settings, logger: Logger, clock: Clock) throws {
+        var logger = logger
+        logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
+        self.settings = settings
+        self.logger = logger
+        precondition(Catalog.ambiguities.isEmpty, "the catalog is ambiguous: \(Catalog.ambiguities)")
+        let features = Catalog.features()
+        let metrics = MetricsRegistry()
+        let http = HTTPMetrics(metrics)
+
+        // The database, and what a start reads from it.
+        store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
+        store.register(in: metrics)
+        let start = try ServiceStart(store, settings: settings, clock: clock, logger: logger)
+
+        // The threads of streams, whose programs come when all that they need is there.
+        let configuration = settings.serverConfiguration
+        let shards = try StreamShards<StreamHub>(configuration)
+        self.shards = shards
+        workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
+
+        // Who calls, and what reads for them.
+        let authenticator = Authenticator(
+            settings: settings, clock: clock, revocations: start.revocations,
+            memberships: start.memberships.ofCallers, logger: logger)
+        let reader = TransactionReader(
+            store: store, clock: clock, settings: settings, reactions: features.flatMap(\.reactions))
+        let boards = Leaderboards(bytesMax: settings.leaderboardMegabytes << 20, logger: logger) {
+            try reader.read(as: .system(tenant: $0), $1)
+        }
+        self.boards = boards
+        let admission = StreamAdmission()
+
+        // From a commit to the streams.
+        let road = EventRoad(
+            store, start, clock: clock, shards: shards, boards: boards, admission: admission, logger: logger)
+        (pump, rankUpdates) = (road.pump, road.rankUpdates)
+        runner = TransactionRunner(reader: reader, tenants: start.tenants, appendEvents: road.appendEvents)
+
+        // The streams.
+        let streams = Self.streams(
+            start, reader, workers, authenticator, boards, admission, features, metrics, logger: logger)
+        let directory = StreamDirectory(shards: shards, dependencies: streams)
+        let replicas = road.mailbox.map { [runner] in
+            ReplicaRequests(directory: directory, runner: runner, failures: streams.failures, mailbox: $0)
+        }
+        self.replicas = replicas
+
+        // The way of requests.
+        report = ServiceReport(metrics, checks: Self.checks(store, authenticator, road.pump))
+        let dependencies = Dependencies(
+            report: report, boards: boards,
+            streams: .init(dependencies: streams, requests: replicas ?? directory, router: road.router),
+            changes: .init(
+                memberships: start.memberships, metrics: ChangeMetrics(metrics),
+                isCongested: { shards.all.contains { $0.counters.inboxDepth > Limits.shardInboxMax } }),
+            explain: .init(
+                memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live))
+        let dispatcher = Dispatcher(
+            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
+            cursors: PageCursors(secret: start.cursorSecret), logger: logger)
+        server = try Routing.server(
+            configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards, logger: logger)
+        Self.register(server, shards, boards, in: metrics)
+        ticker = Ticker(
+            runner: runner, ticks: features.flatMap(\.ticks),
+            prunings: [Pruning(name: "idempotency", isDue: Idempotency.isPruningDue, prune: Idempotency.prune)],
+            limiter: authenticator.limiter, logger: logger)
+        shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
+    }
+
+    private static func streams(
+        _ start: ServiceStart, _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator,
+        _ boards: Leaderboards, _ admission: StreamAdmission, _ features: [Feature], _ metrics: MetricsRegistry,
+        logger: Logger
+    ) -> StreamDependencies {
+        let settings = reader.settings
+        return StreamDependencies(
+            reader: reader, workers: workers, log: start.log, memberships: start.memberships,
+            revocations: start.revocations, admission: admission, metrics: StreamMetrics(metrics),
+            failures: StreamFailures(logger: logger, metrics: metrics),
+            authenticate: { authenticator.verdict(on: $0) }, topicKinds: features.flatMap(\.topics),
+            live: features.flatMap(\.live), watched: Set(features.flatMap(\.watched)),
+            ownStates: { try ChallengesFeature.ownRanks(boards, $0) },
+            settings: StreamSettings(
+                cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax,
+                shards: settings.shards))
+    }
+
+    /// What may stand in the way of serving.
+    private static func checks(
+        _ store: Store, _ authenticator: Authenticator, _ pump: EventPump
+    ) -> [@Sendable () -> String?] {
+        [
+            { authenticator.isReady ? nil : "The issuer's keys could not be fetched yet." },
+            {
+                // A file is read; whether a server answers is known from the last time, since nobody may wait for it here.
+                let isReadable =
+                    store.engine == .sqlite
+                    ? (try? store.read { try $0.exists("SELECT 1") }) != nil : pump.isInContact
+                return isReadable ? nil : "The database cannot be read."
+            },
+        ]
+    }
+
+    private static func register(
+        _ server: Server, _ shards: StreamShards<StreamHub>, _ boards: Leaderboards, in metrics: MetricsRegistry
+    ) {
+        metrics.register { text in
+            text.single(
+                "bellhop_process_resident_memory_bytes", .gauge, "Memory of the process.",
+                Double(ProcessMemory.residentBytes))
+            text.single(
+                "bellhop_process_allocated_bytes", .gauge, "Memory that is allocated and not freed: grows with a leak.",
+                Double(ProcessMemory.allocatedBytes))
+            text.single(
+                "bellhop_http_requests_read_total", .counter, "Requests whose head was read.",
+                Double(server.requestCount))
+            shards.write(to: &text)
+            boards.write(to: &text)
+        }
+    }
+
+    /// Starts to listen.
+    public func start() throws {
+        pump.start()
+        replicas?.start()
+        rankUpdates.start()
+        try server.start()
+        ticker.start()
+        warnOfLoweredLimits()
+        logger.info(
+            "Bellhop is listening.",
+            metadata: ["host": "\(settings.host)", "port": "\(port)", "database": "\(settings.database)"])
+    }
+
+    /// Descriptors that do not suffice would otherwise show under full load only.
+    private func warnOfLoweredLimits() {
+        let limits = [
+            ("streamsMax", settings.streamsMax, shards.streamsMax),
+            ("connectionsMax", settings.connectionsMax, server.connectionsMax),
+        ]
+        for (name, asked, allowed) in limits where allowed < asked {
+            logger.warning(
+                "The limit of descriptors lowers a setting.",
+                metadata: [
+                    "setting": "\(Settings.Key.variable(name))", "asked": "\(asked)", "holds": "\(allowed)",
+                    "RLIMIT_NOFILE": "\(ServerConfiguration.descriptorsMax)",
+                ])
+        }
+    }
+
+    /// The port that is listened on.
+    public var port: Int { server.port }
+
+    /// Lets requests finish, tells streams, writes what waits, and closes the database. Returns when all is done.
+    public func shutdown() async {
+        report.noteStopping()
+        logger.info("Bellhop is stopping.")
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            // On a thread of its own: everything here waits.
+            Thread { [self] in
+                ticker.stop()
+                rankUpdates.stop()
+                server.shutdown(deadlineSeconds: Double(settings.shutdownSeconds))
+                workers.shutdown()
+                replicas?.stop()
+                pump.stop()
+                store.close()
+                done.resume()
+            }.start()
+        }
+        logger.info("Bellhop has stopped.")
+    }
+}
+
+extension StreamShards {
+    fileprivate func write(to text: inout MetricsText) {
+        let counters = counters
+        text.single("bellhop_streams_max", .gauge, "Streams that may be open.", Double(streamsMax))
+        text.single(
+            "bellhop_stream_sends_total", .counter, "Calls of the kernel that sent to streams.", Double(counters.sends))
+        text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", Double(counters.sentBytes))
+        text.single(
+            "bellhop_stream_stalls_total", .counter, "Times a stream's socket was full.", Double(counters.stalls))
+        text.single(
+            "bellhop_stream_collapsed_total", .counter, "States replaced by newer ones.", Double(counters.collapsed))
+        text.single(
+            "bellhop_stream_inbox_depth", .gauge, "Messages that wait for shards.", Double(counters.inboxDepth))
+    }
+}
+
+extension Settings {
+    var storeOptions: StoreOptions {
+        var options = StoreOptions()
+        options.writerCacheKiB = databaseCacheMegabytes * 1024
+        options.readersMax = databaseConnections
+        options.writers = databaseWriters
+        options.isPooled = databasePooled
+        options.statementTimeout = .seconds(databaseTimeoutSeconds)
+        options.listenURL = databaseListen
+        return options
+    }
+
+    /// Workers wait for a server, one for each connection; a file hardly makes them wait.
+    var workerThreads: Int { database.engine == .sqlite ? workers : max(workers, databaseConnections) }
+}

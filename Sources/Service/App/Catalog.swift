@@ -1,0 +1,75 @@
+import Database
+import Visibility
+
+/// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
+enum Catalog {
+    /// - Parameter dependencies: nil lists what there is without serving it.
+    static func features(servedBy dependencies: Dependencies? = nil) -> [Feature] {
+        let features = [
+            BadgesFeature.feature(conversations: ConversationsFeature.unread),
+            NotificationsFeature.feature,
+            PreferencesFeature.feature,
+            ShopsFeature.feature,
+            DJFeature.feature,
+            ChallengesFeature.feature(dependencies?.boards),
+            StreamsFeature.feature(dependencies?.streams),
+            ChangesFeature.feature(dependencies?.changes),
+            ExplainFeature.feature(dependencies?.explain),
+            ConversationsFeature.feature,
+            RequestsFeature.feature,
+            PostsFeature.feature,
+        ]
+        // These two show what the others list.
+        return features + [
+            MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants)),
+            ConsoleFeature.feature(events: features.flatMap(\.events)),
+        ]
+    }
+
+    /// The core's own tables: of the service, not of users.
+    static let coreTables = [
+        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, EventLog.counter, Idempotency.answers,
+        Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
+    ]
+
+    static let migrations =
+        [
+            Tenants.migration, ServiceSecrets.migration, EventLog.migrations[0], BadgeLedger.migration,
+            Idempotency.migration,
+        ]
+        + features().flatMap(\.migrations) + [
+            EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration,
+        ]
+
+    static var tables: [Table] { coreTables + features().flatMap(\.tables) }
+
+    /// What two parts would both take for their own. Empty, or the service does not start.
+    static var ambiguities: [String] { ambiguousTemplates + sharedNames }
+
+    /// Two templates of different meaning that could make one key: each would open the other's rows.
+    private static var ambiguousTemplates: [String] {
+        let templates = tables.flatMap { $0.read.templates + $0.write.templates }
+        var found: Set<String> = []
+        for (index, left) in templates.enumerated() {
+            for right in templates[(index + 1)...] where left.shape != right.shape && left.mayEqual(right) {
+                found.insert("\(left) and \(right)")
+            }
+        }
+        return found.sorted()
+    }
+
+    /// Kinds of locks and names of events that are listed twice.
+    private static var sharedNames: [String] {
+        let features = features()
+        return [LockKey.coreKinds + features.flatMap(\.locks), features.flatMap(\.events)].flatMap { names in
+            Dictionary(grouping: names, by: \.self).filter { $0.value.count > 1 }.keys.sorted()
+        }
+    }
+}
+
+extension AudienceTemplate {
+    /// The text with its columns' names left out: `user:{owner_id}` and `user:{user_id}` mean the same.
+    fileprivate var shape: String {
+        description.split(separator: ":").map { $0.hasPrefix("{") ? "{}" : String($0) }.joined(separator: ":")
+    }
+}

@@ -1,0 +1,47 @@
+import Database
+import Logging
+import MicroHTTP
+
+/// The parts of an event's road from a commit to the shards: log, pump, router; and of ranks beside them.
+struct EventRoad {
+    /// The ranks that boards' changes move, which are no events of the log and go to the shards directly.
+    let rankUpdates: RankUpdates
+    let router: EventRouter
+    let pump: EventPump
+    /// The last step of each group of writes, which stores its events and hands them to the pump.
+    let appendEvents: GroupStep<PendingEvents>
+    /// Where replicas' requests about streams arrive; nil where this process is the only one.
+    let mailbox: ReplicaRequests.Mailbox?
+
+    init(
+        _ store: Store, _ start: ServiceStart, clock: Clock, shards: StreamShards<StreamHub>, boards: Leaderboards,
+        admission: StreamAdmission, logger: Logger
+    ) {
+        let rankUpdates = RankUpdates(
+            boards, now: clock.now, users: { admission.users(of: $0) }, hasUsers: { admission.hasUsers(of: $0) },
+            deliver: { shards.post(.states($0.map { EncodedState($0) })) })
+        let mailbox = store.engine == .postgreSQL ? ReplicaRequests.Mailbox() : nil
+        let router = EventRouter(
+            shards: shards, log: start.log, memberships: start.memberships, revocations: start.revocations,
+            receivers: ["\(ChallengesFeature.movedMessage)": rankUpdates.boardMoved]
+                .merging(mailbox?.receivers ?? [:]) { $1 })
+        let pump = EventPump(
+            store: store, clock: clock, log: start.log, head: start.head, logger: logger,
+            publish: { router.publish($0) }, begin: { router.restart(after: $0) },
+            catchUp: [
+                { db in
+                    for revocation in try StreamsFeature.revocations(in: db) { start.revocations.insert(revocation) }
+                },
+                { try start.memberships.reload(in: $0) },
+                { _ in boards.forget() },
+            ])
+        appendEvents = GroupStep<PendingEvents> { db, pending in
+            let events = try EventLog.append(pending, in: db)
+            db.afterCommit { pump.committed(events) }
+        }
+        self.rankUpdates = rankUpdates
+        self.router = router
+        self.pump = pump
+        self.mailbox = mailbox
+    }
+}

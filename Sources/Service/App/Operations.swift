@@ -1,0 +1,81 @@
+import Database
+import Domain
+import MicroHTTP
+import Rows
+import Visibility
+
+/// What the commands ask of the service without running it.
+public enum Operations {
+    /// One line of `bellhop routes`.
+    public struct Route: Sendable {
+        public let method: String
+        public let pattern: String
+        public let access: String
+        public let feature: String
+    }
+
+    /// One line of `bellhop policies`: who may read and write the rows of a table.
+    public struct PolicyRow: Sendable {
+        public let table: String
+        public let read: [String]
+        public let write: [String]
+    }
+
+    public static var routes: [Route] {
+        let listed = Catalog.features().flatMap { feature in
+            feature.endpoints.map {
+                Route(
+                    method: $0.method.rawValue, pattern: $0.pattern, access: $0.access.rawValue, feature: feature.name)
+            }
+        }
+        let stream = Route(method: "GET", pattern: StreamRoute.pattern, access: "bearer", feature: "streams")
+        return (listed + [stream]).sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }
+    }
+
+    public static var policies: [PolicyRow] {
+        Catalog.tables.map { table in
+            PolicyRow(
+                table: table.name, read: table.read.entries.map(\.description),
+                write: table.write.entries.map(\.description))
+        }
+    }
+
+    /// The same page as PostgreSQL's row-level security.
+    public static var policyStatements: [String] { RowLevelSecurity.statements(for: Catalog.tables) }
+
+    /// Brings the database up to date; gives the migrations that were applied. On PostgreSQL the URL must be of a role
+    /// that may make tables, which the service's must not be.
+    public static func migrate(_ settings: Settings) throws -> [String] {
+        var options = settings.storeOptions
+        if settings.database.engine == .postgreSQL { options.access = .owner }
+        let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+        defer { store.close() }
+        return try store.migrate(Catalog.migrations, tables: Catalog.tables)
+    }
+
+    /// Whether what has failed may succeed later without anybody changing it.
+    public static func passes(_ error: any Error) -> Bool { (error as? DatabaseError)?.isTransient ?? false }
+
+    /// Why something has failed, for a person at the terminal: without the code that programs switch on.
+    public static func reason(of error: any Error) -> String {
+        (error as? DatabaseError).map { "database: \($0.reason)" } ?? "\(error)"
+    }
+
+    /// Recounts everything that is kept as a number; gives every difference. Works beside a running service.
+    public static func check(_ settings: Settings) throws -> [String] {
+        var options = settings.storeOptions
+        options.access = .readOnly
+        let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+        defer { store.close() }
+        let pending = try store.pendingMigrations(Catalog.migrations)
+        guard pending.isEmpty else { return pending.map { "migration \($0) is not applied: run bellhop migrate" } }
+        let damage = try store.integrityCheck().map { "the file is damaged: \($0)" }
+        // One read, so that all audits look at one state of the database.
+        return try damage
+            + store.read { db in
+                try Catalog.features().flatMap(\.audits).flatMap { audit in
+                    try audit.run(db).map { "\(audit.name): \($0)" }
+                }
+            }
+    }
+}

@@ -1,0 +1,57 @@
+import Database
+import Logging
+import Rows
+
+/// What a start reads from the database before anything is served.
+struct ServiceStart {
+    /// The name of the log that streams are served from.
+    let log: LogIdentity
+    /// The newest event of the log.
+    let head: Int64
+    /// Signs the cursors of lists.
+    let cursorSecret: [UInt8]
+    let memberships: MembershipRegistry
+    let revocations: RevocationList
+    let tenants: Tenants
+
+    init(_ store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
+        try Self.prepare(store, logger)
+        let (epoch, secret) = try store.writeAndWait { db in
+            // Made once, whichever replica is first.
+            try db.lock(["bellhop:start"])
+            return (
+                try EventLog.epoch(at: clock.now(), in: db),
+                try ServiceSecrets.secret(named: "page-cursors", in: db)
+            )
+        }
+        log = LogIdentity(epoch)
+        cursorSecret = secret
+        let memberships = MembershipRegistry(settings.tables)
+        self.memberships = memberships
+        let (head, revoked, tenants) = try store.read { db in
+            try memberships.reload(in: db)
+            return (
+                try EventLog.newestSequence(in: db), try StreamsFeature.revocations(in: db), try Tenants(in: db)
+            )
+        }
+        self.head = head
+        revocations = RevocationList(revoked)
+        self.tenants = tenants
+    }
+
+    /// A file is brought up to date; of a server, whose tables the service must not own, it is asked.
+    private static func prepare(_ store: Store, _ logger: Logger) throws {
+        guard store.engine == .sqlite else {
+            let pending = try store.pendingMigrations(Catalog.migrations)
+            guard pending.isEmpty else {
+                throw DatabaseError(
+                    .schema, "\(pending.count) migrations are not applied: run bellhop migrate as the tables' owner")
+            }
+            return
+        }
+        let applied = try store.migrate(Catalog.migrations)
+        if !applied.isEmpty {
+            logger.info("The database was brought up to date.", metadata: ["migrations": "\(applied.count)"])
+        }
+    }
+}

@@ -1,0 +1,331 @@
+import Configuration
+import Database
+import Rows
+import Values
+
+/// Everything that can be set, checked: a service that starts has usable settings.
+public struct Settings: Sendable {
+    /// One setting, as `--help` lists it.
+    public struct Key: Sendable {
+        /// In camelCase, as in a settings file; flags and variables are made from it.
+        public let name: String
+        public let help: String
+        public let group: String
+        /// What is taken when it is not set; nil: nothing.
+        public let fallback: String?
+        public let isSecret: Bool
+
+        init(_ name: String, _ group: String, _ help: String, _ fallback: String? = nil, isSecret: Bool = false) {
+            self.name = name
+            self.group = group
+            self.help = help
+            self.fallback = fallback
+            self.isSecret = isSecret
+        }
+    }
+
+    /// A setting that cannot be used, told in one line.
+    public struct Mistake: Error, CustomStringConvertible, Sendable {
+        public let description: String
+    }
+
+    public let host: String
+    public let port: Int
+    public let database: DatabaseURL
+    public let databaseCacheMegabytes: Int
+    public let leaderboardMegabytes: Int
+    /// Where notifications are listened for, if not at `database`.
+    public let databaseListen: DatabaseURL?
+    public let databasePooled: Bool
+    public let databaseConnections: Int
+    public let databaseWriters: Int
+    public let databaseTimeoutSeconds: Int
+    public let jwtSecret: String?
+    public let jwks: String?
+    public let jwtIssuer: String?
+    public let jwtAudience: String?
+    let claims: ClaimPaths
+    public let reactors: Int
+    public let shards: Int
+    public let pinsShards: Bool
+    public let workers: Int
+    public let connectionsMax: Int
+    public let connectionTimeoutSeconds: Int
+    public let streamsMax: Int
+    public let streamsPerUserMax: Int
+    public let heartbeatSeconds: Int
+    public let streamCookie: String
+    public let rateLimitUser: Int
+    public let rateLimitService: Int
+    public let eventsKeptHours: Int
+    public let eventsKeptMax: Int
+    public let tables: TableCatalog
+    /// By which a feed of table changes proves itself.
+    let changesSecret: String?
+    let changesSigningSecrets: [WebhookSignature.Secret]
+    /// Stands in the texts of the notifications of `auth.signup` and others.
+    public let appName: String
+    public let literalBlackCardFormula: Bool
+    public let corsOrigins: [String]
+    public let logLevel: String
+    public let logRequests: Bool
+    public let shutdownSeconds: Int
+
+    /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
+    public struct Address: Sendable {
+        public let host: String
+        public let port: Int
+
+        public init(reader: ConfigReader) throws {
+            try self.init(values: SettingsReader(reader: reader))
+        }
+
+        fileprivate init(values: SettingsReader) throws {
+            host = values.text("host")
+            port = try values.int("port", in: 0...65535)
+        }
+    }
+
+    /// The claims that tell who a caller is, each as paths of which the first that is present wins.
+    struct ClaimPaths: Sendable {
+        var role: [[String]]
+        var tenant: [[String]]
+        var student: [[String]]
+        var classes: [[String]]
+        var children: [[String]]
+        var shops: [[String]]
+        var tier: [[String]]
+    }
+
+    /// - Parameters:
+    ///   - reserved: the service's own tables, whose names the file of tables may not take.
+    ///   - verifiesTokens: false for work on the database alone, which needs no keys.
+    init(reader: ConfigReader, reserved: [Table], verifiesTokens: Bool) throws {
+        let values = SettingsReader(reader: reader)
+        let address = try Address(values: values)
+        (host, port) = (address.host, address.port)
+        do {
+            database = try DatabaseURL(values.text("database"))
+        } catch {
+            throw Mistake("database", error.detail)
+        }
+        databaseCacheMegabytes = try values.int("databaseCacheMegabytes", in: 1...4096)
+        leaderboardMegabytes = try values.int("leaderboardMegabytes", in: 0...1_000_000)
+        databaseListen = try Self.listenURL(values, beside: database)
+        databasePooled = try values.bool("databasePooled")
+        databaseConnections = try values.int("databaseConnections", in: 1...1000)
+        databaseWriters = try values.int("databaseWriters", in: 1...64)
+        databaseTimeoutSeconds = try values.int("databaseTimeoutSeconds", in: 1...300)
+        jwtSecret = values.optionalText("jwtSecret")
+        jwks = values.optionalText("jwks")
+        if verifiesTokens { try Self.requireKeys(jwtSecret, jwks) }
+        try Self.requireLength(jwtSecret)
+        jwtIssuer = values.optionalText("jwtIssuer")
+        jwtAudience = values.optionalText("jwtAudience")
+        claims = ClaimPaths(
+            role: values.paths("claimRole"), tenant: values.paths("claimTenant"),
+            student: values.paths("claimStudent"), classes: values.paths("claimClasses"),
+            children: values.paths("claimChildren"), shops: values.paths("claimShops"),
+            tier: values.paths("claimTier"))
+        reactors = try values.int("reactors", in: 1...64)
+        shards = try values.int("shards", in: 1...64)
+        pinsShards = try values.bool("pinShards")
+        workers = try values.int("workers", in: 1...256)
+        connectionsMax = try values.int("connectionsMax", in: 16...1_000_000)
+        connectionTimeoutSeconds = try values.int("connectionTimeoutSeconds", in: 1...3600)
+        streamsMax = try values.int("streamsMax", in: 1...1_000_000)
+        streamsPerUserMax = try values.int("streamsPerUserMax", in: 1...1_000_000)
+        heartbeatSeconds = try values.int("heartbeatSeconds", in: 1...3600)
+        streamCookie = values.text("streamCookie")
+        rateLimitUser = try values.int("rateLimitUser", in: 0...1_000_000_000)
+        rateLimitService = try values.int("rateLimitService", in: 0...1_000_000_000)
+        eventsKeptHours = try values.int("eventsKeptHours", in: 1...8760)
+        eventsKeptMax = try values.int("eventsKeptMax", in: 1000...1_000_000_000)
+        tables = try Self.tables(values.text("tables"), reserved: reserved)
+        changesSecret = values.optionalText("changesSecret")
+        if let changesSecret, changesSecret.utf8.count < 16 {
+            throw Mistake("changesSecret", "must have at least 16 bytes: it opens the way to all tenants")
+        }
+        changesSigningSecrets = try values.list("changesSigningSecrets").map { text throws(Mistake) in
+            do throws(Failure) {
+                return try WebhookSignature.Secret(text)
+            } catch {
+                throw Mistake("changesSigningSecrets", error.detail)
+            }
+        }
+        appName = values.text("appName")
+        literalBlackCardFormula = try values.bool("literalBlackCardFormula")
+        corsOrigins = values.list("corsOrigins")
+        logLevel = try values.word(
+            "logLevel", among: ["trace", "debug", "info", "notice", "warning", "error", "critical"])
+        logRequests = try values.bool("logRequests")
+        shutdownSeconds = try values.int("shutdownSeconds", in: 1...600)
+        for origin in corsOrigins where origin != "*" && !origin.contains("://") {
+            throw Mistake("corsOrigins", "\(origin) is no origin; write https://app.example or *")
+        }
+    }
+}
+
+extension Settings {
+    private static func tables(_ name: String, reserved: [Table]) throws -> TableCatalog {
+        do throws(Failure) {
+            return try TableFile(named: name).catalog(reserved: reserved)
+        } catch {
+            let mistakes = error.fields.map { "\n  \($0.pointer): \($0.detail)" }.joined()
+            throw Mistake("tables", "\(name): \(error.detail)\(mistakes)")
+        }
+    }
+
+    private static func requireKeys(_ secret: String?, _ jwks: String?) throws {
+        guard secret == nil, jwks == nil else { return }
+        throw Mistake(
+            description: """
+                no token could be verified: set \(Key.variable("jwtSecret")) (at least 32 bytes) or \
+                \(Key.variable("jwks")) (a file or URL of public keys); `make run` makes a secret for development
+                """)
+    }
+
+    private static func requireLength(_ secret: String?) throws {
+        guard let secret, secret.utf8.count < 32 else { return }
+        throw Mistake("jwtSecret", "must have at least 32 bytes, as RFC 7518 asks of HS256")
+    }
+
+    private static func listenURL(_ values: SettingsReader, beside database: DatabaseURL) throws -> DatabaseURL? {
+        guard let text = values.optionalText("databaseListen") else { return nil }
+        guard database.engine == .postgreSQL, let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
+            throw Mistake("databaseListen", "goes with a postgres:// database, and is such a URL itself")
+        }
+        return url
+    }
+
+    /// Cores of the machine decide the threads (`Docs/architecture.md`): most for streams, since they fan out.
+    private static let cores = SystemCores.count
+
+    /// All settings, in the order of `--help`.
+    public static let catalog: [Key] = [
+        Key("host", "Network", "Address to listen on; 0.0.0.0 for all.", "127.0.0.1"),
+        Key("port", "Network", "Port to listen on; 0 takes any free one, and the log tells which.", "8080"),
+        Key("corsOrigins", "Network", "Origins whose pages may call, separated by commas; * for all.", ""),
+        Key("connectionsMax", "Network", "Connections open at a time, streams aside.", "10000"),
+        Key("connectionTimeoutSeconds", "Network", "A connection that says nothing for so long is closed.", "30"),
+        Key(
+            "database", "Storage",
+            "sqlite:PATH, sqlite::memory: for one that is gone at the end, or postgres://user@host/name.",
+            "sqlite:bellhop.sqlite", isSecret: true),
+        Key("databaseCacheMegabytes", "Storage", "SQLite: memory for the writer's pages.", "16"),
+        Key(
+            "leaderboardMegabytes", "Storage",
+            """
+            Memory for the order of leaderboards, some 60 bytes an entry. What does not fit is asked of the database, and \
+            nobody is told of its moves.
+            """,
+            "512"),
+        Key(
+            "databaseListen", "Storage",
+            "PostgreSQL: a direct URL for notifications, where the other one goes through a pooler.", isSecret: true),
+        Key(
+            "databasePooled", "Storage",
+            "true: PostgreSQL is behind a pooler that works by transaction, such as PgBouncer.", "false"),
+        Key("databaseConnections", "Storage", "PostgreSQL: connections that read.", "8"),
+        Key("databaseWriters", "Storage", "PostgreSQL: connections that write.", "4"),
+        Key(
+            "databaseTimeoutSeconds", "Storage", "PostgreSQL: a statement that takes longer is given up with a 503.",
+            "5"),
+        Key("eventsKeptHours", "Storage", "How long a stream can resume after a break.", "24"),
+        Key("eventsKeptMax", "Storage", "Events kept for resuming streams.", "1000000"),
+        Key("jwtSecret", "Tokens", "Secret of HS256 tokens, at least 32 bytes.", isSecret: true),
+        Key("jwks", "Tokens", "File or URL of the public keys of ES256, RS256 and EdDSA tokens."),
+        Key("jwtIssuer", "Tokens", "The iss that tokens must have; any if not set."),
+        Key("jwtAudience", "Tokens", "The aud that tokens must name; any if not set."),
+        Key(
+            "claimRole", "Tokens", "Claims that tell the role; of several, the first that is present.",
+            "app_metadata.user_role,role"),
+        Key(
+            "claimTenant", "Tokens", "Claims that tell the tenant; without any of them it is default.",
+            "app_metadata.tenant,app_metadata.school_id,tenant"),
+        Key("claimStudent", "Tokens", "Claims with the student's own id.", "app_metadata.student_id,student_id"),
+        Key("claimClasses", "Tokens", "Claims with the ids of classes.", "app_metadata.class_ids,class_ids"),
+        Key("claimChildren", "Tokens", "Claims with the ids of children.", "app_metadata.child_ids,child_ids"),
+        Key("claimShops", "Tokens", "Claims with the ids of shops of staff.", "app_metadata.shop_ids,shop_ids"),
+        Key("claimTier", "Tokens", "Claims with the customer's tier.", "app_metadata.tier,tier"),
+        Key("streamCookie", "Streams", "The cookie that opens streams, and nothing else.", "bellhop_token"),
+        Key("streamsMax", "Streams", "Streams open at a time; never more than descriptors allow.", "100000"),
+        Key("streamsPerUserMax", "Streams", "Streams of one user: six tabs on each of three devices.", "20"),
+        Key("heartbeatSeconds", "Streams", "Seconds between comments that keep a stream open.", "15"),
+        Key("rateLimitUser", "Limits", "Requests a minute for each user; 0 for no limit.", "300"),
+        Key("rateLimitService", "Limits", "Requests a minute for each backend; 0 for no limit.", "0"),
+        Key("tables", "Tables", "A file of tables (YAML), or school, posts, todo: those that are shipped.", "school"),
+        Key(
+            "changesSecret", "Tables", "A secret that a webhook sends as X-Webhook-Secret instead of a token.",
+            isSecret: true),
+        Key(
+            "changesSigningSecrets", "Tables",
+            "Secrets (whsec_…) by which webhooks are signed (Standard Webhooks); two while keys change.",
+            isSecret: true),
+        Key("appName", "Texts", "The app's name in the texts of notifications.", "iVisit"),
+        Key(
+            "literalBlackCardFormula", "Texts",
+            "true: the black-card wait exactly as the document's formula has it (decision 3).", "false"),
+        Key("reactors", "Threads", "Threads that speak HTTP.", "\(max(1, min(2, cores / 2)))"),
+        Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - max(1, min(2, cores / 2))))"),
+        Key("pinShards", "Threads", "true: each shard keeps to a core, on a machine of its own.", "false"),
+        Key("workers", "Threads", "Threads for requests that wait.", "\(max(4, cores))"),
+        Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
+        Key("logRequests", "Operation", "true: a line for each request.", "false"),
+        Key("shutdownSeconds", "Operation", "How long requests may take to finish when the service stops.", "10"),
+    ]
+}
+
+/// Reads settings as texts, whatever a file calls their type, and parses them here, so that a mistake is told and not
+/// replaced by the default.
+private struct SettingsReader {
+    let reader: ConfigReader
+
+    func text(_ name: String) -> String { optionalText(name) ?? "" }
+
+    func optionalText(_ name: String) -> String? {
+        guard let key = Settings.catalog.first(where: { $0.name == name }) else {
+            preconditionFailure("there is no setting \(name)")
+        }
+        let path = ConfigKey(name)
+        if let text = reader.string(forKey: path, isSecret: key.isSecret) {
+            return text.isEmpty ? key.fallback : text
+        }
+        if let number = reader.int(forKey: path) { return "\(number)" }
+        if let flag = reader.bool(forKey: path) { return "\(flag)" }
+        if let texts = reader.stringArray(forKey: path) { return texts.joined(separator: ",") }
+        return key.fallback
+    }
+
+    func int(_ name: String, in range: ClosedRange<Int>) throws -> Int {
+        let text = text(name)
+        guard let number = Int(text), range.contains(number) else {
+            throw Settings.Mistake(
+                name, "\(text) is not a whole number between \(range.lowerBound) and \(range.upperBound)")
+        }
+        return number
+    }
+
+    func bool(_ name: String) throws -> Bool {
+        switch text(name).lowercased() {
+        case "true", "yes", "1", "on": true
+        case "false", "no", "0", "off": false
+        default: throw Settings.Mistake(name, "\(text(name)) is neither true nor false")
+        }
+    }
+
+    func word(_ name: String, among words: [String]) throws -> String {
+        guard words.contains(text(name)) else {
+            throw Settings.Mistake(name, "\(text(name)) is none of \(words.joined(separator: ", "))")
+        }
+        return text(name)
+    }
+
+    func list(_ name: String) -> [String] {
+        text(name).split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }
+    }
+
+    func paths(_ name: String) -> [[String]] {
+        list(name).map { $0.split(separator: ".").map(String.init) }
+    }
+}

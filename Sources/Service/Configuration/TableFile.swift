@@ -1,0 +1,118 @@
+import Database
+import Domain
+import Foundation
+import Rows
+import Values
+import Visibility
+import Yams
+
+/// A file that declares tables, as YAML.
+///
+/// Mistakes are told with the line they stand in.
+struct TableFile {
+    /// Bytes of a file. The largest that the limits allow is far smaller.
+    private static let bytesMax = 4 << 20
+    /// Values of a file, counted each time that an alias repeats them: nine lines of aliases can stand for billions.
+    private static let valuesMax = 200_000
+
+    private let document: JSONValue
+    /// The line of each place, by its JSON pointer.
+    private let lines: [String: Int]
+
+    /// - Parameter name: of a shipped file, or a path.
+    init(named name: String) throws(Failure) {
+        let shipped = [
+            "school": PackageResources.school_yaml, "posts": PackageResources.posts_yaml,
+            "todo": PackageResources.todo_yaml,
+        ]
+        if let bytes = shipped[name] {
+            try self.init(yaml: String(decoding: bytes, as: UTF8.self))
+            return
+        }
+        guard let data = FileManager.default.contents(atPath: name), data.count <= Self.bytesMax,
+            let text = String(validating: data, as: UTF8.self)
+        else {
+            throw Failure(
+                .invalid, "tables.unreadable",
+                "there is no such file, or it is no text; shipped are \(shipped.keys.sorted().joined(separator: ", "))")
+        }
+        try self.init(yaml: text)
+    }
+
+    init(yaml text: String) throws(Failure) {
+        let node: Node?
+        do {
+            // What a plain scalar stands for is read by `value`; the default rules would have as many regular
+            // expressions compiled for it, which takes 5 MB of every start.
+            node = try Yams.compose(yaml: text, .basic)
+        } catch {
+            throw Failure(.invalid, "tables.invalid", "is no YAML: \(Self.reason(error))")
+        }
+        var lines: [String: Int] = [:]
+        document = node.map { Self.value(of: $0, at: "", &lines) } ?? .null
+        guard lines.count < Self.valuesMax else {
+            throw Failure(
+                .invalid, "tables.invalid", "has more than \(Self.valuesMax) values, or aliases that repeat them")
+        }
+        self.lines = lines
+    }
+
+    /// - Parameter tables: the service's own: no template may make one of their keys with another meaning.
+    func catalog(reserved tables: [Table]) throws(Failure) -> TableCatalog {
+        do throws(Failure) {
+            return try read(reserved: tables)
+        } catch {
+            throw Failure(
+                error.kind, error.code, error.detail,
+                fields: error.fields.map { Failure.Field($0.pointer, "\($0.detail) (line \(line(of: $0.pointer)))") })
+        }
+    }
+
+    /// The mistake and its place, without the text around it: a file may be one long line.
+    private static func reason(_ error: any Error) -> String {
+        switch error as? YamlError {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
+            "line \(mark.line), column \(mark.column): \(problem)"
+        default: String("\(error)".prefix { $0 != "\n" }.prefix(300))
+        }
+    }
+
+    /// As ``catalog(reserved:)``, with mistakes that name their places alone.
+    func read(reserved tables: [Table]) throws(Failure) -> TableCatalog {
+        try TableCatalog(reading: document, reserved: tables.flatMap { $0.read.templates + $0.write.templates })
+    }
+
+    /// The line of a place, or of what it is missing in.
+    func line(of pointer: String) -> Int {
+        var place = Substring(pointer)
+        while true {
+            if let line = lines[String(place)] { return line }
+            guard let slash = place.lastIndex(of: "/") else { return 1 }
+            place = place[..<slash]
+        }
+    }
+
+    private static func value(of node: Node, at pointer: String, _ lines: inout [String: Int]) -> JSONValue {
+        guard lines.count < valuesMax else { return .null }
+        lines[pointer] = node.mark?.line ?? 1
+        switch node {
+        case .mapping(let mapping):
+            var members: [String: JSONValue] = [:]
+            for (key, value) in mapping {
+                let name = key.string ?? ""
+                members[name] = Self.value(of: value, at: "\(pointer)/\(name)", &lines)
+            }
+            return .object(members)
+        case .sequence(let sequence):
+            return .array(sequence.enumerated().map { value(of: $1, at: "\(pointer)/\($0)", &lines) })
+        case .scalar(let scalar) where scalar.style == .plain:
+            if node.null != nil { return .null }
+            if let flag = node.bool { return .bool(flag) }
+            if let number = node.int { return .integer(Int64(number)) }
+            if let number = node.float { return .number(number) }
+            return .string(scalar.string)
+        default: return .string(node.string ?? "")
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import Database
+import Domain
+import Rows
+import Values
+
+/// The order of a board as plain SQL says it: for boards that are not in memory (yet), and for what must be the same.
+///
+/// The index answers the top at once; a place is a count over a part of it, some 100 ms in the middle of a million.
+extension ChallengesFeature {
+    static func top(_ count: Int, _ board: BoardRow, _ tx: Transaction) throws -> [Leaderboard.Entry] {
+        var lines: [Line] = []
+        try ordered(board.id, after: nil, limit: count, tx) { lines.append((userId: $0, standing: $1)) }
+        return Leaderboard.Entry.entries(lines, first: Place(rank: 1, position: 1))
+    }
+
+    static func place(of standing: Standing, _ board: BoardRow, _ tx: Transaction) throws -> Place {
+        let better = try tx.db.integer(
+            """
+            SELECT count(*) FROM \(scores, unscoped: bookkeeping)
+            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND standing < \(standing.key)
+            """)
+        let earlier = try tx.db.integer(
+            """
+            SELECT count(*) FROM \(scores, unscoped: bookkeeping)
+            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND standing = \(standing.key)
+                AND reached < \(standing.reached)
+            """)
+        return Place(rank: (better ?? 0) + 1, position: (better ?? 0) + (earlier ?? 0) + 1)
+    }
+
+    static func around(
+        _ own: Leaderboard.Entry, _ count: Int, _ board: BoardRow, _ tx: Transaction
+    ) throws -> [Leaderboard.Entry] {
+        var before: [Line] = try tx.db.rows(
+            """
+            SELECT user_id, standing, reached FROM \(scores, unscoped: bookkeeping)
+            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND standing IS NOT NULL
+                AND (standing, reached) < (\(own.standing.key), \(own.standing.reached))
+            ORDER BY standing DESC, reached DESC LIMIT \(count)
+            """
+        ) { row in
+            (ID(try row.text(0)), Standing(key: Int64(try row.integer(1)), reached: Int64(try row.integer(2))))
+        }
+        before.reverse()
+        var lines = before + [(own.userId, own.standing)]
+        try ordered(board.id, after: own.standing, limit: count, tx) { lines.append((userId: $0, standing: $1)) }
+        let rank = try place(of: Standing(key: lines[0].standing.key, reached: 0), board, tx).rank
+        return Leaderboard.Entry.entries(
+            lines, first: Place(rank: rank, position: own.place.position - before.count))
+    }
+
+    private typealias Line = (userId: ID<User>, standing: Standing)
+}

@@ -1,0 +1,95 @@
+import Database
+import Domain
+import Rows
+import Values
+
+extension ChallengesFeature {
+    /// Counters that are not what a count says, and standings that are not what their scores say.
+    static let boardAudit = Audit(name: "challenges") { db in
+        let why = Unscoped.audit("all boards are counted again")
+        let counters = try db.rows(
+            """
+            SELECT board.tenant, board.challenge_id, board.entries, board.revision,
+                coalesce(found.entries, 0), coalesce(found.revision, 0)
+            FROM \(boardRows, unscoped: why) AS board
+            LEFT JOIN (
+                SELECT tenant, board_id, count(score) AS entries, max(revision) AS revision
+                FROM \(scores, unscoped: why) GROUP BY tenant, board_id
+            ) AS found ON found.tenant = board.tenant AND found.board_id = board.board_id
+            WHERE board.is_doomed = 0 AND (coalesce(found.entries, 0) <> board.entries
+                OR coalesce(found.revision, 0) <> board.revision)
+            LIMIT 100
+            """
+        ) { row in
+            """
+            \(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) entries after \(try row.integer(3)) changes are \
+            counted, \(try row.integer(4)) after \(try row.integer(5)) are there
+            """
+        }
+        let standings = try db.rows(
+            """
+            SELECT challenge.tenant, challenge.challenge_id, score.user_id
+            FROM \(challenges, unscoped: why) AS challenge
+            JOIN \(scores, unscoped: why) AS score
+                ON score.tenant = challenge.tenant AND score.board_id = challenge.board_id
+            WHERE score.standing <> CASE challenge.score_order WHEN 'ascending' THEN score.score
+                ELSE -1 - score.score END OR score.reached > score.revision
+            LIMIT 100
+            """
+        ) { "\(try $0.text(0))/\(try $0.text(1)): \(try $0.text(2)) does not stand where the score belongs" }
+        return counters + standings
+    }
+
+    /// The order that the structure makes of the rows, one by one in no order, against that of SQL's own functions.
+    static let orderAudit = Audit(name: "leaderboards") { db in
+        let why = Unscoped.audit("all boards are ordered again")
+        let boards = try db.rows(
+            "SELECT tenant, board_id, challenge_id FROM \(boardRows, unscoped: why) WHERE is_doomed = 0"
+        ) { (tenant: try $0.text(0), id: try $0.text(1), challengeId: try $0.text(2)) }
+        return try boards.flatMap { board -> [String] in
+            var leaderboard = Leaderboard()
+            try db.forEach(
+                """
+                SELECT user_id, standing, reached FROM \(scores, unscoped: why)
+                WHERE tenant = \(board.tenant) AND board_id = \(board.id) AND standing IS NOT NULL ORDER BY user_id
+                """
+            ) { row in
+                let standing = Standing(key: Int64(try row.integer(1)), reached: Int64(try row.integer(2)))
+                leaderboard.set(standing, of: ID(try row.text(0)))
+                return true
+            }
+            let place = "\(board.tenant)/\(board.challengeId)"
+            return try differences(of: leaderboard, board.tenant, board.id, db).map { "\(place): \($0)" }
+        }
+    }
+
+    /// One entry that is not where it belongs moves all behind it.
+    private static let differencesMax = 20
+
+    /// Where a board in memory differs from the table; at most some lines.
+    static func differences(
+        of leaderboard: Leaderboard, _ tenant: String, _ boardId: String, _ db: Connection
+    ) throws -> [String] {
+        var found = leaderboard.damage.map { [$0] } ?? []
+        var count = 0
+        try db.forEach(
+            """
+            SELECT user_id, rank() OVER (ORDER BY standing) AS place,
+                row_number() OVER (ORDER BY standing, reached) AS row
+            FROM \(scores, unscoped: .audit("a board is ordered again"))
+            WHERE tenant = \(tenant) AND board_id = \(boardId) AND standing IS NOT NULL
+            """
+        ) { row in
+            let user = ID<User>(try row.text(0))
+            let place = Place(rank: try row.integer(1), position: try row.integer(2))
+            let own = leaderboard.entry(of: user)?.place
+            if own != place { found.append("\(user) is \(place), and the structure says \(String(describing: own))") }
+            count += 1
+            return found.count < differencesMax
+        }
+        if found.isEmpty, count != leaderboard.count {
+            found.append("\(count) entries, and the structure has \(leaderboard.count)")
+        }
+        return found
+    }
+}

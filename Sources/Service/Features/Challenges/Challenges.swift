@@ -1,0 +1,30 @@
+import Domain
+import Values
+
+/// Challenges and their leaderboards (CUT L-1, L-2; decision 11).
+enum ChallengesFeature {
+    /// - Parameter boards: nil, as `bellhop routes` asks, lists what there is without serving it.
+    static func feature(_ boards: Leaderboards?) -> Feature {
+        Feature(
+            name: "challenges", tables: [challenges, boardRows, scores], migrations: [migration],
+            endpoints: challengeEndpoints(boards) + scoreEndpoints(boards), topics: [leaderboardTopic],
+            ticks: [updateTick, removalTick], audits: [boardAudit, orderAudit], events: ["leaderboard:update"],
+            locks: ["challenge"],
+            constants: { writer, _ in
+                writer.member("leaderboards") { writer in
+                    writer.member("entriesMax", LeaderboardLimits.entriesMax)
+                    writer.member("topDefault", LeaderboardLimits.topDefault)
+                    writer.member("topMax", LeaderboardLimits.topMax)
+                    writer.member("aroundDefault", LeaderboardLimits.aroundDefault)
+                    writer.member("aroundMax", LeaderboardLimits.aroundMax)
+                    writer.member("watchedTop", LeaderboardLimits.watchedTop)
+                    writer.member("updateSeconds", Int(LeaderboardLimits.updatePauseSeconds))
+                }
+            })
+    }
+}
+
+extension LockKey {
+    /// A challenge with its board.
+    static func challenge(_ id: ID<Challenge>) -> LockKey { LockKey(kind: "challenge", id: id.text) }
+}

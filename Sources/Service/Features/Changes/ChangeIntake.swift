@@ -1,0 +1,135 @@
+import Database
+import Domain
+import Rows
+import Values
+
+/// The result of one delivery, by numbers of items.
+struct ChangeResult: JSONWritable, Sendable {
+    /// Accepted: published to its audience, or without an audience.
+    var accepted = 0
+    /// Accepted before, recognized by their ids.
+    var duplicates = 0
+    var rejected: [ChangeRejection] = []
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("accepted", accepted)
+            writer.member("duplicates", duplicates)
+            writer.member("rejected", rejected)
+        }
+    }
+}
+
+/// The intake of one delivery within one transaction: each row's change becomes an event with its audience, and updates
+/// memberships.
+struct ChangeIntake {
+    private let tables: MembershipRegistry
+    private let batch: ChangeBatch
+    private let tx: Transaction
+    private var memberships: Memberships
+    private var version: Int64
+    private(set) var result = ChangeResult()
+
+    init(_ tables: MembershipRegistry, _ batch: ChangeBatch, _ tx: Transaction) throws {
+        self.tables = tables
+        self.batch = batch
+        self.tx = tx
+        // Changes of memberships depend on the memberships before: all replicas apply them one after the other.
+        let changesMemberships = batch.items.contains { item in
+            guard case .change(let change) = item else { return false }
+            return tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
+        }
+        if changesMemberships { try tx.db.lock(["bellhop:memberships"]) }
+        (memberships, version) = try tables.memberships(in: tx.db)
+    }
+
+    mutating func run() throws {
+        for (index, item) in batch.items.enumerated() {
+            switch item {
+            case .ignored: result.accepted += 1
+            case .rejected(let rejection): result.rejected.append(rejection)
+            case .change(let change):
+                do {
+                    if try take(change) { result.accepted += 1 } else { result.duplicates += 1 }
+                } catch let failure as Failure where failure.kind == .invalid || failure.code == "memberships.full" {
+                    let field = failure.fields.first
+                    result.rejected.append(
+                        batch.rejection(
+                            of: index, at: change.place(of: field?.pointer ?? ""), field?.detail ?? failure.detail))
+                }
+            }
+        }
+    }
+
+    /// False for a duplicate.
+    private mutating func take(_ change: TableChange) throws -> Bool {
+        guard let table = tables.catalog.find(schema: change.schema, table: change.table) else {
+            throw Failure.invalid("/table", "no table \(change.schema).\(change.table) is declared")
+        }
+        guard change.kind != .truncate else { return try truncate(table, change) }
+        do throws(ChangeFault) {
+            _ = try change.primaryKey(table.primaryKey)
+        } catch {
+            throw Failure.invalid(error.pointer, error.reason)
+        }
+        let write = RowWrite(
+            change.kind.operation, old: change.oldRecord, new: change.record, actorId: change.actorID,
+            originId: change.originID, withheldColumns: change.withheldColumns)
+        // Computed before anything is written: a row that cannot be published must leave no trace.
+        let routing = try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
+        try requireOwn(routing.tenants, of: write, table)
+        if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
+        for (tenant, change) in change.kind == .snapshot ? [] : routing.changes {
+            tx.publish(change, tenant: tenant)
+        }
+        do {
+            try store(memberships.apply(write, of: table))
+        } catch {
+            // Rejected, and sent again once it is mended: its id must not count as accepted.
+            if let id = change.deduplicationID { try ChangesFeature.removeDelivery(id, tx) }
+            throw error
+        }
+        return true
+    }
+
+    /// Refuses rows of other tenants: a backend sends rows of its own tenant only.
+    ///
+    /// If a row does not name its tenant, and another tenant's rows do, the sender gets the same answer as for an
+    /// unknown row.
+    private func requireOwn(_ tenants: [String], of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
+        let pointer = write.new == nil ? "/oldRecord" : "/record"
+        for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
+            guard table.namesTenant(write) else { throw table.unknownTenant(at: pointer) }
+            throw Failure.invalid(pointer, "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
+        }
+    }
+
+    /// All rows are gone; the message does not name them, so only memberships are updated.
+    private mutating func truncate(_ table: TableDeclaration, _ change: TableChange) throws -> Bool {
+        guard tx.caller.isOfAllTenants else {
+            throw Failure.invalid("", "takes away the rows of all tenants, and the sender is of \(tx.tenant)")
+        }
+        if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
+        try store(memberships.truncate(table))
+        return true
+    }
+
+    private mutating func store(_ update: MembershipUpdate) throws {
+        if !update.facts.isEmpty || !update.holders.isEmpty {
+            version += 1
+            try MembershipRegistry.store(update, version: version, tx)
+        }
+        if let refusal = update.refusal { throw refusal }
+    }
+}
+
+extension TableChange.Kind {
+    /// A snapshot's row counts as an inserted one.
+    fileprivate var operation: RowOperation {
+        switch self {
+        case .insert, .snapshot: .insert
+        case .update: .update
+        case .delete, .truncate: .delete
+        }
+    }
+}

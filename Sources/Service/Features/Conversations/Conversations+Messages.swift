@@ -1,0 +1,175 @@
+import Database
+import Domain
+import MicroHTTP
+import Values
+import Visibility
+
+extension ConversationsFeature {
+    static let messageEndpoints = [
+        Endpoint(
+            .get, "/v1/conversations/{id}/messages", access: .bearer, query: ["since", "limit", "cursor"],
+            listMessages),
+        Endpoint(.post, "/v1/conversations/{id}/messages", access: .bearer, send),
+        Endpoint(.delete, "/v1/conversations/{id}/messages/{messageId}", access: .bearer, delete),
+    ]
+
+    /// `GET …/messages`: the newest first, back by the cursor; with `since`, the oldest first from behind that number.
+    private static func listMessages(_ call: Call) throws -> Answer {
+        let page = try call.page(limitMax: ConversationLimits.pageMax)
+        let since = try call.query.int("since", in: 0...(1 << 53))
+        let id = try call.pathID(0, Conversation.self)
+        let after = page.after.flatMap { Int($0) }
+        return .read { tx in
+            _ = try require(id, tx)
+            let listing = messages(
+                in: id, before: since == nil ? after : nil, after: since.map { after ?? $0 }, limit: page.rowsMax,
+                visibleTo: tx.scope)
+            return page.response(try tx.db.rows(listing, message)) { "\($0.sequence)" }
+        }
+    }
+
+    /// `POST …/messages`: the message gets the next number, and every other member one more unread.
+    private static func send(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Conversation.self)
+        let draft = try call.body(MessageDraft.init(reading:))
+        return .write(locking: .conversation(id)) { tx in
+            if let messageId = draft.id, let known = try findMessage(messageId, in: id, tx) {
+                return try repeated(known, tx)
+            }
+            let messageId = draft.id ?? tx.makeID(Message.self)
+            guard let taken = try takeSequence(for: messageId, in: id, text: draft.text, tx) else {
+                throw Failure.notFound("conversation")
+            }
+            let message = Message(
+                id: messageId, conversationId: id, sequence: taken.sequence, senderId: tx.caller.userId,
+                text: draft.text, sentAt: tx.now)
+            try insert(message, tx)
+            try excludeOwn(of: message.senderId, in: id, tx)
+            let unread = try deliver(message, order: taken.order, tx)
+            return try response(201, message, unread: unread, tx)
+        }
+    }
+
+    /// Publishes a message to each member, with that member's own counts (CNT R-RT-1).
+    ///
+    /// - Returns: the sender's unread count; nil: the sender is no member.
+    private static func deliver(_ message: Message, order: String, _ tx: Transaction) throws -> Int? {
+        let places = try places(in: message.conversationId, tx)
+        try tx.lock(places.map { .user($0.userId) })
+        let others = places.filter { $0.userId != message.senderId }
+        for (userId, _) in others { try tx.adjustBadges(of: userId, messages: 1) }
+        try tx.storeCounts(of: others.map(\.userId))
+        // What is the same for all is written once.
+        let (written, preview) = (JSONWriter.bytes(message), JSONWriter.bytes(MessagePreview.line(of: message.text)))
+        var ownUnread: Int?
+        for (userId, place) in places {
+            let unread = place.unread(of: message.sequence)
+            if userId == message.senderId { ownUnread = unread }
+            let badges = try tx.badges(of: userId)
+            let data = JSONWriter.object { writer in
+                writer.member("conversationId", message.conversationId)
+                writer.member("message", json: written)
+                writer.member("preview", json: preview)
+                writer.member("order", order)
+                writer.member("unread", unread)
+                writer.member("badges", badges)
+            }
+            tx.publish("message:created", audience: audience(of: userId), data: data)
+        }
+        return ownUnread
+    }
+
+    /// The answer for an id that was used before: that of the first time, with today's counts.
+    private static func repeated(_ known: Message, _ tx: Transaction) throws -> Response {
+        guard known.senderId == tx.caller.userId else {
+            throw Failure(.conflict, "message.id_taken", "Somebody else's message has this id.")
+        }
+        let conversation = try require(known.conversationId, tx)
+        let place = try findPlace(of: tx.caller.userId, in: known.conversationId, tx)
+        return try response(200, known, unread: place?.unread(of: conversation.lastSequence), tx)
+    }
+
+    private static func response(
+        _ status: Int, _ message: Message, unread: Int?, _ tx: Transaction
+    ) throws -> Response {
+        let badges = try tx.badges(of: tx.caller.userId)
+        return Response.json(status) { writer in
+            writer.member("message", message)
+            writer.member("unread", unread)
+            writer.member("badges", badges)
+        }
+    }
+
+    /// `DELETE …/messages/{messageId}`: senders delete their own, backends any. The number stays, without a text.
+    private static func delete(_ call: Call) throws -> Answer {
+        let (id, messageId) = try (call.pathID(0, Conversation.self), call.pathID(1, Message.self))
+        return .write(locking: .conversation(id)) { tx in
+            let last = try require(id, tx).lastSequence
+            guard let known = try findMessage(messageId, in: id, tx) else { throw Failure.notFound("message") }
+            if known.deletedAt == nil {
+                guard let erased = try erase(messageId, in: id, tx) else {
+                    throw Failure.forbidden(
+                        "Only its sender, or a backend, deletes a message.", code: "message.not_yours")
+                }
+                try publish(deletionOf: erased, last: last, tx)
+            }
+            let badges = try tx.badges(of: tx.caller.userId)
+            return Response.json(200) { $0.member("badges", badges) }
+        }
+    }
+
+    /// Publishes a deletion: members whose counts have changed receive them; the others only learn of the deletion.
+    private static func publish(deletionOf erased: Message, last: Int, _ tx: Transaction) throws {
+        let changed = try exclude(erased, tx)
+        try tx.lock(changed.map { .user($0.userId) })
+        for (userId, _) in changed { try tx.adjustBadges(of: userId, messages: -1) }
+        try tx.storeCounts(of: changed.map(\.userId))
+        for (userId, place) in changed {
+            let badges = try tx.badges(of: userId)
+            let data = JSONWriter.object { writer in
+                write(deletionOf: erased, to: &writer)
+                writer.member("unread", place.unread(of: last))
+                writer.member("badges", badges)
+            }
+            tx.publish("message:deleted", audience: audience(of: userId), data: data)
+        }
+        let affected = Set(changed.map(\.userId))
+        let others = try memberIds(of: erased.conversationId, tx).filter { !affected.contains($0) }
+        guard !others.isEmpty else { return }
+        tx.publish(
+            "message:deleted", audience: others.flatMap { audience(of: $0) },
+            data: JSONWriter.object { write(deletionOf: erased, to: &$0) })
+    }
+
+    private static func write(deletionOf erased: Message, to writer: inout JSONWriter) {
+        writer.member("conversationId", erased.conversationId)
+        writer.member("messageId", erased.id)
+        writer.member("sequence", erased.sequence)
+    }
+
+    // MARK: Events
+
+    /// The audience of one member's event with that member's counts; it excludes backends, which would receive each
+    /// event once for every member.
+    static func audience(of userId: ID<User>) -> [String] { [AudienceKey.make("user", userId.text)] }
+
+    /// Publishes a conversation that is new, has another title or other members, in one event for all named members.
+    static func publish(
+        _ conversation: Conversation, to members: [ID<User>], joined: [ID<User>] = [], left: [ID<User>] = [],
+        _ tx: Transaction
+    ) {
+        guard !members.isEmpty else { return }
+        tx.publish(
+            "conversation:updated", audience: members.flatMap { audience(of: $0) },
+            data: JSONWriter.object { writer in
+                writer.member("conversation") { conversation.write(membersTo: &$0) }
+                writer.member("joined", joined)
+                writer.member("left", left)
+            })
+    }
+
+    /// The counts of a user who may be another than the caller: available if this transaction has changed them.
+    static func badges(of userId: ID<User>, unchanged: Bool, _ tx: Transaction) throws -> Badges? {
+        unchanged && userId != tx.caller.userId ? nil : try tx.badges(of: userId)
+    }
+}

@@ -1,0 +1,308 @@
+import Database
+import Domain
+import Rows
+import Values
+
+extension ConversationsFeature {
+    private static let countingUnread = Unscoped.reaction("what is said in a conversation changes each member's counts")
+    private static let counting = Unscoped.bookkeeping("a number is taken of messages, none is shown")
+
+    // MARK: Conversations
+
+    /// A list of the caller's conversations, the one with the newest message first.
+    ///
+    /// It starts from the caller's own places: the other way round it would read every conversation of the tenant.
+    static func listing(
+        of userId: ID<User>, onlyUnread: Bool, after: String?, limit: Int, visibleTo scope: Scope
+    ) -> SQL {
+        var conditions: [SQL] = ["m.user_id = \(userId.text)"]
+        if onlyUnread { conditions.append("c.last_sequence > m.position + m.excluded") }
+        if let after { conditions.append("c.list_order < \(after)") }
+        return """
+            SELECT \(columns(of: "c")), m.joined, m.position, m.excluded
+            FROM \(members, visibleTo: scope) AS m
+            JOIN \(conversations, visibleTo: scope) AS c ON c.id = m.conversation_id
+            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY c.list_order DESC LIMIT \(limit)
+            """
+    }
+
+    static func view(_ row: Row) throws -> ConversationView {
+        ConversationView(try conversation(row), place: try place(row, at: 12))
+    }
+
+    /// The caller's unread messages by conversation: those with unread messages only, so that the list changes
+    /// when the badge does, and never without it.
+    static func unread(of caller: Caller) -> SQL {
+        """
+        SELECT c.id, c.last_sequence - m.position - m.excluded
+        FROM \(members, visibleTo: caller.scope) AS m
+        JOIN \(conversations, visibleTo: caller.scope) AS c ON c.id = m.conversation_id
+        WHERE m.user_id = \(caller.userId.text) AND c.last_sequence > m.position + m.excluded ORDER BY c.id
+        """
+    }
+
+    /// - Throws: 404 for a conversation that does not exist, and equally for one the caller is not in.
+    static func require(_ id: ID<Conversation>, _ tx: Transaction) throws -> Conversation {
+        let found = try find(id, tx)
+        guard let found else { throw Failure.notFound("conversation") }
+        return found
+    }
+
+    static func find(_ id: ID<Conversation>, _ tx: Transaction) throws -> Conversation? {
+        try tx.db.row(
+            """
+            SELECT \(columns(of: "conversations")) FROM \(conversations, visibleTo: tx.scope) WHERE id = \(id.text)
+            """
+        ) { try conversation($0) }
+    }
+
+    static func isTaken(_ id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
+        try tx.db.exists(
+            """
+            SELECT 1 FROM \(conversations, unscoped: .bookkeeping("whether an id is free concerns all")) AS c
+            WHERE c.tenant = \(tx.tenant) AND c.id = \(id.text)
+            """)
+    }
+
+    /// The conversation of a pair, also if one or both have left it.
+    static func find(pair: String, _ tx: Transaction) throws -> Conversation? {
+        try tx.db.row(
+            """
+            SELECT \(columns(of: "c"))
+            FROM \(conversations, unscoped: .reaction("who of a pair begins anew comes back to it")) AS c
+            WHERE c.tenant = \(tx.tenant) AND c.pair = \(pair)
+            """
+        ) { try conversation($0) }
+    }
+
+    /// Its creator must be a member already: only members may write it.
+    static func insert(_ conversation: Conversation, pair: String?, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(conversations, writableBy: tx.scope)
+                (tenant, id, kind, pair, title, created_by, created_at, member_count, last_sequence, list_order)
+            VALUES (\(tx.tenant), \(conversation.id.text), \(conversation.kind.rawValue), \(pair), \(conversation.title),
+                \(conversation.createdBy?.text), \(conversation.createdAt.microseconds), \(conversation.memberCount),
+                0, \(conversation.order))
+            """)
+    }
+
+    static func setTitle(of id: ID<Conversation>, to title: String?, _ tx: Transaction) throws {
+        try tx.db.run(
+            "UPDATE \(conversations, writableBy: tx.scope) SET title = \(title) WHERE id = \(id.text)")
+    }
+
+    // MARK: Members
+
+    /// All members of a conversation. Call with the conversation locked.
+    static func memberIds(of id: ID<Conversation>, _ tx: Transaction) throws -> [ID<User>] {
+        try tx.db.rows(
+            """
+            SELECT user_id FROM \(rosters, visibleTo: tx.scope) WHERE conversation_id = \(id.text) ORDER BY user_id
+            """
+        ) { ID(try $0.text(0)) }
+    }
+
+    static func places(in id: ID<Conversation>, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
+        try tx.db.rows(
+            """
+            SELECT user_id, joined, position, excluded FROM \(members, unscoped: countingUnread)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text) ORDER BY user_id
+            """
+        ) { (ID(try $0.text(0)), try place($0, at: 1)) }
+    }
+
+    static func findPlace(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws -> ReadPlace? {
+        try tx.db.row(
+            """
+            SELECT joined, position, excluded FROM \(members, visibleTo: tx.scope)
+            WHERE user_id = \(userId.text) AND conversation_id = \(id.text)
+            """
+        ) { try place($0) }
+    }
+
+    static func store(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(members, writableBy: tx.scope) SET position = \(place.position), excluded = \(place.excluded)
+            WHERE user_id = \(userId.text) AND conversation_id = \(id.text)
+            """)
+    }
+
+    static func insertPlace(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws
+    {
+        try tx.db.run(
+            """
+            INSERT INTO \(members, unscoped: .reaction("whoever is added to a conversation gets a place in it"))
+                (tenant, user_id, conversation_id, joined, position, excluded)
+            VALUES (\(tx.tenant), \(userId.text), \(id.text), \(place.joined), \(place.position), \(place.excluded))
+            """)
+    }
+
+    /// False if the user is in it already.
+    static func insertIntoRoster(_ userId: ID<User>, of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
+        try tx.db.run(
+            """
+            INSERT INTO \(rosters, writableBy: tx.scope) (tenant, conversation_id, user_id, joined_at)
+            VALUES (\(tx.tenant), \(id.text), \(userId.text), \(tx.now.microseconds))
+            ON CONFLICT (tenant, conversation_id, user_id) DO NOTHING
+            """) == 1
+    }
+
+    static func isInRoster(_ userId: ID<User>, of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
+        try tx.db.exists(
+            """
+            SELECT 1 FROM \(rosters, visibleTo: tx.scope)
+            WHERE conversation_id = \(id.text) AND user_id = \(userId.text)
+            """)
+    }
+
+    /// Stores the number of members. A conversation without members is deleted after a while.
+    static func storeMemberCount(of conversation: Conversation, _ tx: Transaction) throws {
+        let abandonedAt = conversation.memberCount == 0 ? tx.now.microseconds : nil
+        try tx.db.run(
+            """
+            UPDATE \(conversations, writableBy: tx.scope) SET member_count = \(conversation.memberCount),
+                abandoned_at = \(abandonedAt)
+            WHERE id = \(conversation.id.text)
+            """)
+    }
+
+    /// - Returns: the deleted place; nil: the caller may not delete it, or it does not exist.
+    static func deletePlace(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws -> ReadPlace? {
+        let place = try tx.db.row(
+            """
+            DELETE FROM \(members, writableBy: tx.scope) WHERE user_id = \(userId.text) AND conversation_id = \(id.text)
+            RETURNING joined, position, excluded
+            """
+        ) { try Self.place($0) }
+        guard let place else { return nil }
+        try tx.db.run(
+            """
+            DELETE FROM \(rosters, unscoped: .reaction("who has given up their place is in no list"))
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text) AND user_id = \(userId.text)
+            """)
+        return place
+    }
+
+    static func countConversations(of userId: ID<User>, _ tx: Transaction) throws -> Int {
+        try tx.db.integer(
+            """
+            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the bound holds whoever adds somebody"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId.text)
+            """) ?? 0
+    }
+
+    // MARK: Messages
+
+    /// Gives the conversation's next number to a message, which becomes its newest.
+    ///
+    /// - Returns: nil if the caller may not write in it.
+    static func takeSequence(
+        for id: ID<Message>, in conversationId: ID<Conversation>, text: String, _ tx: Transaction
+    ) throws -> (sequence: Int, order: String)? {
+        let order = tx.makeID(Conversation.self).text
+        let sequence = try tx.db.row(
+            """
+            UPDATE \(conversations, writableBy: tx.scope) SET last_sequence = last_sequence + 1, list_order = \(order),
+                last_message_id = \(id.text), last_sender_id = \(tx.caller.userId.text),
+                last_preview = \(MessagePreview.line(of: text)), last_sent_at = \(tx.now.microseconds)
+            WHERE id = \(conversationId.text) RETURNING last_sequence
+            """
+        ) { try $0.integer(0) }
+        return sequence.map { ($0, order) }
+    }
+
+    static func insert(_ message: Message, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(messages, writableBy: tx.scope)
+                (tenant, conversation_id, sequence, id, sender_id, body, sent_at)
+            VALUES (\(tx.tenant), \(message.conversationId.text), \(message.sequence), \(message.id.text),
+                \(message.senderId.text), \(message.text), \(message.sentAt.microseconds))
+            """)
+    }
+
+    static func findMessage(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws
+        -> Message?
+    {
+        try tx.db.row(
+            """
+            SELECT \(messageColumns) FROM \(messages, visibleTo: tx.scope)
+            WHERE conversation_id = \(conversationId.text) AND id = \(id.text)
+            """, message)
+    }
+
+    /// Messages of a conversation: the newest first from before a number, or the oldest first from behind one.
+    static func messages(
+        in id: ID<Conversation>, before: Int?, after: Int?, limit: Int, visibleTo scope: Scope
+    ) -> SQL {
+        var conditions: [SQL] = ["conversation_id = \(id.text)"]
+        if let before { conditions.append("sequence < \(before)") }
+        if let after { conditions.append("sequence > \(after)") }
+        let direction: SQL = after == nil ? "DESC" : "ASC"
+        return """
+            SELECT \(messageColumns) FROM \(messages, visibleTo: scope)
+            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY sequence \(direction) LIMIT \(limit)
+            """
+    }
+
+    /// Erases a message's text; its number stays.
+    ///
+    /// - Returns: nil if the caller may not, or it is deleted already.
+    static func erase(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws -> Message? {
+        let erased = try tx.db.row(
+            """
+            UPDATE \(messages, writableBy: tx.scope) SET body = '', is_deleted = 1,
+                deleted_at = \(tx.now.microseconds)
+            WHERE conversation_id = \(conversationId.text) AND id = \(id.text) AND is_deleted = 0
+            RETURNING \(messageColumns)
+            """, message)
+        guard let erased else { return nil }
+        try tx.db.run(
+            """
+            UPDATE \(conversations, writableBy: tx.scope) SET last_preview = NULL
+            WHERE id = \(conversationId.text) AND last_sequence = \(erased.sequence)
+            """)
+        return erased
+    }
+
+    /// Counts a deleted message as excluded for each member who had not read it, except its sender, for whom it never
+    /// was unread.
+    ///
+    /// - Returns: the members whose unread count has changed, with their new places.
+    static func exclude(_ erased: Message, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
+        let changed = try tx.db.rows(
+            """
+            UPDATE \(members, unscoped: countingUnread) SET excluded = excluded + 1
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(erased.conversationId.text)
+                AND position < \(erased.sequence) AND user_id <> \(erased.senderId.text)
+            RETURNING user_id, joined, position, excluded
+            """
+        ) { (userId: ID<User>(try $0.text(0)), place: try place($0, at: 1)) }
+        return changed.sorted { $0.userId < $1.userId }
+    }
+
+    /// Counts the newest message as excluded for its sender.
+    static func excludeOwn(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(members, unscoped: countingUnread) SET excluded = excluded + 1
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId.text) AND conversation_id = \(id.text)
+            """)
+    }
+
+    /// How many of a range of messages are a reader's own, or deleted: counted in two indexes without the messages.
+    static func countExcluded(
+        in run: ClosedRange<Int>, of userId: ID<User>, in id: ID<Conversation>, tenant: String
+    ) -> SQL {
+        """
+        SELECT (SELECT COUNT(*) FROM \(messages, unscoped: counting)
+                WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND sender_id = \(userId.text)
+                    AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound))
+            + (SELECT COUNT(*) FROM \(messages, unscoped: counting)
+                WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND is_deleted = 1
+                    AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound) AND sender_id <> \(userId.text))
+        """
+    }
+}

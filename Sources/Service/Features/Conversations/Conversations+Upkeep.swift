@@ -1,0 +1,141 @@
+import Database
+import Domain
+import Values
+
+extension ConversationsFeature {
+    // MARK: Pruning
+
+    /// Deletes conversations without members after their retention, their messages first.
+    static let pruning = Tick(name: "conversations.forgetting", everySeconds: 60) { tx in
+        for id in try abandoned(tx) {
+            // Somebody may be added meanwhile, by a backend.
+            try tx.lock(.conversation(id))
+            guard try abandoned(tx).contains(id) else { continue }
+            if try deleteMessages(of: id, tx) { try delete(id, tx) }
+        }
+    }
+
+    private static let tidying = Unscoped.bookkeeping("what nobody is in is nobody's")
+    /// Rows of one step, for which all writes wait: some milliseconds.
+    private static let prunedAtOnceMax = 4
+
+    static func abandonment(tenant: String, before: Timestamp) -> SQL {
+        """
+        SELECT id FROM \(conversations, unscoped: tidying)
+        WHERE tenant = \(tenant) AND abandoned_at IS NOT NULL AND abandoned_at < \(before.microseconds)
+        ORDER BY abandoned_at LIMIT \(prunedAtOnceMax)
+        """
+    }
+
+    private static func abandoned(_ tx: Transaction) throws -> [ID<Conversation>] {
+        let before = tx.now.adding(seconds: -ConversationLimits.abandonedRetentionSeconds)
+        return try tx.db.rows(abandonment(tenant: tx.tenant, before: before)) { ID(try $0.text(0)) }
+    }
+
+    /// - Returns: whether none is left.
+    private static func deleteMessages(of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
+        let removed = try tx.db.run(
+            """
+            DELETE FROM \(messages, unscoped: tidying)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text) AND sequence IN (
+                SELECT sequence FROM messages WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text)
+                ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))
+            """)
+        return removed < Limits.prunedAtOnceMax
+    }
+
+    private static func delete(_ id: ID<Conversation>, _ tx: Transaction) throws {
+        try tx.db.run(
+            "DELETE FROM \(conversations, unscoped: tidying) WHERE tenant = \(tx.tenant) AND id = \(id.text)")
+    }
+
+    // MARK: Recounting
+
+    private static let recounting = Unscoped.audit("a recount looks at everybody's")
+
+    /// Compares every stored number of conversations with a recount.
+    static let audit = Audit(name: "conversations") { db in
+        try sequenceGaps(in: db) + memberDifferences(in: db) + unreadDifferences(in: db)
+    }
+
+    /// Numbers have no gaps up to the last. A conversation that is being deleted loses its first ones, some at a time.
+    private static func sequenceGaps(in db: Connection) throws -> [String] {
+        try db.rows(
+            """
+            SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), COALESCE(MAX(m.sequence), 0),
+                COALESCE(MIN(m.sequence), 1)
+            FROM \(conversations, unscoped: recounting) AS c
+            LEFT JOIN \(messages, unscoped: recounting) AS m ON m.tenant = c.tenant AND m.conversation_id = c.id
+            GROUP BY c.tenant, c.id, c.last_sequence
+            HAVING COALESCE(MAX(m.sequence), 0) <> c.last_sequence
+                OR COUNT(m.sequence) <> c.last_sequence - COALESCE(MIN(m.sequence), 1) + 1
+            """
+        ) { row in
+            """
+            \(try row.text(0))/\(try row.text(1)): the last number is \(try row.integer(2)), of \(try row.integer(3)) \
+            messages from \(try row.integer(5)) to \(try row.integer(4))
+            """
+        }
+    }
+
+    /// Places, the list of members and their number agree.
+    private static func memberDifferences(in db: Connection) throws -> [String] {
+        try db.rows(
+            """
+            SELECT c.tenant, c.id, c.member_count,
+                (SELECT COUNT(*) FROM \(members, unscoped: recounting) AS m
+                    WHERE m.tenant = c.tenant AND m.conversation_id = c.id) AS places,
+                (SELECT COUNT(*) FROM \(rosters, unscoped: recounting) AS r
+                    WHERE r.tenant = c.tenant AND r.conversation_id = c.id) AS listed,
+                (SELECT COUNT(*) FROM \(rosters, unscoped: recounting) AS r
+                    JOIN \(members, unscoped: recounting) AS m
+                    ON m.tenant = r.tenant AND m.user_id = r.user_id AND m.conversation_id = r.conversation_id
+                    WHERE r.tenant = c.tenant AND r.conversation_id = c.id) AS agreed
+            FROM \(conversations, unscoped: recounting) AS c
+            """
+        ) { row in
+            let counts = try (2...5).map { try row.integer($0) }
+            guard Set(counts).count > 1 else { return nil }
+            return "\(try row.text(0))/\(try row.text(1)): the members are counted, placed, listed, both: \(counts)"
+        }.compactMap { $0 }
+    }
+
+    private struct Owner: Hashable {
+        let tenant: String
+        let userId: ID<User>
+    }
+
+    /// Unread messages, counted one by one, agree with each place, and their sum with the badge.
+    private static func unreadDifferences(in db: Connection) throws -> [String] {
+        var differences: [String] = []
+        var sums: [Owner: Int] = [:]
+        try db.forEach(
+            """
+            SELECT p.tenant, p.user_id, p.conversation_id, c.last_sequence - p.position - p.excluded,
+                (SELECT COUNT(*) FROM \(messages, unscoped: recounting) AS m
+                    WHERE m.tenant = p.tenant AND m.conversation_id = p.conversation_id AND m.sequence > p.position
+                        AND m.sender_id <> p.user_id AND m.deleted_at IS NULL)
+            FROM \(members, unscoped: recounting) AS p
+            JOIN \(conversations, unscoped: recounting) AS c ON c.tenant = p.tenant AND c.id = p.conversation_id
+            """
+        ) { row in
+            let owner = Owner(tenant: try row.text(0), userId: ID(try row.text(1)))
+            let (stored, counted) = (try row.integer(3), try row.integer(4))
+            sums[owner, default: 0] += counted
+            if stored != counted {
+                differences.append(
+                    "\(owner.tenant)/\(owner.userId): \(stored) unread in \(try row.text(2)) are \(counted)")
+            }
+            return true
+        }
+        try BadgeLedger.all(in: db) { tenant, userId, counts in
+            let counted = sums.removeValue(forKey: Owner(tenant: tenant, userId: userId)) ?? 0
+            guard counts.messages != counted else { return }
+            differences.append("\(tenant)/\(userId): messages is stored as \(counts.messages), and is \(counted)")
+        }
+        for (owner, counted) in sums where counted != 0 {
+            differences.append("\(owner.tenant)/\(owner.userId): messages is not stored, and is \(counted)")
+        }
+        return differences
+    }
+}

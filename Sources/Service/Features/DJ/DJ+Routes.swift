@@ -1,0 +1,110 @@
+import Database
+import Domain
+import MicroHTTP
+import Values
+
+extension DJFeature {
+    static let sessionEndpoints = [
+        Endpoint(.get, "/v1/shops/{id}/dj", access: .bearer, showSession),
+        Endpoint(.put, "/v1/shops/{id}/dj", access: .staffOrService, openOrClose),
+        Endpoint(.put, "/v1/shops/{id}/dj/current-track", access: .staffOrService, play),
+        Endpoint(.post, "/v1/shops/{id}/dj/current-track", access: .staffOrService, playNext),
+    ]
+
+    /// Watched by whoever names it; the whole session comes first.
+    static let topic = TopicKind(prefix: "dj") { tx, id in
+        let shop = try requireShop(ID(id), tx)
+        return ("dj:session", try queue(of: shop.session, tx).json(votes: try ownVotes(in: shop.session.shopId, tx)))
+    }
+
+    private static func showSession(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        return .read { tx in try response(200, try requireShop(id, tx).session, tx) }
+    }
+
+    /// `PUT /v1/shops/{id}/dj`: lets guests choose the music, or ends it; the queue ends with it.
+    private static func openOrClose(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        let isActive = try call.body { $0.bool("isActive") }
+        return .write(locking: .dj(id)) { tx in
+            var shop = try requireOwnShop(id, tx)
+            guard shop.session.isActive != isActive else { return try response(200, shop.session, tx) }
+            shop.session.isActive = isActive
+            shop.session.startedAt = isActive ? tx.now : nil
+            (shop.session.currentItem, shop.session.currentSince) = (nil, nil)
+            try removeAll(of: id, tx)
+            try store(&shop, tx)
+            publishSession(shop.session, tx)
+            return try response(200, shop.session, tx)
+        }
+    }
+
+    // MARK: What plays
+
+    /// `PUT …/current-track` `{"trackId": …}`: a queued track plays now; null: none does.
+    private static func play(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        let trackId = try call.body { fields in
+            if !fields.has("trackId") { fields.reject("trackId", "is missing; null stops the music") }
+            return fields.optionalID("trackId", DJTrack.self)
+        }
+        return .write(locking: .dj(id)) { tx in
+            var shop = try requireOwnShop(id, tx)
+            try requireActive(shop.session)
+            var item: DJQueueItem?
+            if let trackId {
+                item = try findTrack(trackId, in: id, tx)
+                guard item != nil else { throw Failure.invalid("/trackId", "is not in the queue") }
+            }
+            try setCurrent(item, of: &shop, tx)
+            return try response(200, shop.session, tx)
+        }
+    }
+
+    /// `POST …/current-track`: the next track by order plays. With `{"after": …}` only if that one is still playing, so
+    /// that two players which tell that it has ended do not skip the one behind it.
+    private static func playNext(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        let (hasExpectation, expected) = try call.optionalBody { fields in
+            (fields.has("after"), fields.optionalID("after", DJTrack.self))
+        }
+        return .write(locking: .dj(id)) { tx in
+            var shop = try requireOwnShop(id, tx)
+            try requireActive(shop.session)
+            let queue = try queue(of: shop.session, tx)
+            guard !hasExpectation || queue.current?.track.trackId == expected else {
+                return try response(200, shop.session, tx)
+            }
+            try setCurrent(queue.next, of: &shop, tx)
+            return try response(200, shop.session, tx)
+        }
+    }
+
+    /// The track that played before leaves the queue; the same one again changes nothing.
+    private static func setCurrent(_ item: DJQueueItem?, of shop: inout DJShop, _ tx: Transaction) throws {
+        let before = try queue(of: shop.session, tx).current
+        guard before?.id != item?.id else { return }
+        shop.session.currentItem = item?.id
+        shop.session.currentSince = item == nil ? nil : tx.now
+        try store(&shop, tx)
+        if let before {
+            guard try remove(before.id, tx) else { throw notPermitted("You may not change this track.") }
+            publishRemoved(before.track.trackId, "played", in: shop.session, tx)
+        }
+        publishPlaying(item?.track, in: shop.session, tx)
+    }
+
+    // MARK: Parts
+
+    /// - Throws: 409 `dj.not_active`.
+    static func requireActive(_ session: DJSession) throws {
+        guard session.isActive else {
+            throw Failure(.conflict, "dj.not_active", "The shop's guests do not choose the music now.")
+        }
+    }
+
+    private static func response(_ status: Int, _ session: DJSession, _ tx: Transaction) throws -> Response {
+        let body = try queue(of: session, tx).json(votes: try ownVotes(in: session.shopId, tx))
+        return Response.json(status, body, etag: "\(session.version)")
+    }
+}

@@ -1,0 +1,124 @@
+import Database
+import Rows
+
+extension DJFeature {
+    /// A shop in DJ mode: its session, and whether guests must enter a code to prove their presence.
+    static let shops = Table(
+        "dj_shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+
+    static let tracks = Table(
+        "dj_tracks", read: ["everyone"],
+        write: ["user:{added_by}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+
+    /// The votes, visible only to the voter: neither to the shop nor to backends (CUT D-4).
+    static let votes = Table("dj_votes", read: ["user:{user_id}"], write: ["user:{user_id}"])
+
+    /// Where a user is now, visible only to that user.
+    static let presences = Table("presences", read: ["user:{user_id}"], write: ["user:{user_id}"])
+
+    /// Wrong codes. No caller reads or writes these rows.
+    static let attempts = Table("presence_attempts", read: [], write: [])
+
+    static let migrations = [Migration("0001_dj", sql: definitions + knownShops)]
+
+    private static let definitions: [Migration.Step] = [
+        """
+        CREATE TABLE dj_shops (
+            tenant TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            asks_code INTEGER NOT NULL,
+            is_active INTEGER NOT NULL,
+            started_at INTEGER,
+            current_item TEXT,
+            current_since INTEGER,
+            version INTEGER NOT NULL,
+            told_second INTEGER NOT NULL,
+            told_count INTEGER NOT NULL,
+            PRIMARY KEY (tenant, shop_id)
+        ) STRICT
+        """,
+        // `rank_score` is the score with its sign turned, so that an ascending index gives the order of the queue.
+        """
+        CREATE TABLE dj_tracks (
+            tenant TEXT NOT NULL,
+            item_id TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            track_id TEXT NOT NULL,
+            track_name TEXT NOT NULL,
+            artist_name TEXT NOT NULL,
+            album_art TEXT,
+            added_by TEXT NOT NULL,
+            added_at INTEGER NOT NULL,
+            upvotes INTEGER NOT NULL CHECK (upvotes >= 0),
+            downvotes INTEGER NOT NULL CHECK (downvotes >= 0),
+            rank_score INTEGER NOT NULL,
+            is_untold INTEGER NOT NULL,
+            removed_at INTEGER,
+            PRIMARY KEY (tenant, item_id),
+            CHECK (rank_score = downvotes - upvotes)
+        ) STRICT
+        """,
+        """
+        CREATE UNIQUE INDEX dj_tracks_queued ON dj_tracks (tenant, shop_id, track_id) WHERE removed_at IS NULL
+        """,
+        """
+        CREATE INDEX dj_tracks_order ON dj_tracks (tenant, shop_id, rank_score, added_at, track_id)
+        WHERE removed_at IS NULL
+        """,
+        "CREATE INDEX dj_tracks_untold ON dj_tracks (tenant, shop_id) WHERE is_untold = 1",
+        "CREATE INDEX dj_tracks_removed ON dj_tracks (tenant, item_id) WHERE removed_at IS NOT NULL",
+        """
+        CREATE TABLE dj_votes (
+            tenant TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            item_id TEXT NOT NULL,
+            side INTEGER NOT NULL CHECK (side IN (-1, 1)),
+            PRIMARY KEY (tenant, user_id, shop_id, item_id)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX dj_votes_of_item ON dj_votes (tenant, item_id)",
+        // The empty booking marks a presence by claim or code: a user has at most one, being at one shop at a time.
+        """
+        CREATE TABLE presences (
+            tenant TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            booking_id TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            source TEXT NOT NULL,
+            since INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL,
+            PRIMARY KEY (tenant, user_id, booking_id)
+        ) STRICT
+        """,
+        "CREATE INDEX presences_expiry ON presences (expires_at, tenant)",
+        """
+        CREATE TABLE presence_attempts (
+            tenant TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            failures INTEGER NOT NULL,
+            since INTEGER NOT NULL,
+            PRIMARY KEY (tenant, user_id)
+        ) STRICT
+        """,
+        "CREATE INDEX presence_attempts_age ON presence_attempts (since, tenant)",
+    ]
+
+    /// Fills the tables from rows that are older than this feature: the shops, and the bookings in progress.
+    /// PostgreSQL's policies apply to the owner too, and are lifted for the two reads.
+    private static let knownShops: [Migration.Step] = [
+        .postgreSQL("ALTER TABLE shops NO FORCE ROW LEVEL SECURITY"),
+        .postgreSQL("ALTER TABLE bookings NO FORCE ROW LEVEL SECURITY"),
+        """
+        INSERT INTO dj_shops (tenant, shop_id, asks_code, is_active, version, told_second, told_count)
+        SELECT tenant, shop_id, 0, 0, 0, 0, 0 FROM shops
+        """,
+        """
+        INSERT INTO presences (tenant, user_id, booking_id, shop_id, source, since, expires_at)
+        SELECT tenant, user_id, id, shop_id, 'booking', started_at, started_at + 28800000000 FROM bookings
+        WHERE status = 'in-progress' AND user_id IS NOT NULL AND started_at IS NOT NULL
+        """,
+        .postgreSQL("ALTER TABLE shops FORCE ROW LEVEL SECURITY"),
+        .postgreSQL("ALTER TABLE bookings FORCE ROW LEVEL SECURITY"),
+    ]
+}

@@ -1,0 +1,117 @@
+import Database
+import Domain
+import MicroHTTP
+import Values
+
+extension DJFeature {
+    static let voteEndpoints = [
+        Endpoint(.post, "/v1/shops/{id}/dj/tracks", access: .bearer, addTrack),
+        Endpoint(.delete, "/v1/shops/{id}/dj/tracks/{trackId}", access: .bearer, removeTrack),
+        Endpoint(.put, "/v1/shops/{id}/dj/tracks/{trackId}/vote", access: .bearer, vote),
+    ]
+
+    /// `POST …/tracks`: a new track, voted up by who adds it; one that is queued already is voted up (decision 9).
+    private static func addTrack(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        let track = try call.body(DJTrack.init(reading:))
+        return .write(locking: .dj(id)) { tx in
+            var shop = try requireShop(id, tx)
+            // Who runs the shop fills its queue from anywhere.
+            let isOwn = try isRunBy(id, tx)
+            guard try isOwn || isPresent(in: id, tx) else { throw absent("Must be at shop to add a track") }
+            try requireActive(shop.session)
+            if let known = try findTrack(track.trackId, in: id, tx) {
+                return try cast(.up, on: known, of: &shop, tx)
+            }
+            try checkRoom(in: id, isOwn: isOwn, tx)
+            let item = DJQueueItem.added(track, as: tx.makeID(DJQueueItem.self), by: tx.caller.userId, at: tx.now)
+            try insert(item, in: id, tx)
+            try storeVote(.up, on: item.id, in: id, tx)
+            try store(&shop, tx)
+            let position = try position(of: item, in: shop.session, tx)
+            publishAdded(item, position: position, in: shop.session, tx)
+            return response(201, item, .up, position: position, in: shop.session)
+        }
+    }
+
+    /// - Throws: 409 `dj.queue_full` and `dj.too_many_tracks`.
+    private static func checkRoom(in shopId: ID<Shop>, isOwn: Bool, _ tx: Transaction) throws {
+        let count = try countTracks(in: shopId, tx)
+        guard count.all < DJLimits.tracksMax else {
+            throw Failure(.conflict, "dj.queue_full", "The queue has \(DJLimits.tracksMax) tracks, and takes no more.")
+        }
+        guard isOwn || count.own < DJLimits.tracksPerUserMax else {
+            throw Failure(
+                .conflict, "dj.too_many_tracks",
+                "You have \(DJLimits.tracksPerUserMax) tracks in the queue: wait until one was played.")
+        }
+    }
+
+    /// `DELETE …/tracks/{trackId}`: by who has added it, or the shop.
+    private static func removeTrack(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        let trackId = try call.pathID(1, DJTrack.self)
+        return .write(locking: .dj(id)) { tx in
+            var shop = try requireShop(id, tx)
+            guard let item = try findTrack(trackId, in: id, tx) else { throw Failure.notFound("track") }
+            guard item.id != shop.session.currentItem else {
+                throw Failure(.conflict, "dj.playing", "The track is playing: let another one play, or none.")
+            }
+            guard try remove(item.id, tx) else {
+                throw notPermitted("Only who has added a track, or the shop, may take it out.")
+            }
+            try store(&shop, tx)
+            publishRemoved(trackId, "removed", in: shop.session, tx)
+            return .noContent
+        }
+    }
+
+    /// `PUT …/tracks/{trackId}/vote` `{"vote": "up" | "down" | "none"}`.
+    private static func vote(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Shop.self)
+        let trackId = try call.pathID(1, DJTrack.self)
+        let vote = try call.body { $0.word("vote", DJVote.self) }
+        return .write(locking: .dj(id)) { tx in
+            var shop = try requireShop(id, tx)
+            guard try isPresent(in: id, tx) else { throw absent("Must be at shop to vote") }
+            try requireActive(shop.session)
+            guard let item = try findTrack(trackId, in: id, tx) else { throw Failure.notFound("track") }
+            return try cast(vote, on: item, of: &shop, tx)
+        }
+    }
+
+    // MARK: Parts
+
+    private static func absent(_ detail: String) -> Failure { .forbidden(detail, code: "dj.not_present") }
+
+    /// Makes the caller's vote the given one, and answers with the track as it stands then: a few rows, however many have
+    /// voted. The same vote again changes nothing.
+    private static func cast(
+        _ vote: DJVote, on item: DJQueueItem, of shop: inout DJShop, _ tx: Transaction
+    ) throws -> Response {
+        let shopId = shop.session.shopId
+        let before = try ownVote(on: item.id, in: shopId, tx)
+        guard before != vote else {
+            return response(
+                200, item, vote, position: try position(of: item, in: shop.session, tx), in: shop.session)
+        }
+        var item = item
+        item.tally = item.tally.replacing(before, by: vote)
+        let isPublished = shop.budget.take(at: tx.now)
+        try storeVote(vote, on: item.id, in: shopId, tx)
+        try storeTally(of: item, isPublished: isPublished, tx)
+        try store(&shop, tx)
+        let position = try position(of: item, in: shop.session, tx)
+        if isPublished { publishVotes(item, position: position, in: shop.session, tx) }
+        return response(200, item, vote, position: position, in: shop.session)
+    }
+
+    private static func response(
+        _ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int, in session: DJSession
+    ) -> Response {
+        Response.json(status) { writer in
+            item.write(membersTo: &writer, position: position, vote: vote)
+            writer.member("version", session.version)
+        }
+    }
+}

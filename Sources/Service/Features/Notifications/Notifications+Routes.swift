@@ -1,0 +1,163 @@
+import Database
+import Domain
+import MicroHTTP
+import Rows
+import Values
+
+extension NotificationsFeature {
+    static let endpoints = [
+        Endpoint(.post, "/v1/events", access: .service, acceptEvent),
+        Endpoint(
+            .get, "/v1/notifications", access: .bearer, query: ["category", "state", "priority", "limit", "cursor"],
+            showList),
+        Endpoint(.post, "/v1/notifications", access: .service, acceptDraft),
+        Endpoint(.patch, "/v1/notifications", access: .bearer, changeMany),
+        Endpoint(.get, "/v1/notifications/{id}", access: .bearer, show),
+        Endpoint(.patch, "/v1/notifications/{id}", access: .bearer, change),
+        Endpoint(.delete, "/v1/notifications/{id}", access: .bearer, remove),
+    ]
+
+    // MARK: For backends
+
+    /// `POST /v1/events`: 201 with the notification it made; 200 with the first one for an id that the user had before,
+    /// whatever else the request says; 200 with null where there is nothing to tell (decision 18).
+    private static func acceptEvent(_ call: Call) throws -> Answer {
+        let event = try call.body(NotificationEvent.init(reading:))
+        guard let draft = event.draft(appName: call.settings.appName) else {
+            return .now(Response.json(200) { $0.member("notification", Notification?.none) })
+        }
+        return .write(locking: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
+    }
+
+    /// `POST /v1/notifications`: a notification that is no event.
+    private static func acceptDraft(_ call: Call) throws -> Answer {
+        let draft = try call.body(NotificationDraft.init(reading:))
+        return .write(locking: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
+    }
+
+    private static func response(to outcome: Outcome) -> Response {
+        // No Location: the notification is its user's, and the sender could not read it there.
+        return Response.json(outcome.isCreated ? 201 : 200) { $0.member("notification", outcome.notification) }
+    }
+
+    // MARK: For users
+
+    /// The most that a page may have: twice of what a user can have today, so that the bound is not seen.
+    private static let pageMax = 100
+
+    private static func showList(_ call: Call) throws -> Answer {
+        let query = call.query
+        let page = try call.page(limitMax: pageMax)
+        var filter = Filter(priority: try query.word("priority", Priority.self))
+        filter.state = try query.word("state", ListState.self)
+        if let word = try query.string("category") {
+            guard let category = NotificationCategory(rawValue: word) else {
+                throw Failure.invalid("?category", "must be a word of lower-case letters, digits, - and _")
+            }
+            filter.category = category
+        }
+        let listing = listing(
+            of: call.caller.userId, filter, after: page.after, limit: page.rowsMax, visibleTo: call.caller.scope)
+        return .query(listing) { rows in page.response(try rows.rows(notification), by: \.id.text) }
+    }
+
+    private static func show(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Notification.self)
+        return .read { tx in try response(with: try require(id, tx), tx) }
+    }
+
+    /// `PATCH /v1/notifications/{id}`: what is so already stays as it was, and nobody is told of nothing.
+    private static func change(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Notification.self)
+        let change = try call.body(NotificationStateChange.init(reading:))
+        guard let change else { throw Failure.invalid("/seen", "is missing") }
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let notification = try require(id, tx)
+            let changed = try apply(change, to: [notification], tx)
+            return try response(with: changed.first ?? notification, tx)
+        }
+    }
+
+    /// `PATCH /v1/notifications`: the same for all up to one that the user has seen on the screen, so that nothing that
+    /// arrives in between is marked unseen.
+    private static func changeMany(_ call: Call) throws -> Answer {
+        let (last, category, change) = try call.body { fields in
+            let (last, category) = (readUpTo(&fields), readCategory(&fields))
+            let change = fields.object("set") { NotificationStateChange(reading: &$0) } ?? nil
+            if !fields.has("set") { fields.reject("set", "is missing") }
+            return (last, category, change)
+        }
+        guard let change else { throw Failure.invalid("/set", "must be an object") }
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let changed = try apply(change, to: try all(upTo: last, in: category, tx), tx)
+            let badges = try tx.badges(of: tx.caller.userId)
+            return Response.json(200) { writer in
+                writer.member("changed", changed.count)
+                writer.member("badges", badges)
+            }
+        }
+    }
+
+    private static func remove(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Notification.self)
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let notification = try require(id, tx)
+            try markRemoved(notification, tx)
+            try removeFromInbox(of: notification.userId, tx)
+            try tombstoneOrDelete(notification, tx)
+            try announceRemoval(of: notification, tx)
+            let badges = try tx.badges(of: tx.caller.userId)
+            return Response.json(200) { $0.member("badges", badges) }
+        }
+    }
+
+    // MARK: Parts
+
+    /// Stores what differs, tells of it in one event and adjusts the counts. Returns the ones that differed, as they are
+    /// now.
+    private static func apply(
+        _ change: NotificationStateChange, to candidates: [Notification], _ tx: Transaction
+    ) throws -> [Notification] {
+        var changed: [Notification] = []
+        var badgeChange = BadgeChange.none
+        for before in candidates {
+            var after = before
+            after.state = before.state.applying(change, at: tx.now)
+            guard after.state != before.state else { continue }
+            try storeState(of: after, tx)
+            changed.append(after)
+            badgeChange += after.badgeShare + -before.badgeShare
+        }
+        guard !changed.isEmpty else { return [] }
+        publishState(changed.map(\.id), change, of: tx.caller.userId, tx)
+        try adjust(badgeChange, of: tx.caller.userId, tx)
+        return changed
+    }
+
+    private static func response(with notification: Notification, _ tx: Transaction) throws -> Response {
+        let badges = try tx.badges(of: notification.userId)
+        return Response.json(200) { writer in
+            writer.member("notification", notification)
+            writer.member("badges", badges)
+        }
+    }
+
+    /// Ids compare by time only in the form the service makes them; anything else would mark all or nothing.
+    private static func readUpTo(_ fields: inout Fields) -> ID<Notification> {
+        let id: ID<Notification> = fields.id("upTo")
+        let isOurs =
+            id.text.utf8.count == 26
+            && id.text.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
+        if !id.text.isEmpty, !isOurs { fields.reject("upTo", "must be the id of a notification") }
+        return id
+    }
+
+    private static func readCategory(_ fields: inout Fields) -> NotificationCategory? {
+        guard let word = fields.optionalString("category", bytesMax: 64) else { return nil }
+        guard let category = NotificationCategory(rawValue: word) else {
+            fields.reject("category", "must be a word of lower-case letters, digits, - and _")
+            return nil
+        }
+        return category
+    }
+}

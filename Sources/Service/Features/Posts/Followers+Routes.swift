@@ -1,0 +1,119 @@
+import Database
+import Domain
+import MicroHTTP
+import Values
+import Visibility
+
+extension PostsFeature {
+    static let followEndpoints = [
+        Endpoint(.get, "/v1/users/{id}", access: .bearer, showAuthor),
+        Endpoint(.get, "/v1/users/{id}/followers", access: .bearer, query: ["limit", "cursor"]) {
+            try list(asAuthor: true, $0)
+        },
+        Endpoint(.get, "/v1/users/{id}/following", access: .bearer, query: ["limit", "cursor"]) {
+            try list(asAuthor: false, $0)
+        },
+        Endpoint(.get, "/v1/users/{id}/followers/{followerId}", access: .bearer, showFollowing),
+        Endpoint(.put, "/v1/users/{id}/followers/{followerId}", access: .bearer, follow),
+        Endpoint(.delete, "/v1/users/{id}/followers/{followerId}", access: .bearer, unfollow),
+    ]
+
+    /// `GET /v1/users/{id}`: three counts, and what there is between the user and the caller. Users live in the token's
+    /// issuer: one that nobody has followed has zeros.
+    private static func showAuthor(_ call: Call) throws -> Answer {
+        let userId = try call.pathUser(0)
+        return .read { tx in
+            let author = try author(userId, tx)
+            let isFollowed = try findFollowing(of: tx.caller.userId, to: userId, tx) != nil
+            let isFollowing = try findFollowing(of: userId, to: tx.caller.userId, tx) != nil
+            return Response.json(200) { writer in
+                author.write(membersTo: &writer)
+                writer.member("followed", isFollowed)
+                writer.member("followsYou", isFollowing)
+            }
+        }
+    }
+
+    /// `GET …/followers` and `…/following`: as far as the caller is one of the two.
+    private static func list(asAuthor: Bool, _ call: Call) throws -> Answer {
+        let page = try call.page(limitMax: PostLimits.pageMax)
+        let listing = followings(
+            of: try call.pathUser(0), asAuthor: asAuthor, after: page.after, limit: page.rowsMax,
+            visibleTo: call.caller.scope)
+        return .query(listing) { rows in
+            page.response(try rows.rows(following)) { asAuthor ? $0.followerId.text : $0.authorId.text }
+        }
+    }
+
+    private static func showFollowing(_ call: Call) throws -> Answer {
+        let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
+        return .read { tx in
+            guard let found = try findFollowing(of: followerId, to: authorId, tx) else {
+                throw Failure.notFound("follower")
+            }
+            return Response.json(200, found)
+        }
+    }
+
+    /// `PUT …/followers/me`: 201, and 200 for one who follows already. A backend names the follower.
+    private static func follow(_ call: Call) throws -> Answer {
+        let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
+        guard authorId != followerId else {
+            throw Failure(.conflict, "follow.self", "Nobody follows themselves: the feed has the own posts anyway.")
+        }
+        return .write { tx in
+            // Both at once, in one order: they may be following each other at the same moment.
+            try tx.lock([.author(authorId), .author(followerId)])
+            if let known = try findFollowing(of: followerId, to: authorId, tx) { return try response(200, known, tx) }
+            guard try author(followerId, tx).followingCount < PostLimits.followedMax else {
+                throw Failure(
+                    .conflict, "follow.too_many",
+                    "A user follows at most \(PostLimits.followedMax) others; let go of one first.")
+            }
+            let following = Following(followerId: followerId, authorId: authorId, followedAt: tx.now)
+            guard try insert(following, tx) else { throw Failure.notFound("user") }
+            try add(followers: 1, to: authorId, tx)
+            try add(following: 1, to: followerId, tx)
+            publish(followerId, follows: authorId, true, tx)
+            return try response(201, following, tx)
+        }
+    }
+
+    /// `DELETE …/followers/me`; and an author lets go of a follower.
+    private static func unfollow(_ call: Call) throws -> Answer {
+        let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
+        return .write { tx in
+            try tx.lock([.author(authorId), .author(followerId)])
+            if try unfollow(authorId, by: followerId, tx) {
+                try add(followers: -1, to: authorId, tx)
+                try add(following: -1, to: followerId, tx)
+                publish(followerId, follows: authorId, false, tx)
+            }
+            return .noContent
+        }
+    }
+
+    /// Changes what the follower's open streams hear, and tells them.
+    private static func publish(
+        _ followerId: ID<User>, follows authorId: ID<User>, _ follows: Bool, _ tx: Transaction
+    ) {
+        MembershipKeys.publish(followed, of: followerId.text, in: authorId.text, isGranted: follows, tx)
+        tx.publish(
+            "follow:changed", audience: [AudienceKey.make("user", followerId.text)],
+            data: JSONWriter.object { writer in
+                writer.member("authorId", authorId)
+                writer.member("followerId", followerId)
+                writer.member("followed", follows)
+            })
+    }
+
+    private static func response(_ status: Int, _ following: Following, _ tx: Transaction) throws -> Response {
+        let author = try author(following.authorId, tx)
+        return Response.json(status) { writer in
+            writer.member("followerId", following.followerId)
+            writer.member("authorId", following.authorId)
+            writer.member("followedAt", following.followedAt)
+            writer.member("followerCount", author.followerCount)
+        }
+    }
+}

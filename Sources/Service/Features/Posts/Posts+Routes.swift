@@ -1,0 +1,122 @@
+import Database
+import Domain
+import MicroHTTP
+import Realtime
+import Rows
+import Values
+import Visibility
+
+extension PostsFeature {
+    static let postEndpoints = [
+        Endpoint(.get, "/v1/posts", access: .bearer, query: ["authorId", "limit", "cursor"], listPosts),
+        Endpoint(.post, "/v1/posts", access: .bearer, create),
+        Endpoint(.get, "/v1/posts/{id}", access: .bearer, show),
+        Endpoint(.delete, "/v1/posts/{id}", access: .bearer, remove),
+        Endpoint(.get, "/v1/feed", access: .bearer, query: ["since", "limit", "cursor"], showFeed),
+    ]
+
+    // MARK: Posts
+
+    /// `GET /v1/posts`: of one author what the caller may see, or else the public ones of all, the newest first.
+    private static func listPosts(_ call: Call) throws -> Answer {
+        let page = try call.page(limitMax: PostLimits.pageMax)
+        let named = try call.query.id("authorId", User.self)
+        let authorId = named?.text == "me" ? call.caller.userId : named
+        let listing = listing(
+            of: authorId, before: page.after.flatMap { Int($0) }, limit: page.rowsMax, for: call.caller)
+        return .query(listing) { rows in page.response(try rows.rows(view)) { "\($0.post.sequence)" } }
+    }
+
+    private static func show(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Post.self)
+        return .read { tx in Response.json(200, try require(id, tx)) }
+    }
+
+    /// `POST /v1/posts`: the post gets the tenant's next number; connected followers hear it, and it costs the same
+    /// whether there are ten of them or a million (CUT F-1).
+    private static func create(_ call: Call) throws -> Answer {
+        let draft = try call.body { fields in
+            let draft = PostDraft(reading: &fields)
+            if call.caller.isService, draft.authorId == nil {
+                fields.reject("authorId", "is missing: a backend posts on behalf of somebody")
+            }
+            return draft
+        }
+        let authorId = draft.authorId ?? call.caller.userId
+        // Numbers are committed in their order, or who asks for what is newer would miss a post.
+        return .write(locking: .posts) { tx in
+            try tx.lock(.author(authorId))
+            guard try author(authorId, tx).postCount < PostLimits.postsOfAuthorMax else {
+                throw Failure(
+                    .conflict, "post.too_many",
+                    "An author has at most \(PostLimits.postsOfAuthorMax) posts; remove one first.")
+            }
+            let post = Post(
+                id: tx.makeID(Post.self), authorId: authorId, sequence: try takeSequence(tx),
+                visibility: draft.visibility, text: draft.text, media: draft.media, createdAt: tx.now)
+            try insert(post, tx)
+            try add(posts: 1, to: authorId, tx)
+            tx.publish("feed:new_post", audience: feedAudience(of: authorId), data: JSONWriter.bytes(post))
+            return Response.json(201, PostView(post, own: OwnEngagement())).located(at: "/v1/posts", post.id)
+        }
+    }
+
+    /// `DELETE /v1/posts/{id}`: its author, an administrator or a backend removes it.
+    private static func remove(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, Post.self)
+        return .write(locking: .post(id)) { tx in
+            guard let removed = try remove(id, tx) else {
+                _ = try require(id, tx)
+                throw Failure.forbidden(
+                    "Only its author, an administrator or a backend removes a post.", code: "post.not_yours")
+            }
+            try tx.lock(.author(removed.authorId))
+            try add(posts: -1, to: removed.authorId, tx)
+            tx.publish(
+                "feed:post_removed", audience: feedAudience(of: removed.authorId),
+                data: JSONWriter.object { $0.member("postId", removed.id) })
+            tx.publish(removed.removalChange(readers: readers(of: removed), at: tx.now))
+            return .noContent
+        }
+    }
+
+    /// Followers, and the author's other devices: the feeds that the post is in.
+    private static func feedAudience(of authorId: ID<User>) -> [String] {
+        let followers = followed.given.key(of: { _ in authorId.text })
+        return (followers.map { [$0] } ?? []) + [AudienceKey.make("user", authorId.text)]
+    }
+
+    // MARK: The feed
+
+    /// `GET /v1/feed`: with `since`, what is newer than that number, and how many of others there are (CUT decision 12).
+    private static func showFeed(_ call: Call) throws -> Answer {
+        let page = try call.page(limitMax: PostLimits.pageMax)
+        let since = try call.query.int("since", in: 0...sequenceMax)
+        let before = page.after.flatMap { Int($0) } ?? sequenceMax
+        return .read { tx in
+            let newest = try newestSequence(tx)
+            let found = try tx.db.rows(
+                feed(before: before, after: since ?? 0, limit: page.rowsMax, for: tx.caller), view)
+            let newer = try since.map { since in
+                // Nothing is newer than the newest: most polls end here.
+                since >= newest ? 0 : try tx.db.integer(newCount(since: since, for: tx.caller)) ?? 0
+            }
+            let (items, next) = page.cut(found) { "\($0.post.sequence)" }
+            let body = JSONWriter.object { writer in
+                writer.member("items", items)
+                writer.member("next", next)
+                writer.member("newest", newest)
+                if let newer {
+                    writer.member("newCount", min(newer, PostLimits.newCountMax))
+                    writer.member("newCountIsMore", newer > PostLimits.newCountMax)
+                }
+            }
+            // Counts and own marks change without any version: the bytes are their own.
+            return Response.json(
+                200, body, etag: String(CollapseKey.of(String(decoding: body, as: UTF8.self)), radix: 36))
+        }
+    }
+
+    /// What numbers of posts JSON's readers can tell apart.
+    private static let sequenceMax = 1 << 53
+}

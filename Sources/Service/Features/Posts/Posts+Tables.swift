@@ -1,0 +1,170 @@
+import Database
+import Domain
+import Rows
+import Values
+import Visibility
+
+extension PostsFeature {
+    /// Who follows whom, visible to both of them. These rows are the membership: a follower has the author's key.
+    static let follows = Table(
+        "follows", read: ["user:{follower_id}", "user:{author_id}", "tenant:service"],
+        write: ["user:{follower_id}", "tenant:service"])
+
+    /// Three counts of each user, visible to everybody. They are derived from other rows, and no caller writes them.
+    static let authors = Table("authors", read: ["everyone"], write: [])
+
+    static let posts = Table(
+        "posts",
+        read: [
+            "user:{author_id}", .when("everyone", "visibility", is: "public"), followersKey, "tenant:service",
+            "tenant:admin",
+        ],
+        write: ["user:{author_id}", "tenant:service", "tenant:admin"])
+
+    /// Each user's own likes and reposts; others see how many there are, at the post.
+    static let engagements = Table(
+        "post_engagements", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
+
+    /// The highest number of a post that each tenant ever had.
+    static let counters = Table("post_counters", read: [], write: [])
+
+    /// Posts that are gone, until their engagements are.
+    static let removals = Table("post_removals", read: [], write: [])
+
+    private static let followersKey: PolicyEntry = .granted(
+        "follower:{author_id}", by: follows, member: "follower_id", of: "author_id")
+
+    /// The key by which followers receive an author's posts.
+    static var followed: Membership {
+        guard let membership = followersKey.membership else { preconditionFailure("followers have their key by rows") }
+        return membership
+    }
+
+    static let migrations = [
+        Migration(
+            "0001_posts",
+            sql: [
+                // The key by which memberships are looked up.
+                """
+                CREATE TABLE follows (
+                    tenant TEXT NOT NULL,
+                    follower_id TEXT NOT NULL,
+                    author_id TEXT NOT NULL,
+                    followed_at INTEGER NOT NULL,
+                    PRIMARY KEY (tenant, follower_id, author_id),
+                    CHECK (follower_id <> author_id)
+                ) STRICT, WITHOUT ROWID
+                """,
+                "CREATE INDEX follows_authors ON follows (tenant, author_id, follower_id)",
+                """
+                CREATE TABLE authors (
+                    tenant TEXT NOT NULL,
+                    user_id TEXT NOT NULL,
+                    follower_count INTEGER NOT NULL DEFAULT 0 CHECK (follower_count >= 0),
+                    following_count INTEGER NOT NULL DEFAULT 0 CHECK (following_count >= 0),
+                    post_count INTEGER NOT NULL DEFAULT 0 CHECK (post_count >= 0),
+                    PRIMARY KEY (tenant, user_id)
+                ) STRICT, WITHOUT ROWID
+                """,
+                """
+                CREATE TABLE posts (
+                    tenant TEXT NOT NULL,
+                    id TEXT NOT NULL,
+                    author_id TEXT NOT NULL,
+                    sequence INTEGER NOT NULL,
+                    visibility TEXT NOT NULL,
+                    body TEXT NOT NULL,
+                    media TEXT NOT NULL,
+                    created_at INTEGER NOT NULL,
+                    like_count INTEGER NOT NULL DEFAULT 0 CHECK (like_count >= 0),
+                    repost_count INTEGER NOT NULL DEFAULT 0 CHECK (repost_count >= 0),
+                    told_at INTEGER NOT NULL,
+                    is_untold INTEGER NOT NULL DEFAULT 0,
+                    PRIMARY KEY (tenant, id)
+                ) STRICT
+                """,
+                // An author's newest, which feeds are merged from.
+                "CREATE UNIQUE INDEX posts_authors ON posts (tenant, author_id, sequence)",
+                "CREATE INDEX posts_public ON posts (tenant, sequence) WHERE visibility = 'public'",
+                "CREATE INDEX posts_untold ON posts (told_at, tenant, id) WHERE is_untold = 1",
+                """
+                CREATE TABLE post_engagements (
+                    tenant TEXT NOT NULL,
+                    post_id TEXT NOT NULL,
+                    kind TEXT NOT NULL,
+                    user_id TEXT NOT NULL,
+                    engaged_at INTEGER NOT NULL,
+                    PRIMARY KEY (tenant, post_id, kind, user_id)
+                ) STRICT, WITHOUT ROWID
+                """,
+                """
+                CREATE TABLE post_counters (
+                    tenant TEXT NOT NULL PRIMARY KEY,
+                    newest INTEGER NOT NULL
+                ) STRICT
+                """,
+                """
+                CREATE TABLE post_removals (
+                    tenant TEXT NOT NULL,
+                    post_id TEXT NOT NULL,
+                    PRIMARY KEY (tenant, post_id)
+                ) STRICT, WITHOUT ROWID
+                """,
+            ])
+    ]
+
+    // MARK: Rows
+
+    /// The columns ``post(_:)`` reads, in its order.
+    static func columns(of alias: String) -> SQL {
+        let names = [
+            "id", "author_id", "sequence", "visibility", "body", "media", "created_at", "like_count", "repost_count",
+        ]
+        return SQL(unchecked: names.map { "\(alias).\($0)" }.joined(separator: ", "))
+    }
+
+    /// How many columns a post has.
+    static let columnCount = 9
+
+    static func post(_ row: Row) throws -> Post {
+        guard let visibility = Post.Visibility(rawValue: try row.text(3)),
+            case .array(let media)? = try? JSONValue(parsing: Array(try row.text(5).utf8))
+        else { throw DatabaseError(.corrupt, "a post has a visibility or media that cannot be") }
+        return Post(
+            id: ID(try row.text(0)), authorId: ID(try row.text(1)), sequence: try row.integer(2),
+            visibility: visibility, text: try row.text(4),
+            media: media.compactMap { if case .string(let address) = $0 { address } else { nil } },
+            createdAt: try row.moment(6),
+            engagement: Engagement(likeCount: try row.integer(7), repostCount: try row.integer(8)))
+    }
+
+    static func view(_ row: Row) throws -> PostView {
+        PostView(
+            try post(row),
+            own: OwnEngagement(
+                isLiked: try row.integer(columnCount) != 0, isReposted: try row.integer(columnCount + 1) != 0))
+    }
+
+    /// Whether the reader likes and has reposted the post of an alias: two looks into the reader's own rows.
+    static func ownColumns(of alias: String, for userId: ID<User>, visibleTo scope: Scope) -> SQL {
+        func has(_ kind: Engagement.Kind) -> SQL {
+            """
+            CASE WHEN EXISTS (SELECT 1 FROM \(engagements, visibleTo: scope) AS own
+                WHERE own.post_id = \(SQL(unchecked: alias)).id AND own.kind = \(kind.rawValue)
+                    AND own.user_id = \(userId.text)) THEN 1 ELSE 0 END
+            """
+        }
+        return "\(has(.like)), \(has(.repost))"
+    }
+
+    /// The keys that may see a post.
+    static func readers(of post: Post) -> [String] {
+        posts.read.audience { column in
+            switch column {
+            case "author_id": post.authorId.text
+            case "visibility": post.visibility.rawValue
+            default: nil
+            }
+        }
+    }
+}

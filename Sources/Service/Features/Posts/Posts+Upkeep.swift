@@ -1,0 +1,124 @@
+import Database
+import Values
+
+extension PostsFeature {
+    private static let tidying = Unscoped.bookkeeping("what a removed post has left is nobody's")
+    private static let recounting = Unscoped.audit("a recount looks at everybody's")
+
+    // MARK: Pruning
+
+    /// Deletes the likes and reposts of removed posts in steps: a post may have a million.
+    static let pruning = Tick(
+        name: "posts.forgetting", everySeconds: 1,
+        isDue: { db, _ in try db.exists("SELECT 1 FROM \(removals, unscoped: tidying) LIMIT 1") },
+        body: { tx in
+            let removed = try tx.db.row(
+                """
+                SELECT post_id FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1
+                """
+            ) { try $0.text(0) }
+            guard let removed else { return }
+            let count = try tx.db.run(
+                """
+                DELETE FROM \(engagements, unscoped: tidying)
+                WHERE tenant = \(tx.tenant) AND post_id = \(removed) AND (kind, user_id) IN (
+                    SELECT kind, user_id FROM post_engagements WHERE tenant = \(tx.tenant) AND post_id = \(removed)
+                    ORDER BY kind, user_id LIMIT \(Limits.prunedAtOnceMax))
+                """)
+            guard count < Limits.prunedAtOnceMax else { return }
+            try tx.db.run(
+                """
+                DELETE FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) AND post_id = \(removed)
+                """)
+        })
+
+    // MARK: Recounting
+
+    /// Compares every stored number of posts and users with a recount.
+    static let audit = Audit(name: "posts") { db in
+        try engagementDifferences(in: db) + orphans(in: db) + authorDifferences(in: db) + numberDifferences(in: db)
+    }
+
+    private static func engagementDifferences(in db: Connection) throws -> [String] {
+        try db.rows(
+            """
+            SELECT p.tenant, p.id, p.like_count, p.repost_count, COALESCE(e.likes, 0), COALESCE(e.reposts, 0)
+            FROM \(posts, unscoped: recounting) AS p
+            LEFT JOIN (
+                SELECT tenant, post_id, SUM(CASE WHEN kind = 'like' THEN 1 ELSE 0 END) AS likes,
+                    SUM(CASE WHEN kind = 'repost' THEN 1 ELSE 0 END) AS reposts
+                FROM \(engagements, unscoped: recounting) GROUP BY tenant, post_id
+            ) AS e ON e.tenant = p.tenant AND e.post_id = p.id
+            WHERE p.like_count <> COALESCE(e.likes, 0) OR p.repost_count <> COALESCE(e.reposts, 0)
+            """
+        ) { row in
+            """
+            \(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) likes and \(try row.integer(3)) reposts are \
+            \(try row.integer(4)) and \(try row.integer(5))
+            """
+        }
+    }
+
+    private static func orphans(in db: Connection) throws -> [String] {
+        try db.rows(
+            """
+            SELECT e.tenant, e.post_id, COUNT(*) FROM \(engagements, unscoped: recounting) AS e
+            WHERE NOT EXISTS (SELECT 1 FROM \(posts, unscoped: recounting) AS p
+                    WHERE p.tenant = e.tenant AND p.id = e.post_id)
+                AND NOT EXISTS (SELECT 1 FROM \(removals, unscoped: recounting) AS r
+                    WHERE r.tenant = e.tenant AND r.post_id = e.post_id)
+            GROUP BY e.tenant, e.post_id
+            """
+        ) { row in "\(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) engagements are of no post" }
+    }
+
+    private struct User: Hashable {
+        let tenant: String
+        let id: String
+    }
+
+    private static func authorDifferences(in db: Connection) throws -> [String] {
+        var counted: [User: [Int]] = [:]
+        func count(_ sql: SQL, at index: Int) throws {
+            try db.forEach(sql) { row in
+                let user = User(tenant: try row.text(0), id: try row.text(1))
+                counted[user, default: [0, 0, 0]][index] = try row.integer(2)
+                return true
+            }
+        }
+        try count(
+            "SELECT tenant, author_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, author_id", at: 0
+        )
+        try count(
+            "SELECT tenant, follower_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, follower_id",
+            at: 1)
+        try count(
+            "SELECT tenant, author_id, COUNT(*) FROM \(posts, unscoped: recounting) GROUP BY tenant, author_id", at: 2)
+        var differences: [String] = []
+        try db.forEach(
+            """
+            SELECT tenant, user_id, follower_count, following_count, post_count FROM \(authors, unscoped: recounting)
+            """
+        ) { row in
+            let user = User(tenant: try row.text(0), id: try row.text(1))
+            let (stored, found) = (try (2...4).map { try row.integer($0) }, counted.removeValue(forKey: user))
+            if stored != found ?? [0, 0, 0] {
+                differences.append("\(user.tenant)/\(user.id): followers, followed, posts \(stored) are \(found ?? [])")
+            }
+            return true
+        }
+        differences += counted.map { "\($0.tenant)/\($0.id): followers, followed, posts \($1) are not kept" }
+        return differences
+    }
+
+    /// No post has a number above the counter, which would be used again.
+    private static func numberDifferences(in db: Connection) throws -> [String] {
+        try db.rows(
+            """
+            SELECT p.tenant, MAX(p.sequence), COALESCE(MAX(c.newest), 0) FROM \(posts, unscoped: recounting) AS p
+            LEFT JOIN \(counters, unscoped: recounting) AS c ON c.tenant = p.tenant
+            GROUP BY p.tenant HAVING MAX(p.sequence) > COALESCE(MAX(c.newest), 0)
+            """
+        ) { row in "\(try row.text(0)): post \(try row.integer(1)) is behind the counter, \(try row.integer(2))" }
+    }
+}

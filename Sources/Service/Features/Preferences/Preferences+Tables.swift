@@ -1,0 +1,62 @@
+import Database
+import Domain
+import Rows
+import Values
+import Visibility
+
+extension PreferencesFeature {
+    static let preferences = Table("preferences", read: ["user:{user_id}"], write: ["user:{user_id}"])
+
+    static let migrations = [
+        Migration(
+            id: "0001_preferences",
+            sql: [
+                """
+                CREATE TABLE preferences (
+                    tenant TEXT NOT NULL,
+                    user_id TEXT NOT NULL,
+                    sound INTEGER NOT NULL,
+                    haptics INTEGER NOT NULL,
+                    quiet_start INTEGER,
+                    quiet_end INTEGER,
+                    time_zone TEXT NOT NULL,
+                    updated_at INTEGER NOT NULL,
+                    PRIMARY KEY (tenant, user_id),
+                    CHECK ((quiet_start IS NULL) = (quiet_end IS NULL))
+                ) STRICT, WITHOUT ROWID
+                """
+            ])
+    ]
+
+    static func query(of caller: Caller) -> SQL {
+        """
+        SELECT sound, haptics, quiet_start, quiet_end, time_zone
+        FROM \(preferences, visibleTo: caller.scope) WHERE user_id = \(caller.userId.text)
+        """
+    }
+
+    /// The caller's preferences; the defaults for one who never set any.
+    static func preferences(in rows: RowCursor) throws -> Preferences {
+        let found = try rows.row { row in
+            Preferences(
+                sound: try row.bool(0), haptics: try row.bool(1),
+                quietHours: try QuietHours(optionalStart: row.optionalInteger(2), optionalEnd: row.optionalInteger(3)),
+                timeZone: try row.text(4))
+        }
+        return found ?? Preferences()
+    }
+
+    static func store(_ wanted: Preferences, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(preferences, writableBy: tx.scope)
+                (tenant, user_id, sound, haptics, quiet_start, quiet_end, time_zone, updated_at)
+            VALUES (\(tx.tenant), \(tx.caller.userId.text), \(wanted.sound), \(wanted.haptics),
+                \(wanted.quietHours?.startMinute), \(wanted.quietHours?.endMinute), \(wanted.timeZone),
+                \(tx.now.microseconds))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET
+                sound = excluded.sound, haptics = excluded.haptics, quiet_start = excluded.quiet_start,
+                quiet_end = excluded.quiet_end, time_zone = excluded.time_zone, updated_at = excluded.updated_at
+            """)
+    }
+}

@@ -1,0 +1,146 @@
+import Database
+import Domain
+import Rows
+import Values
+
+extension RequestsFeature {
+    static let requests = Table(
+        "user_requests", read: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"],
+        write: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"])
+
+    static let migrations = [
+        Migration(
+            "0001_user_requests",
+            sql: [
+                """
+                CREATE TABLE user_requests (
+                    tenant TEXT NOT NULL,
+                    id TEXT NOT NULL,
+                    kind TEXT NOT NULL,
+                    from_user_id TEXT NOT NULL,
+                    to_user_id TEXT NOT NULL,
+                    from_name TEXT,
+                    about_id TEXT,
+                    status TEXT NOT NULL,
+                    created_at INTEGER NOT NULL,
+                    answered_at INTEGER,
+                    PRIMARY KEY (tenant, id),
+                    CHECK ((status = 'open') = (answered_at IS NULL))
+                ) STRICT
+                """,
+                // One open request of a kind, about one thing; this repeats the service's own check.
+                """
+                CREATE UNIQUE INDEX user_requests_open
+                ON user_requests (tenant, from_user_id, to_user_id, kind, COALESCE(about_id, ''))
+                WHERE status = 'open'
+                """,
+                "CREATE INDEX user_requests_outgoing ON user_requests (tenant, from_user_id, id)",
+                "CREATE INDEX user_requests_incoming ON user_requests (tenant, to_user_id, id)",
+                """
+                CREATE INDEX user_requests_answered ON user_requests (tenant, answered_at)
+                WHERE answered_at IS NOT NULL
+                """,
+            ])
+    ]
+
+    /// The columns ``request(_:)`` reads, in its order.
+    static let columns: SQL =
+        "id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at, answered_at"
+
+    static func request(_ row: Row) throws -> UserRequest {
+        guard let kind = UserRequest.Kind(rawValue: try row.text(1)),
+            let status = UserRequest.Status(rawValue: try row.text(6))
+        else { throw DatabaseError(.corrupt, "a request has a kind or a status that cannot be") }
+        return UserRequest(
+            id: ID(try row.text(0)), kind: kind, fromUserId: ID(try row.text(2)), toUserId: ID(try row.text(3)),
+            fromName: try row.optionalText(4), aboutId: try row.optionalText(5), status: status,
+            createdAt: try row.moment(7), answeredAt: try row.optionalMoment(8))
+    }
+
+    struct Filter: Sendable {
+        var isOutgoing = false
+        var status: UserRequest.Status?
+        var kind: UserRequest.Kind?
+    }
+
+    /// Requests to a user or from a user; newest first.
+    static func listing(
+        of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
+    ) -> SQL {
+        let column: SQL = filter.isOutgoing ? "from_user_id" : "to_user_id"
+        var conditions: [SQL] = ["\(column) = \(userId.text)"]
+        if let status = filter.status { conditions.append("status = \(status.rawValue)") }
+        if let kind = filter.kind { conditions.append("kind = \(kind.rawValue)") }
+        if let after { conditions.append("id < \(after)") }
+        return """
+            SELECT \(columns) FROM \(requests, visibleTo: scope)
+            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY id DESC LIMIT \(limit)
+            """
+    }
+
+    /// - Throws: 404 for one that is not, and equally for one between others.
+    static func require(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
+        let found = try tx.db.row(
+            "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id.text)", request)
+        guard let found else { throw Failure.notFound("request") }
+        return found
+    }
+
+    static func findOpen(like wanted: UserRequest, _ tx: Transaction) throws -> UserRequest? {
+        try tx.db.row(
+            """
+            SELECT \(columns) FROM \(requests, visibleTo: tx.scope)
+            WHERE from_user_id = \(wanted.fromUserId.text) AND to_user_id = \(wanted.toUserId.text)
+                AND kind = \(wanted.kind.rawValue) AND COALESCE(about_id, '') = \(wanted.aboutId ?? "")
+                AND status = 'open'
+            """, request)
+    }
+
+    static func countOpen(of userId: ID<User>, _ tx: Transaction) throws -> Int {
+        try tx.db.integer(
+            """
+            SELECT COUNT(*) FROM \(requests, visibleTo: tx.scope)
+            WHERE from_user_id = \(userId.text) AND status = 'open'
+            """) ?? 0
+    }
+
+    static func insert(_ request: UserRequest, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(requests, writableBy: tx.scope)
+                (tenant, id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at)
+            VALUES (\(tx.tenant), \(request.id.text), \(request.kind.rawValue), \(request.fromUserId.text),
+                \(request.toUserId.text), \(request.fromName), \(request.aboutId), \(request.status.rawValue),
+                \(request.createdAt.microseconds))
+            """)
+    }
+
+    static func storeAnswer(to request: UserRequest, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(requests, writableBy: tx.scope) SET status = \(request.status.rawValue),
+                answered_at = \(request.answeredAt?.microseconds)
+            WHERE id = \(request.id.text)
+            """)
+    }
+
+    static func delete(_ request: UserRequest, _ tx: Transaction) throws {
+        try tx.db.run("DELETE FROM \(requests, writableBy: tx.scope) WHERE id = \(request.id.text)")
+    }
+
+    /// Deletes answered requests after their retention.
+    static let pruning = Tick(name: "requests.forgetting", everySeconds: 60) { tx in
+        let before = tx.now.adding(seconds: -RequestLimits.answeredRetentionSeconds)
+        try tx.db.run(pruning(tenant: tx.tenant, before: before))
+    }
+
+    static func pruning(tenant: String, before: Timestamp) -> SQL {
+        """
+        DELETE FROM \(requests, unscoped: .bookkeeping("what is long past is nobody's business"))
+        WHERE tenant = \(tenant) AND id IN (
+            SELECT id FROM user_requests
+            WHERE tenant = \(tenant) AND answered_at IS NOT NULL AND answered_at < \(before.microseconds)
+            ORDER BY answered_at LIMIT \(Limits.prunedAtOnceMax))
+        """
+    }
+}

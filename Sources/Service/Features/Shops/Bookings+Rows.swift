@@ -1,0 +1,244 @@
+import Database
+import Domain
+import Rows
+import Values
+
+extension ShopsFeature {
+    /// The columns ``booking(_:)`` reads, in its order.
+    static let bookingColumns: SQL = """
+        id, user_id, shop_id, barber_id, service, scheduled_start, duration_minutes, tier, status, version, source,
+        customer_name, arrived_at, started_at, completed_at, created_at, updated_at
+        """
+
+    static func booking(_ row: Row) throws -> Booking {
+        guard let tier = Booking.Tier(rawValue: try row.text(7)),
+            let status = BookingStatus(rawValue: try row.text(8)),
+            let source = Booking.Source(rawValue: try row.text(10))
+        else { throw DatabaseError(.corrupt, "a booking has a tier, status or source that cannot be") }
+        return Booking(
+            id: ID(try row.text(0)), userId: try row.optionalText(1).map { ID($0) }, shopId: ID(try row.text(2)),
+            barberId: try row.optionalText(3).map { ID($0) }, service: try row.text(4),
+            scheduledStart: try row.moment(5), durationMinutes: try row.integer(6), tier: tier, status: status,
+            version: try row.integer(9), source: source, customerName: try row.optionalText(11),
+            arrivedAt: try row.optionalMoment(12), startedAt: try row.optionalMoment(13),
+            completedAt: try row.optionalMoment(14), createdAt: try row.moment(15), updatedAt: try row.moment(16))
+    }
+
+    static func requireBooking(_ id: ID<Booking>, _ tx: Transaction) throws -> Booking {
+        let found = try tx.db.row(
+            "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id.text)", booking)
+        guard let found else { throw Failure.notFound("booking") }
+        return found
+    }
+
+    // MARK: Writing
+
+    static func insert(_ booking: Booking, _ tx: Transaction) throws {
+        dropComputed(booking.shopId, tx)
+        try tx.db.run(
+            """
+            INSERT INTO \(bookings, writableBy: tx.scope)
+                (tenant, id, user_id, shop_id, barber_id, service, scheduled_start, ends_at, duration_minutes, tier,
+                status, version, source, customer_name, arrived_at, created_at, updated_at)
+            VALUES (\(tx.tenant), \(booking.id.text), \(booking.userId?.text), \(booking.shopId.text),
+                \(booking.barberId?.text), \(booking.service), \(booking.scheduledStart.microseconds),
+                \(booking.endsAt.microseconds), \(booking.durationMinutes), \(booking.tier.rawValue),
+                \(booking.status.rawValue), \(booking.version), \(booking.source.rawValue), \(booking.customerName),
+                \(booking.arrivedAt?.microseconds), \(booking.createdAt.microseconds),
+                \(booking.updatedAt.microseconds))
+            """)
+    }
+
+    static func update(_ booking: Booking, _ tx: Transaction) throws {
+        dropComputed(booking.shopId, tx)
+        let changed = try tx.db.run(
+            """
+            UPDATE \(bookings, writableBy: tx.scope) SET barber_id = \(booking.barberId?.text),
+                scheduled_start = \(booking.scheduledStart.microseconds), ends_at = \(booking.endsAt.microseconds),
+                duration_minutes = \(booking.durationMinutes), status = \(booking.status.rawValue),
+                version = \(booking.version), arrived_at = \(booking.arrivedAt?.microseconds),
+                started_at = \(booking.startedAt?.microseconds), completed_at = \(booking.completedAt?.microseconds),
+                updated_at = \(booking.updatedAt.microseconds)
+            WHERE id = \(booking.id.text)
+            """)
+        try requirePermission(changed)
+    }
+
+    // MARK: Overlaps
+
+    /// Refuses a booking that overlaps another one of its barber: checked at creation, at confirmation and whenever
+    /// time or barber change, in the write transaction, of which there is one at a time.
+    ///
+    /// Requests that wait for confirmation reserve their time too: otherwise a hundred customers could request nine
+    /// o'clock, and ninety-nine be turned away later.
+    ///
+    /// - Throws: 409 `booking.overlap`.
+    static func checkOverlap(of booking: Booking, _ tx: Transaction) throws {
+        guard booking.isReserving else { return }
+        guard try !tx.db.exists(overlap(of: booking, tenant: tx.tenant)) else {
+            throw Failure(
+                .conflict, "booking.overlap", "The barber has another booking at that time.",
+                fields: [Failure.Field("/scheduledStart", "overlaps a booking of the barber")])
+        }
+    }
+
+    static func overlap(of booking: Booking, tenant: String) -> SQL {
+        // No booking is longer than eight hours: what began earlier is over, and the index need not be read from its
+        // beginning.
+        let earliest = booking.scheduledStart.adding(minutes: -Int64(BookingLimits.durationMinutes.upperBound))
+        return """
+            SELECT 1 FROM \(bookings, unscoped: .reaction("the barber's time is taken, whoever may see by whom"))
+            WHERE tenant = \(tenant) AND shop_id = \(booking.shopId.text) AND barber_id = \(booking.barberId?.text)
+                AND status IN ('pending', 'confirmed', 'in-progress') AND source = 'online'
+                AND scheduled_start > \(earliest.microseconds) AND scheduled_start < \(booking.endsAt.microseconds)
+                AND ends_at > \(booking.scheduledStart.microseconds) AND id <> \(booking.id.text)
+            LIMIT 1
+            """
+    }
+
+    /// Every pair of bookings that reserve one barber's time at once; there must be none.
+    static let overlapAudit = Audit(name: "bookings") { db in
+        // As for one booking: without it each would be compared with all that its barber ever left pending.
+        let longest = BookingLimits.durationMinutes.upperBound * 60_000_000
+        return try db.rows(
+            """
+            SELECT a.tenant, a.shop_id, a.barber_id, a.id, b.id
+            FROM \(bookings, unscoped: .audit("overlaps are looked for in all shops")) AS a
+            JOIN \(bookings, unscoped: .audit("overlaps are looked for in all shops")) AS b
+                ON b.tenant = a.tenant AND b.shop_id = a.shop_id AND b.barber_id = a.barber_id AND b.id > a.id
+                AND b.scheduled_start < a.ends_at AND b.ends_at > a.scheduled_start
+                AND b.scheduled_start > a.scheduled_start - \(longest)
+            WHERE a.status IN ('pending', 'confirmed', 'in-progress') AND a.source = 'online'
+                AND b.status IN ('pending', 'confirmed', 'in-progress') AND b.source = 'online'
+            LIMIT 100
+            """
+        ) { row in
+            "\(try row.text(0))/\(try row.text(1)): \(try row.text(2)) has \(try row.text(3)) and \(try row.text(4)) at once"
+        }
+    }
+
+    static func hasActiveBookings(_ barberId: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Bool {
+        try tx.db.exists(
+            """
+            SELECT 1 FROM \(bookings, unscoped: .reaction("only whether there are any is told"))
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND barber_id = \(barberId.text)
+                AND status IN ('pending', 'confirmed', 'in-progress') LIMIT 1
+            """)
+    }
+
+    // MARK: Lists
+
+    struct BookingFilter: Sendable {
+        var shopId: ID<Shop>?
+        var status: BookingStatus?
+        var barberId: ID<Barber>?
+        var userId: ID<User>?
+        var day: String?
+        /// Only what counts for the queue (CUT Q-2).
+        var isQueued = false
+    }
+
+    /// Where a page ends: the start and the id of its last booking.
+    struct BookingPosition: Sendable {
+        let start: Int64
+        let id: String
+
+        var text: String { "\(start) \(id)" }
+
+        init(_ booking: Booking) {
+            start = booking.scheduledStart.microseconds
+            id = booking.id.text
+        }
+
+        init?(_ text: String) {
+            let parts = text.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, let start = Int64(parts[0]) else { return nil }
+            self.start = start
+            id = String(parts[1])
+        }
+    }
+
+    /// Latest start first.
+    static func listBookings(
+        _ filter: BookingFilter, in day: Range<Timestamp>?, after: BookingPosition?, limit: Int, _ tx: Transaction
+    ) throws -> [Booking] {
+        var conditions: [SQL] = ["TRUE"]
+        if let shopId = filter.shopId { conditions.append("shop_id = \(shopId.text)") }
+        if let status = filter.status { conditions.append("status = \(status.rawValue)") }
+        if filter.isQueued { conditions.append("status IN ('confirmed', 'in-progress')") }
+        if let barberId = filter.barberId { conditions.append("barber_id = \(barberId.text)") }
+        if let userId = filter.userId { conditions.append("user_id = \(userId.text)") }
+        if let day {
+            conditions.append("scheduled_start >= \(day.lowerBound.microseconds)")
+            conditions.append("scheduled_start < \(day.upperBound.microseconds)")
+        }
+        if let after { conditions.append("(scheduled_start, id) < (\(after.start), \(after.id))") }
+        return try tx.db.rows(
+            """
+            SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope)
+            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY scheduled_start DESC, id DESC LIMIT \(limit)
+            """, booking)
+    }
+
+    // MARK: History
+
+    static func appendHistory(_ booking: Booking, previous: Booking?, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(history, unscoped: .bookkeeping("who changed a booking is written down for them"))
+                (tenant, booking_id, version, user_id, shop_id, at, actor_id, actor_role, previous_status, status,
+                scheduled_start, duration_minutes, barber_id)
+            VALUES (\(tx.tenant), \(booking.id.text), \(booking.version), \(booking.userId?.text),
+                \(booking.shopId.text), \(tx.now.microseconds), \(tx.caller.userId.text), \(tx.caller.role),
+                \(previous?.status.rawValue), \(booking.status.rawValue), \(booking.scheduledStart.microseconds),
+                \(booking.durationMinutes), \(booking.barberId?.text))
+            """)
+    }
+
+    /// One line of a booking's history.
+    struct HistoryEntry: JSONWritable {
+        let version: Int
+        let at: Timestamp
+        let actorId: String
+        let actorRole: String
+        let from: String?
+        let to: String
+        let scheduledStart: Timestamp
+        let durationMinutes: Int
+        let barberId: String?
+
+        func write(to writer: inout JSONWriter) {
+            writer.object { writer in
+                writer.member("version", version)
+                writer.member("at", at)
+                writer.member("actorId", actorId)
+                writer.member("actorRole", actorRole)
+                writer.member("from", from)
+                writer.member("to", to)
+                writer.member("scheduledStart", scheduledStart)
+                writer.member("durationMinutes", durationMinutes)
+                writer.member("barberId", barberId)
+            }
+        }
+    }
+
+    /// Oldest first.
+    static func listHistory(
+        of id: ID<Booking>, after version: Int, limit: Int, _ tx: Transaction
+    ) throws -> [HistoryEntry] {
+        try tx.db.rows(
+            """
+            SELECT version, at, actor_id, actor_role, previous_status, status, scheduled_start, duration_minutes,
+                barber_id
+            FROM \(history, visibleTo: tx.scope)
+            WHERE booking_id = \(id.text) AND version > \(version) ORDER BY version LIMIT \(limit)
+            """
+        ) { row in
+            HistoryEntry(
+                version: try row.integer(0), at: try row.moment(1), actorId: try row.text(2),
+                actorRole: try row.text(3), from: try row.optionalText(4), to: try row.text(5),
+                scheduledStart: try row.moment(6), durationMinutes: try row.integer(7),
+                barberId: try row.optionalText(8))
+        }
+    }
+}

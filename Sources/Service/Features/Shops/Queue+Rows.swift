@@ -1,0 +1,151 @@
+import Database
+import Domain
+import Rows
+import Values
+
+extension ShopsFeature {
+    private static let bookkeeping = Unscoped.bookkeeping("what is computed from a shop's rows, kept for reading")
+
+    // MARK: The queue as last computed
+
+    struct StoredQueue {
+        let content: [UInt8]
+        let updatedAt: Timestamp
+        /// The learned factor of percentiles.
+        let calibration: Double
+
+        var json: [UInt8] { QueueStatus.json(content, updatedAt: updatedAt) }
+    }
+
+    static func findQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
+        try tx.db.row(
+            """
+            SELECT content, updated_at, calibration FROM \(queues, visibleTo: tx.scope)
+            WHERE shop_id = \(shopId.text)
+            """, storedQueue)
+    }
+
+    /// The stored queue, read once in a transaction.
+    static func storedQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
+        try tx.cached("kept:\(shopId.text)") {
+            try tx.db.row(
+                """
+                SELECT content, updated_at, calibration FROM \(queues, unscoped: bookkeeping)
+                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
+                """, storedQueue)
+        }
+    }
+
+    private static func storedQueue(_ row: Row) throws -> StoredQueue {
+        StoredQueue(content: try row.bytes(0), updatedAt: try row.moment(1), calibration: try row.real(2))
+    }
+
+    static func store(_ status: QueueStatus, content: [UInt8], _ tx: Transaction) throws {
+        tx.dropCached("kept:\(status.shopId.text)")
+        let isMoving = status.currentlyServing > 0 || status.queueLength > 0 || status.inService > 0
+        try tx.db.run(
+            """
+            INSERT INTO \(queues, unscoped: bookkeeping)
+                (tenant, shop_id, content, updated_at, is_moving, calibration)
+            VALUES (\(tx.tenant), \(status.shopId.text), \(String(decoding: content, as: UTF8.self)),
+                \(tx.now.microseconds), \(isMoving), 1)
+            ON CONFLICT (tenant, shop_id) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at,
+                is_moving = excluded.is_moving
+            """)
+    }
+
+    /// Shops whose numbers change by themselves: with the time, and those of a closed shop when a day begins for which
+    /// there are bookings. Longest not computed first.
+    static func movingShops(
+        computedBefore due: Timestamp, limit: Int, _ tx: Transaction
+    ) throws -> [ID<Shop>] {
+        // Today's bookings lie within the longest day, of 25 hours, whatever the shop's time zone.
+        let (first, last) = (tx.now.adding(seconds: -25 * 3600), tx.now.adding(seconds: 25 * 3600))
+        return try tx.db.rows(
+            """
+            SELECT shop_id FROM \(queues, unscoped: bookkeeping) AS queue
+            WHERE tenant = \(tx.tenant) AND updated_at <= \(due.microseconds) AND (is_moving = 1 OR EXISTS (
+                SELECT 1 FROM \(bookings, unscoped: bookkeeping) AS booking
+                WHERE booking.tenant = queue.tenant AND booking.shop_id = queue.shop_id
+                    AND booking.scheduled_start >= \(first.microseconds)
+                    AND booking.scheduled_start < \(last.microseconds)
+                    AND booking.status IN ('confirmed', 'in-progress')))
+            ORDER BY updated_at LIMIT \(limit)
+            """
+        ) { ID(try $0.text(0)) }
+    }
+
+    // MARK: Calibration
+
+    private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction)
+        throws
+    {
+        dropComputed(shopId, tx)
+        tx.dropCached("kept:\(shopId.text)")
+        try tx.db.run(
+            """
+            UPDATE \(queues, unscoped: bookkeeping) SET calibration = \(calibration.factor)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
+            """)
+    }
+
+    // MARK: Estimates given to customers
+
+    /// Stores the estimate with which a customer joined.
+    static func storeEstimate(_ wait: WaitEstimate, formula: Int, for booking: Booking, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(estimates, unscoped: bookkeeping)
+                (tenant, booking_id, shop_id, lane, p50, p90, formula, joined_at)
+            VALUES (\(tx.tenant), \(booking.id.text), \(booking.shopId.text), \(booking.tier.lane.rawValue),
+                \(wait.p50), \(wait.p90), \(Double(formula)), \(tx.now.microseconds))
+            ON CONFLICT (tenant, booking_id) DO NOTHING
+            """)
+    }
+
+    /// Stores the actual wait when the service begins, which shows the accuracy of the estimate.
+    static func closeEstimate(of booking: Booking, _ tx: Transaction) throws {
+        guard let startedAt = booking.startedAt else { return }
+        let outcome = try tx.db.row(
+            """
+            UPDATE \(estimates, unscoped: bookkeeping)
+            SET waited_minutes = (\(startedAt.microseconds) - joined_at) / 60000000.0
+            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id.text) AND waited_minutes IS NULL
+            RETURNING lane, p50, p90, formula, waited_minutes
+            """, outcome)
+        guard let outcome else { return }
+        var calibration = PercentileCalibration(factor: try storedQueue(booking.shopId, tx)?.calibration ?? 1)
+        calibration.add(outcome)
+        try storeCalibration(calibration, of: booking.shopId, tx)
+    }
+
+    /// Deletes the estimate of a customer who leaves unserved: there is no wait to compare.
+    static func dropEstimate(of booking: Booking, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            DELETE FROM \(estimates, unscoped: bookkeeping)
+            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id.text) AND waited_minutes IS NULL
+            """)
+    }
+
+    private static func outcome(_ row: Row) throws -> EstimateOutcome {
+        guard let lane = QueueLane(rawValue: try row.text(0)) else {
+            throw DatabaseError(.corrupt, "an estimate has a lane that cannot be")
+        }
+        return EstimateOutcome(
+            lane: lane, p50: try row.real(1), p90: try row.real(2), formula: try row.real(3), waited: try row.real(4))
+    }
+
+    /// The latest outcomes. Older ones would describe the shop as it no longer is.
+    private static let outcomesMax = 5000
+
+    static func accuracy(of shopId: ID<Shop>, _ tx: Transaction) throws -> EstimateAccuracy {
+        EstimateAccuracy(
+            try tx.db.rows(
+                """
+                SELECT lane, p50, p90, formula, waited_minutes FROM \(estimates, visibleTo: tx.scope)
+                WHERE shop_id = \(shopId.text) AND waited_minutes IS NOT NULL
+                ORDER BY joined_at DESC LIMIT \(outcomesMax)
+                """, outcome))
+    }
+}

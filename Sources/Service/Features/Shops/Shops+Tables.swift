@@ -1,0 +1,319 @@
+import Database
+import Domain
+import Rows
+import Values
+import Visibility
+
+extension ShopsFeature {
+    static let shops = Table(
+        "shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+
+    static let barbers = Table(
+        "barbers", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+
+    static let bookings = Table(
+        "bookings", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        write: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+
+    /// Append-only: a trigger refuses everything else.
+    static let history = Table(
+        "booking_history", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        write: [])
+
+    /// The queue of each shop as it was last computed.
+    static let queues = Table("shop_queues", read: ["everyone"], write: [])
+
+    /// The estimates that customers were given when they joined the queue, and their actual waits.
+    static let estimates = Table(
+        "wait_estimates", read: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"], write: [])
+
+    static let migrations = [Migration("0001_shops", sql: shopTables + bookingTables + queueTables)]
+
+    private static let shopTables: [Migration.Step] = [
+        """
+        CREATE TABLE shops (
+            tenant TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            name TEXT NOT NULL,
+            time_zone TEXT NOT NULL,
+            created_at INTEGER NOT NULL,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (tenant, shop_id)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE barbers (
+            tenant TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            barber_id TEXT NOT NULL,
+            name TEXT,
+            on_duty INTEGER NOT NULL,
+            on_break INTEGER NOT NULL,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (tenant, shop_id, barber_id)
+        ) STRICT
+        """,
+    ]
+
+    /// The condition under which a booking reserves its barber's time. The triggers repeat the service's own check,
+    /// which comes first because its answer names the conflicting member.
+    private static let overlap = """
+        NEW.barber_id IS NOT NULL AND NEW.source = 'online' AND NEW.status IN ('pending', 'confirmed', 'in-progress')
+        AND EXISTS (
+            SELECT 1 FROM bookings
+            WHERE tenant = NEW.tenant AND shop_id = NEW.shop_id AND barber_id = NEW.barber_id AND id <> NEW.id
+                AND source = 'online' AND status IN ('pending', 'confirmed', 'in-progress')
+                AND scheduled_start < NEW.ends_at AND ends_at > NEW.scheduled_start
+                AND scheduled_start > NEW.scheduled_start - 28800000000)
+        """
+
+    private static let bookingTables: [Migration.Step] = [
+        """
+        CREATE TABLE bookings (
+            tenant TEXT NOT NULL,
+            id TEXT NOT NULL,
+            user_id TEXT,
+            shop_id TEXT NOT NULL,
+            barber_id TEXT,
+            service TEXT NOT NULL,
+            scheduled_start INTEGER NOT NULL,
+            ends_at INTEGER NOT NULL,
+            duration_minutes INTEGER NOT NULL CHECK (duration_minutes BETWEEN 5 AND 480),
+            tier TEXT NOT NULL,
+            status TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            source TEXT NOT NULL,
+            customer_name TEXT,
+            arrived_at INTEGER,
+            started_at INTEGER,
+            completed_at INTEGER,
+            created_at INTEGER NOT NULL,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (tenant, id),
+            FOREIGN KEY (tenant, shop_id) REFERENCES shops (tenant, shop_id)
+        ) STRICT
+        """,
+        "CREATE INDEX bookings_of_shop ON bookings (tenant, shop_id, scheduled_start, id)",
+        "CREATE INDEX bookings_of_user ON bookings (tenant, user_id, scheduled_start, id) WHERE user_id IS NOT NULL",
+        """
+        CREATE INDEX bookings_of_barber ON bookings (tenant, shop_id, barber_id, scheduled_start)
+        WHERE status IN ('pending', 'confirmed', 'in-progress')
+        """,
+        """
+        CREATE INDEX bookings_completed ON bookings (tenant, shop_id, completed_at) WHERE completed_at IS NOT NULL
+        """,
+        .sqlite(
+            """
+            CREATE TRIGGER bookings_insert_overlap BEFORE INSERT ON bookings WHEN \(overlap)
+            BEGIN SELECT RAISE(ABORT, 'the barber is booked'); END
+            """),
+        .sqlite(
+            """
+            CREATE TRIGGER bookings_update_overlap BEFORE UPDATE ON bookings WHEN \(overlap)
+            BEGIN SELECT RAISE(ABORT, 'the barber is booked'); END
+            """),
+        // PostgreSQL's triggers call functions. A customer's policy hides whose booking is in the way: the function
+        // opens the table for its own look.
+        .postgreSQL(
+            """
+            CREATE FUNCTION bookings_overlap() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                opened text := current_setting('bellhop.unscoped', true);
+                is_booked boolean;
+            BEGIN
+                PERFORM set_config('bellhop.unscoped', '{bookings}', true);
+                is_booked := \(overlap);
+                PERFORM set_config('bellhop.unscoped', coalesce(opened, ''), true);
+                IF is_booked THEN
+                    RAISE EXCEPTION 'the barber is booked' USING ERRCODE = 'integrity_constraint_violation';
+                END IF;
+                RETURN NEW;
+            END $$
+            """),
+        .postgreSQL(
+            """
+            CREATE TRIGGER bookings_overlap BEFORE INSERT OR UPDATE ON bookings
+            FOR EACH ROW EXECUTE FUNCTION bookings_overlap()
+            """),
+        """
+        CREATE TABLE booking_history (
+            tenant TEXT NOT NULL,
+            booking_id TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            user_id TEXT,
+            shop_id TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            actor_id TEXT NOT NULL,
+            actor_role TEXT NOT NULL,
+            previous_status TEXT,
+            status TEXT NOT NULL,
+            scheduled_start INTEGER NOT NULL,
+            duration_minutes INTEGER NOT NULL,
+            barber_id TEXT,
+            PRIMARY KEY (tenant, booking_id, version)
+        ) STRICT
+        """,
+        .sqlite(
+            """
+            CREATE TRIGGER booking_history_is_append_only BEFORE UPDATE ON booking_history
+            BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
+            """),
+        .sqlite(
+            """
+            CREATE TRIGGER booking_history_is_kept BEFORE DELETE ON booking_history
+            BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
+            """),
+        .postgreSQL(
+            """
+            CREATE FUNCTION booking_history_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                RAISE EXCEPTION 'history is append-only' USING ERRCODE = 'integrity_constraint_violation';
+            END $$
+            """),
+        .postgreSQL(
+            """
+            CREATE TRIGGER booking_history_is_append_only BEFORE UPDATE OR DELETE ON booking_history
+            FOR EACH ROW EXECUTE FUNCTION booking_history_is_append_only()
+            """),
+    ]
+
+    private static let queueTables: [Migration.Step] = [
+        """
+        CREATE TABLE shop_queues (
+            tenant TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            content TEXT NOT NULL,
+            updated_at INTEGER NOT NULL,
+            is_moving INTEGER NOT NULL,
+            calibration REAL NOT NULL,
+            PRIMARY KEY (tenant, shop_id)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE wait_estimates (
+            tenant TEXT NOT NULL,
+            booking_id TEXT NOT NULL,
+            shop_id TEXT NOT NULL,
+            lane TEXT NOT NULL,
+            p50 REAL NOT NULL,
+            p90 REAL NOT NULL,
+            formula REAL NOT NULL,
+            joined_at INTEGER NOT NULL,
+            waited_minutes REAL,
+            PRIMARY KEY (tenant, booking_id)
+        ) STRICT
+        """,
+        """
+        CREATE INDEX wait_estimates_done ON wait_estimates (tenant, shop_id, joined_at)
+        WHERE waited_minutes IS NOT NULL
+        """,
+    ]
+
+    // MARK: Shops
+
+    static func shop(_ row: Row) throws -> Shop {
+        Shop(
+            id: ID(try row.text(0)), name: try row.text(1), timeZone: try row.text(2), createdAt: try row.moment(3),
+            updatedAt: try row.moment(4))
+    }
+
+    static func findShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop? {
+        try tx.cached("shop:\(id.text)") { try tx.db.row(query(id, visibleTo: tx.scope), shop) }
+    }
+
+    /// Drops what this transaction has computed of a shop that has changed.
+    static func dropComputed(_ id: ID<Shop>, _ tx: Transaction) {
+        for name in ["queue", "samples"] { tx.dropCached("\(name):\(id.text)") }
+    }
+
+    static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
+        """
+        SELECT shop_id, name, time_zone, created_at, updated_at FROM \(shops, visibleTo: scope)
+        WHERE shop_id = \(id.text)
+        """
+    }
+
+    static func requireShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop {
+        guard let shop = try findShop(id, tx) else { throw Failure.notFound("shop") }
+        return shop
+    }
+
+    static func listShops(after: String?, limit: Int, _ tx: Transaction) throws -> [Shop] {
+        try tx.db.rows(
+            """
+            SELECT shop_id, name, time_zone, created_at, updated_at FROM \(shops, visibleTo: tx.scope)
+            WHERE shop_id > \(after ?? "") ORDER BY shop_id LIMIT \(limit)
+            """, shop)
+    }
+
+    /// - Throws: 403 when the shop is there and the caller may not change it: the write policy leaves such rows alone.
+    static func store(_ shop: Shop, _ tx: Transaction) throws {
+        dropComputed(shop.id, tx)
+        tx.dropCached("shop:\(shop.id.text)")
+        let changed = try tx.db.run(
+            """
+            INSERT INTO \(shops, writableBy: tx.scope) (tenant, shop_id, name, time_zone, created_at, updated_at)
+            VALUES (\(tx.tenant), \(shop.id.text), \(shop.name), \(shop.timeZone), \(shop.createdAt.microseconds),
+                \(shop.updatedAt.microseconds))
+            ON CONFLICT (tenant, shop_id) DO UPDATE SET name = excluded.name, time_zone = excluded.time_zone,
+                updated_at = excluded.updated_at
+            """)
+        try requirePermission(changed)
+    }
+
+    /// The failure for a row that a scoped statement did not reach: the caller may not write it.
+    static func requirePermission(_ changedRows: Int) throws {
+        guard changedRows == 1 else { throw Failure.forbidden("You may not change this shop.", code: "not_permitted") }
+    }
+
+    // MARK: Barbers
+
+    static func barber(_ row: Row) throws -> Barber {
+        Barber(
+            id: ID(try row.text(0)), shopId: ID(try row.text(1)), name: try row.optionalText(2),
+            isOnDuty: try row.bool(3), isOnBreak: try row.bool(4), updatedAt: try row.moment(5))
+    }
+
+    static func listBarbers(of shopId: ID<Shop>, _ tx: Transaction) throws -> [Barber] {
+        try tx.db.rows(
+            """
+            SELECT barber_id, shop_id, name, on_duty, on_break, updated_at FROM \(barbers, visibleTo: tx.scope)
+            WHERE shop_id = \(shopId.text) ORDER BY barber_id LIMIT \(barbersMax)
+            """, barber)
+    }
+
+    /// Barbers of one shop. The estimate uses 64 at most.
+    static let barbersMax = 200
+
+    static func findBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Barber? {
+        try tx.db.row(
+            """
+            SELECT barber_id, shop_id, name, on_duty, on_break, updated_at FROM \(barbers, visibleTo: tx.scope)
+            WHERE shop_id = \(shopId.text) AND barber_id = \(id.text)
+            """, barber)
+    }
+
+    static func store(_ barber: Barber, _ tx: Transaction) throws {
+        dropComputed(barber.shopId, tx)
+        let changed = try tx.db.run(
+            """
+            INSERT INTO \(barbers, writableBy: tx.scope)
+                (tenant, shop_id, barber_id, name, on_duty, on_break, updated_at)
+            VALUES (\(tx.tenant), \(barber.shopId.text), \(barber.id.text), \(barber.name), \(barber.isOnDuty),
+                \(barber.isOnBreak), \(barber.updatedAt.microseconds))
+            ON CONFLICT (tenant, shop_id, barber_id) DO UPDATE SET name = excluded.name, on_duty = excluded.on_duty,
+                on_break = excluded.on_break, updated_at = excluded.updated_at
+            """)
+        try requirePermission(changed)
+    }
+
+    static func removeBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws {
+        dropComputed(shopId, tx)
+        let removed = try tx.db.run(
+            """
+            DELETE FROM \(barbers, writableBy: tx.scope)
+            WHERE shop_id = \(shopId.text) AND barber_id = \(id.text)
+            """)
+        try requirePermission(removed)
+    }
+}

@@ -1,0 +1,185 @@
+import MicroHTTP
+import Realtime
+import Rows
+import Values
+
+extension StreamsFeature {
+    static func endpoints(_ parts: Parts?) -> [Endpoint] {
+        [
+            Endpoint(.post, "/v1/stream-tickets", access: .bearer, Endpoint.serving(parts, createTicket)),
+            Endpoint(
+                .get, "/v1/streams/{id}/subscriptions", access: .bearer, Endpoint.serving(parts, showSubscriptions)),
+            Endpoint(
+                .put, "/v1/streams/{id}/subscriptions", access: .bearer,
+                bodyBytesMax: StreamLimits.subscriptionsBytesMax, Endpoint.serving(parts, replaceSubscriptions)),
+            Endpoint(.put, "/v1/streams/{id}/token", access: .bearer, Endpoint.serving(parts, renew)),
+            Endpoint(.post, "/v1/revocations", access: .service, Endpoint.serving(parts, revoke)),
+        ]
+    }
+
+    /// `POST /v1/stream-tickets`: for EventSource, which cannot send headers. The body may be empty, or name topics.
+    @Sendable private static func createTicket(_ call: Call, _ parts: Parts) throws -> Answer {
+        let named = try call.optionalBody { $0.strings("topics", countMax: StreamLimits.topicsMax) } ?? []
+        let topics = try StreamTopics.parse(named, kinds: parts.dependencies.topicKinds) { "/topics/\($0)" }
+        let ticket = makeTicket()
+        return .write { tx in
+            let expiresAt = tx.now.adding(seconds: StreamLimits.ticketSeconds)
+            try StreamTickets.insert(ticket, topics: topics, expiresAt: expiresAt, tx)
+            return Response.json(201, headers: [("Cache-Control", "no-store")]) { writer in
+                writer.member("ticket", ticket)
+                writer.member("expiresAt", expiresAt)
+            }
+        }
+    }
+
+    /// 256 bits of the system's generator, as hex: safe in a query, and not to be guessed.
+    private static func makeTicket() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<4).map { _ in
+            let word = String(generator.next() as UInt64, radix: 16)
+            return String(repeating: "0", count: 16 - word.count) + word
+        }.joined()
+    }
+
+    /// `GET /v1/streams/{id}/subscriptions`
+    @Sendable private static func showSubscriptions(_ call: Call, _ parts: Parts) throws -> Answer {
+        let id = try call.pathID(0, EventStream.self).text
+        let caller = call.caller
+        return .later { complete in
+            parts.requests.ask(id, as: caller, .describe) { result in
+                complete(result.map { response($0) }.mapError { $0 })
+            }
+        }
+    }
+
+    /// `PUT /v1/streams/{id}/subscriptions`: replaces topics and tables at once, without reconnecting (ENG E-7). What is
+    /// not named stays as it is.
+    ///
+    /// The shard is asked before the states are read: they are at least as new as the topics' beginning, and no change
+    /// falls between the two.
+    @Sendable private static func replaceSubscriptions(_ call: Call, _ parts: Parts) throws -> Answer {
+        let id = try call.pathID(0, EventStream.self).text
+        let draft = try readDraft(call, parts.dependencies)
+        let caller = call.caller
+        return .later { complete in
+            parts.requests.replace(draft, of: id, as: caller) { result in
+                let isAdmitted = parts.dependencies.workers.submit {
+                    complete(
+                        Result {
+                            let found = try result.get()
+                            try sendStates(
+                                of: found.addedTopics, topics: found.topics, to: id, as: caller, parts)
+                            return response(found)
+                        })
+                }
+                if !isAdmitted { complete(.failure(Failure.tooMany)) }
+            }
+        }
+    }
+
+    private static func readDraft(_ call: Call, _ dependencies: StreamDependencies) throws -> SubscriptionDraft {
+        var fields = try call.fields()
+        let named = fields.strings("topics", countMax: StreamLimits.topicsMax)
+        let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax)
+        let cursor = fields.optionalString("lastEventId", bytesMax: Cursor.textBytesMax)
+        if !fields.has("topics"), !fields.has("tables") {
+            fields.reject("", "must name topics, tables or both; what is not named stays as it is")
+        }
+        if cursor != nil, listed == nil { fields.reject("lastEventId", "goes with tables, whose changes were missed") }
+        try fields.finish()
+        var draft = SubscriptionDraft(lastEventID: cursor)
+        draft.topics = try named.map { named in
+            try StreamTopics.parse(named, kinds: dependencies.topicKinds) { "/topics/\($0)" }
+        }
+        draft.tables = try listed.map { try TableSubscription.list($0, at: "/tables") }
+        for (index, wanted) in (draft.tables ?? []).enumerated()
+        where dependencies.memberships.catalog.find(schema: wanted.schema, table: wanted.table) == nil
+            && !dependencies.watched.contains(WatchedTable(schema: wanted.schema, table: wanted.table))
+        {
+            throw Failure.invalid("/tables/\(index)/table", "no table \(wanted.schema).\(wanted.table) is declared")
+        }
+        return draft
+    }
+
+    private static func sendStates(
+        of added: [String], topics: [String], to id: String, as caller: Caller, _ parts: Parts
+    ) throws {
+        guard !added.isEmpty else { return }
+        let reader = StreamReader(dependencies: parts.dependencies, caller: caller, topics: topics, tables: [])
+        if let states = try reader.topicStates(of: added) {
+            parts.requests.send(states, to: id, tenant: caller.tenant)
+        }
+    }
+
+    private static func response(_ found: StreamDescription) -> Response {
+        Response.json(200) { writer in
+            writer.member("topics", [StreamTopics.personal] + found.topics)
+            writer.member("tables", found.tables)
+        }
+    }
+
+    /// `PUT /v1/streams/{id}/token`: an open stream lives on with a new token of the same user.
+    @Sendable private static func renew(_ call: Call, _ parts: Parts) throws -> Answer {
+        let id = try call.pathID(0, EventStream.self).text
+        let token = try call.body { $0.string("token", bytesMax: 8192) }
+        let renewed: Caller
+        switch parts.dependencies.authenticate(token) {
+        case .caller(let caller): renewed = caller
+        case .refused(let failure): throw Failure.invalid("/token", failure.detail)
+        case .pending(let start):
+            start {}
+            throw Failure(
+                .unavailable, "stream.token_pending", "The token's key is being fetched.", retryAfterSeconds: 1)
+        }
+        let caller = call.caller
+        guard renewed.tenant == caller.tenant, renewed.userId == caller.userId else {
+            throw Failure.forbidden("The new token must be of the same user and tenant.")
+        }
+        guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
+        return .later { complete in
+            parts.requests.ask(id, as: caller, .renew(renewed)) { result in
+                complete(
+                    result.map { _ in
+                        Response.json(200) { $0.member("expiresAt", renewed.expiresAt) }
+                    }.mapError { $0 })
+            }
+        }
+    }
+
+    /// `POST /v1/revocations`: by token, by session, or everything of a user that was issued before a moment.
+    @Sendable private static func revoke(_ call: Call, _ parts: Parts) throws -> Answer {
+        let revocation = try readRevocation(call)
+        return .write { tx in
+            try insertRevocation(revocation, at: tx.now, in: tx.db)
+            tx.notifyReplicas(Revocation.event, data: revocation.json)
+            tx.afterCommit { parts.router.revoke(revocation) }
+            return Response.json(201) { $0.member("revokedAt", tx.now) }
+        }
+    }
+
+    private static func readRevocation(_ call: Call) throws -> Revocation {
+        var fields = try call.fields()
+        let tenant = call.caller.tenant
+        let token = fields.optionalString("tokenId")
+        let session = fields.optionalString("sessionId")
+        let user = fields.optionalID("userId", User.self)
+        let moment = fields.optionalTimestamp("issuedBefore")
+        if [token != nil, session != nil, user != nil].count(where: { $0 }) != 1 {
+            fields.reject("", "must name exactly one of tokenId, sessionId, userId")
+        }
+        if (user != nil) != (moment != nil) { fields.reject("issuedBefore", "goes with userId, and userId with it") }
+        try fields.finish()
+        if let token { return .token(tenant: tenant, id: token) }
+        if let session { return .session(tenant: tenant, id: session) }
+        guard let user, let moment else { throw Failure.invalid("", "must name what is revoked") }
+        return .user(tenant: tenant, id: user, issuedBefore: moment)
+    }
+}
+
+extension Failure {
+    static let tooMany = Failure(
+        .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
+}
+
+/// Phantom for the ids of open streams.
+enum EventStream {}

@@ -1,0 +1,91 @@
+import MicroHTTP
+import Values
+
+/// One request on its way to a handler: who calls, and typed views of what was sent.
+struct Call: Sendable {
+    let request: Request
+    let caller: Caller
+    let settings: Settings
+    let now: Timestamp
+    let cursors: PageCursors
+    let badgeVersions: BadgeVersions
+    private(set) var query = Query.none
+
+    /// A path parameter as an id. What cannot be an id names nothing, so it is a 404.
+    func pathID<E>(_ index: Int, _: E.Type) throws -> ID<E> {
+        let text = request.parameter(index)
+        guard Fields.isIdentifier(text) else { throw Failure.notFound("resource") }
+        return ID(text)
+    }
+
+    /// A path parameter as a user; `me` is the caller.
+    func pathUser(_ index: Int) throws -> ID<User> {
+        let id = try pathID(index, User.self)
+        return id.text == "me" ? caller.userId : id
+    }
+
+    /// What `read` makes of the body, which must be a JSON object with the members that it asks for, and no others.
+    ///
+    /// - Throws: 400, 415 or 422, with every mistake at once.
+    func body<Value>(_ read: (inout Fields) throws -> Value) throws -> Value { try Self.read(fields(), read) }
+
+    /// The same where no member is needed: no body reads as an empty object.
+    func optionalBody<Value>(_ read: (inout Fields) throws -> Value) throws -> Value {
+        try Self.read(request.body.isEmpty ? Fields([:]) : fields(), read)
+    }
+
+    private static func read<Value>(_ fields: Fields, _ read: (inout Fields) throws -> Value) throws -> Value {
+        var fields = fields
+        let value = try read(&fields)
+        try fields.finish()
+        return value
+    }
+
+    /// The body as the members of a JSON object.
+    func fields() throws -> Fields {
+        let type = request.header("Content-Type")?.split(separator: ";").first.map { $0.lowercased() } ?? ""
+        let trimmed = type.drop { $0 == " " }.prefix { $0 != " " }
+        guard trimmed == "application/json" else {
+            throw Self.notJSON
+        }
+        return try Fields(request.body)
+    }
+
+    static var notJSON: Failure {
+        Failure(
+            .unsupportedMediaType, "request.media_type", "The body must be JSON: send it as application/json.",
+            fields: [Failure.Field("Content-Type", "must be application/json")])
+    }
+
+    /// The same call with its query.
+    ///
+    /// - Throws: 422 for items that are not of these.
+    func taking(_ names: QueryNames) throws(Failure) -> Call {
+        var call = self
+        call.query = try Query(request, names)
+        return call
+    }
+
+    /// The version that `If-Match` names, without its quotes.
+    var ifMatch: String? { request.header("If-Match").map(ETags.unquoted) }
+
+    func requireIfMatch() throws -> Int {
+        guard let text = ifMatch else {
+            throw Failure(
+                .preconditionRequired, "precondition.required",
+                "Send the version you have seen as If-Match, so that no one else's change is lost.",
+                fields: [Failure.Field("If-Match", "is missing")])
+        }
+        guard let version = Int(text) else {
+            throw Failure(
+                .stale, "precondition.stale", "The If-Match header names no version of this resource.",
+                fields: [Failure.Field("If-Match", "must be a version, such as \"3\"")])
+        }
+        return version
+    }
+
+    /// The counts' version of the caller, if it is known without asking the database.
+    var knownBadgeVersion: Int? {
+        badgeVersions.version(of: caller.userId, tenant: caller.tenant)
+    }
+}

@@ -1,0 +1,299 @@
+import Database
+import Foundation
+import Logging
+import MicroHTTP
+import Rows
+import Values
+
+/// A request's way from the router to its handler and back: who calls, may they, how often, what was asked, where it is
+/// answered, and what is added on the way out.
+struct Dispatcher: Sendable {
+    let runner: TransactionRunner
+    let authenticator: Authenticator
+    let feeds: FeedCredentials
+    let workers: WorkerPool
+    let cursors: PageCursors
+    let logger: Logger
+
+    /// The route of an endpoint, with its metrics.
+    func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
+        let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
+        return Route(
+            endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, screen: screen(endpoint, metrics)
+        ) { request in
+            let trace = RequestTrace.of(request, endpoint: metrics)
+            do {
+                return try reply(to: request, trace, endpoint, name: name)
+            } catch {
+                return .response(problem(error, trace))
+            }
+        }
+    }
+
+    /// A large body is read for those alone who may send it.
+    private func screen(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route.Screen? {
+        guard endpoint.bodyBytesMax > Limits.bodyBytesMax, endpoint.access != .anyone else { return nil }
+        return Route.Screen(above: Limits.bodyBytesMax) { request in
+            if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
+            let trace = RequestTrace.of(request, endpoint: metrics)
+            do throws(Failure) {
+                if case .principal(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
+                return nil
+            } catch {
+                return problem(error, trace)
+            }
+        }
+    }
+
+    private func reply(
+        to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, name: String
+    ) throws -> Reply {
+        let isLarge = request.body.count > Limits.inlineBodyBytesMax
+        // A signature is a hash over the whole body: a large one is not for the reactor.
+        if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
+            return onWorker(trace) { responder in
+                complete(responder, trace) {
+                    guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
+                        throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
+                    }
+                    return try answer(makeCall(request, as: feed), trace, endpoint, name: name)
+                }
+            }
+        }
+        let caller: Caller
+        if endpoint.access == .anyone {
+            caller = Self.nobody
+        } else {
+            switch try admit(request, trace, endpoint) {
+            case .admitted(let admitted): caller = admitted
+            case .pending(let start): return .again { start($0) }
+            }
+        }
+        let call = makeCall(request, as: caller)
+        guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint, name: name) }
+        return onWorker(trace) { responder in
+            complete(responder, trace) { try answer(call, trace, endpoint, name: name) }
+        }
+    }
+
+    private func makeCall(_ request: Request, as caller: Caller) -> Call {
+        Call(
+            request: request, caller: caller, settings: runner.settings, now: runner.clock.now(),
+            cursors: cursors, badgeVersions: runner.reader.badgeVersions)
+    }
+
+    private func complete(_ responder: Responder, _ trace: RequestTrace, _ reply: () throws -> Reply) {
+        do {
+            switch try reply() {
+            case .response(let response): responder.complete(response)
+            case .deferred(let start): start(responder)
+            case .again, .stream: preconditionFailure("a handler answers with a response")
+            }
+        } catch {
+            responder.complete(problem(error, trace))
+        }
+    }
+
+    // MARK: Who, and how often
+
+    private enum Admission {
+        case admitted(Caller)
+        case pending(@Sendable (@escaping @Sendable () -> Void) -> Void)
+    }
+
+    private func admit(_ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint) throws(Failure) -> Admission {
+        if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: runner.clock.now()) {
+            return .admitted(feed)
+        }
+        let principal: Principal
+        switch try identify(request) {
+        case .principal(let found): principal = found
+        case .refused(let failure): throw failure
+        case .pending(let start): return .pending(start)
+        }
+        trace.principal = principal
+        if let bucket = principal.bucket {
+            let rate = bucket.take(at: runner.clock.now())
+            trace.rate = rate
+            guard rate.isAllowed else { throw .rateLimited(rate) }
+        }
+        try checkRole(principal.caller, endpoint)
+        return .admitted(principal.caller)
+    }
+
+    /// - Throws: what is wrong with the token, or that there is none.
+    private func identify(_ request: Request) throws(Failure) -> Authenticator.Verdict {
+        let verdict = request.withHeader("Authorization") { header -> Authenticator.Verdict in
+            guard let token = BearerToken.of(header) else {
+                return .refused(
+                    Failure(
+                        .unauthenticated, "unauthenticated",
+                        "Send a token: Authorization: Bearer <JWT>."))
+            }
+            return authenticator.verdict(on: token)
+        }
+        if case .refused(let failure) = verdict { throw failure }
+        return verdict
+    }
+
+    private func checkRole(_ caller: Caller, _ endpoint: Endpoint) throws(Failure) {
+        switch endpoint.access {
+        case .anyone, .bearer: return
+        case .service where caller.isService, .feed where caller.isService: return
+        case .staffOrService where caller.isService || caller.isStaff: return
+        case .service, .feed: throw .forbidden("Only a backend of the tenant may call this.")
+        case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this.")
+        }
+    }
+
+    /// The caller of what anyone may call: it sees nothing of anybody.
+    private static let nobody = Caller(
+        tenant: "", userId: ID(""), role: "anonymous", isService: false, tier: nil, scope: Scope(tenant: "", keys: []),
+        tokenId: nil, sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
+
+    // MARK: The answer
+
+    private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, name: String) throws -> Reply {
+        let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
+        let call = try call.taking(endpoint.query)
+        switch try endpoint.handler(call) {
+        case .now(let response): return .response(conditional(response, call.request))
+        case .later(let start):
+            return .deferred { responder in
+                start { result in
+                    switch result {
+                    case .success(let response): responder.complete(response)
+                    case .failure(let error): responder.complete(problem(error, trace))
+                    }
+                }
+            }
+        case .read(let body): return try reading(call, trace, endpoint, body)
+        case .query(let sql, let body):
+            guard runner.store.engine == .postgreSQL else {
+                return try reading(call, trace, endpoint) { tx in try tx.db.withRows(sql, body) }
+            }
+            return querying(call, trace, sql, body)
+        case .write(let key, let body):
+            let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
+            return .deferred { responder in
+                do throws(StoreBusy) {
+                    try runner.store.write(lane: lane, { try write(call, claim, key, body, $0) }) { result in
+                        switch result {
+                        case .success(let response): responder.complete(response)
+                        case .failure(let error): responder.complete(problem(error, trace))
+                        }
+                    }
+                } catch {
+                    responder.complete(problem(error, trace))
+                }
+            }
+        }
+    }
+
+    private func reading(
+        _ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint,
+        _ body: @escaping @Sendable (Transaction) throws -> Response
+    ) throws -> Reply {
+        let read = { @Sendable in
+            conditional(try runner.read(as: call.caller, body), call.request)
+        }
+        // A reactor must not wait for a server.
+        if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
+        // What has waited as long as a statement may take is told so, and not begun: behind a table that somebody has
+        // locked all would otherwise be told one after the other.
+        let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
+        return onWorker(trace) { responder in
+            do {
+                guard ContinuousClock.now < latest else {
+                    throw DatabaseError(.unavailable, "the request has waited too long for others", cause: .busy)
+                }
+                responder.complete(try read())
+            } catch {
+                responder.complete(problem(error, trace))
+            }
+        }
+    }
+
+    private func querying(
+        _ call: Call, _ trace: RequestTrace, _ sql: SQL, _ body: @escaping @Sendable (RowCursor) throws -> Response
+    ) -> Reply {
+        .deferred { responder in
+            do throws(StoreBusy) {
+                try runner.store.query(sql, as: call.caller.scope) { result in
+                    do {
+                        responder.complete(conditional(try body(result.get()), call.request))
+                    } catch {
+                        responder.complete(problem(error, trace))
+                    }
+                }
+            } catch {
+                responder.complete(problem(error, trace))
+            }
+        }
+    }
+
+    private func write(
+        _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ body: (Transaction) throws -> Response,
+        _ db: Connection
+    ) throws -> Response {
+        let locks = [key?.name(in: call.caller.tenant), claim?.lockName].compactMap { $0 }
+        if !locks.isEmpty { try db.lock(locks) }
+        guard let claim else { return try runner.write(as: call.caller, in: db, body) }
+        let now = runner.clock.now()
+        if let kept = try Idempotency.find(claim, at: now, in: db) { return kept }
+        let response: Response
+        do {
+            // Of its own, so that a refusal undoes what was begun, and is kept as the answer.
+            response = try db.savepoint { try runner.write(as: call.caller, in: db, body) }
+        } catch {
+            // What has passed when the request comes again is no answer to keep.
+            guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),
+                failure.kind != .unavailable
+            else { throw error }
+            response = .problem(failure)
+        }
+        try Idempotency.keep(response, for: claim, at: now, in: db)
+        return response
+    }
+
+    /// 304 for a GET whose sender has the version already.
+    private func conditional(_ response: Response, _ request: Request) -> Response {
+        guard response.status == 200, request.method == .get || request.method == .head,
+            let tag = response.headers.first(where: { $0.name == "ETag" })?.value,
+            request.hasSeen(ETags.unquoted(tag))
+        else { return response }
+        let kept = response.headers.filter { $0.name != "Content-Type" }
+        return Response(status: 304, headers: kept, body: .none)
+    }
+
+    private func onWorker(_ trace: RequestTrace, _ body: @escaping @Sendable (Responder) -> Void) -> Reply {
+        .deferred { responder in
+            guard workers.submit({ body(responder) }) else {
+                let failure = Failure(
+                    .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
+                return responder.complete(problem(failure, trace))
+            }
+        }
+    }
+
+    // MARK: Trouble
+
+    private func problem(_ error: any Error, _ trace: RequestTrace) -> Response {
+        if let failure = Failure(error) {
+            if failure.kind == .unavailable {
+                logger.warning(
+                    "A request could not be done.",
+                    metadata: ["requestId": "\(trace.id)", "reason": "\(Self.reason(error))"])
+            }
+            return .problem(failure)
+        }
+        logger.error(
+            "A request failed.", metadata: ["requestId": "\(trace.id)", "reason": "\(Self.reason(error))"])
+        return .internalProblem
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        if let failure = error as? Failure { return failure.detail }
+        return "\(error)"
+    }
+}

@@ -1,0 +1,31 @@
+import Database
+import Domain
+import MicroHTTP
+import Rows
+import Values
+
+/// One capability of the service: all that the catalog must know of it. A feature is one folder and one line of the
+/// catalog; it knows no other feature. `Docs/architecture.md` walks through adding one.
+struct Feature: Sendable {
+    let name: String
+    var tables: [Table] = []
+    var migrations: [Migration] = []
+    var endpoints: [Endpoint] = []
+    /// What it does when a fact is recorded, by whichever feature.
+    var reactions: [Reaction] = []
+    var topics: [TopicKind] = []
+    var ticks: [Tick] = []
+    /// What `bellhop check` asks of the feature: every way in which its rows contradict each other.
+    var audits: [Audit] = []
+    /// Keys by rows that open streams hold.
+    var live: [LiveMembership] = []
+    /// Tables of its own that streams can subscribe to, beside those that are declared.
+    var watched: [WatchedTable] = []
+    /// The names of the events that its transactions publish, and of those that streams send of themselves.
+    var events: [String] = []
+    /// The kinds of `LockKey` that it makes. No other feature may make them: it would wait for locks that mean nothing
+    /// to it.
+    var locks: [String] = []
+    /// Writes the members of `GET /v1/config` that its clients go by.
+    var constants: (@Sendable (inout JSONWriter, Settings) -> Void)?
+}

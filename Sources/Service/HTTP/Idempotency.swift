@@ -1,0 +1,171 @@
+import Crypto
+import Database
+import Domain
+import MicroHTTP
+import Rows
+import Values
+import Visibility
+
+/// Answers kept by `Idempotency-Key`, so that a repeated request is answered and not done again.
+///
+/// The answer is kept in the transaction that it answers: there is no moment at which the work is done and the answer
+/// not kept, and two requests with one key can never both be "in flight", since the second waits behind the first, on
+/// whichever replica it arrives.
+enum Idempotency {
+    static let answers = Table("idempotent_answers", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_idempotency",
+        sql: [
+            """
+            CREATE TABLE idempotent_answers (
+                tenant TEXT NOT NULL,
+                user_id TEXT NOT NULL,
+                route TEXT NOT NULL,
+                key TEXT NOT NULL,
+                fingerprint BLOB NOT NULL,
+                status INTEGER NOT NULL,
+                headers TEXT NOT NULL,
+                body BLOB NOT NULL,
+                created_at INTEGER NOT NULL,
+                PRIMARY KEY (tenant, user_id, route, key)
+            ) STRICT
+            """,
+            "CREATE INDEX idempotent_answers_age ON idempotent_answers (created_at)",
+        ])
+
+    private static let keeping = Unscoped.bookkeeping("answers are found by the caller's own id")
+
+    /// A key with what it was sent for.
+    struct Claim: Sendable {
+        let tenant: String
+        let userId: String
+        let route: String
+        let key: String
+        let fingerprint: [UInt8]
+
+        /// Held while the answer is looked for and made: two replicas that get the same key come one after the other.
+        var lockName: String {
+            AudienceKey.make("idempotency", tenant, userId, route, key)
+        }
+    }
+
+    /// Nil without the header.
+    static func claim(of call: Call, route: String) throws(Failure) -> Claim? {
+        guard let header = call.request.header("Idempotency-Key") else { return nil }
+        let key = ETags.unquoted(header)
+        guard !key.isEmpty, key.utf8.count <= Limits.idempotencyKeyBytesMax,
+            key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else {
+            throw Failure(
+                .malformed, "idempotency.malformed_key", "The Idempotency-Key is not usable.",
+                fields: [
+                    Failure.Field(
+                        "Idempotency-Key",
+                        "must be 1 to \(Limits.idempotencyKeyBytesMax) visible characters without spaces")
+                ])
+        }
+        return Claim(
+            tenant: call.caller.tenant, userId: call.caller.userId.text, route: route, key: key,
+            fingerprint: fingerprint(of: call.request))
+    }
+
+    /// A digest of all that says what a request asks for.
+    private static func fingerprint(of request: Request) -> [UInt8] {
+        var hash = SHA256()
+        hash.update(data: Array(request.path.utf8) + [0])
+        for item in request.queryItems { hash.update(data: Array("\(item.name)=\(item.value ?? "")&".utf8)) }
+        hash.update(data: Array((request.header("If-Match") ?? "").utf8) + [0])
+        // Sorted, since a proxy may order them anew.
+        for line in request.headers.compactMap(meaning).sorted() { hash.update(data: Array(line.utf8) + [0]) }
+        hash.update(data: request.body)
+        return Array(hash.finalize())
+    }
+
+    /// A header that says what the body means, in one spelling; nil for all others.
+    ///
+    /// - `ce-…`: a CloudEvent in binary mode has its id, type and source there, and its row alone in the body.
+    /// - `webhook-id`: equal rows with different ids are different deliveries. A sender that tries again sends the same.
+    /// - `Content-Type`: tells a batch of CloudEvents from one. JSON is what is read where nothing is said, and counts
+    ///   as nothing; nor do parameters count.
+    ///
+    /// The proofs of who sends (`Authorization`, `webhook-timestamp`, `webhook-signature`) are left out, since they are
+    /// made anew for each try, and so is `X-Client-Id`, which another process may have by the next.
+    private static func meaning(of header: (name: String, value: String)) -> String? {
+        let name = header.name.lowercased()
+        if name == "content-type" {
+            let type = header.value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+            return type == "application/json" ? nil : "\(name):\(type)"
+        }
+        return name.hasPrefix("ce-") || name == "webhook-id" ? "\(name):\(header.value)" : nil
+    }
+
+    /// The kept answer, marked as a replay; nil if there is none.
+    static func find(_ claim: Claim, at now: Timestamp, in db: Connection) throws -> Response? {
+        let oldest = now.adding(seconds: -Limits.idempotencySeconds)
+        let found = try db.row(
+            """
+            SELECT fingerprint, status, headers, body FROM \(answers, unscoped: keeping)
+            WHERE tenant = \(claim.tenant) AND user_id = \(claim.userId) AND route = \(claim.route)
+                AND key = \(claim.key) AND created_at > \(oldest.microseconds)
+            """
+        ) { row in
+            (
+                fingerprint: try row.blob(0), status: try row.integer(1), headers: try row.text(2),
+                body: try row.blob(3)
+            )
+        }
+        guard let found else { return nil }
+        guard found.fingerprint == claim.fingerprint else {
+            throw Failure(
+                .invalid, "idempotency.key_reused", "This Idempotency-Key was used for another request.",
+                fields: [Failure.Field("Idempotency-Key", "was sent with another body, or other headers")])
+        }
+        var headers = found.headers.split(separator: "\n").compactMap { line -> (name: String, value: String)? in
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            return (String(line[..<colon]), String(line[colon...].dropFirst(2)))
+        }
+        headers.append(("Idempotency-Replayed", "true"))
+        return Response(
+            status: found.status, headers: headers, body: found.body.isEmpty ? .none : .bytes(found.body))
+    }
+
+    /// Keeps an answer. Those that hold a secret (`no-store`) are not kept: the next request is done anew.
+    static func keep(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
+        guard !response.headers.contains(where: { $0.name == "Cache-Control" && $0.value == "no-store" }) else {
+            return
+        }
+        var body: [UInt8] = []
+        if case .bytes(let bytes) = response.body { body = bytes }
+        let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+        try db.run(
+            """
+            INSERT INTO \(answers, unscoped: keeping)
+                (tenant, user_id, route, key, fingerprint, status, headers, body, created_at)
+            VALUES (\(claim.tenant), \(claim.userId), \(claim.route), \(claim.key), \(claim.fingerprint),
+                \(response.status), \(headers), \(body), \(now.microseconds))
+            ON CONFLICT (tenant, user_id, route, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+                status = excluded.status, headers = excluded.headers, body = excluded.body,
+                created_at = excluded.created_at
+            """)
+    }
+
+    static func isPruningDue(at now: Timestamp, in db: Connection) throws -> Bool {
+        let oldest = now.adding(seconds: -Limits.idempotencySeconds)
+        return try db.exists(
+            """
+            SELECT 1 FROM \(answers, unscoped: keeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1
+            """)
+    }
+
+    /// Removes the oldest answers past their time; returns how many.
+    static func prune(at now: Timestamp, in db: Connection) throws -> Int {
+        let oldest = now.adding(seconds: -Limits.idempotencySeconds)
+        return try db.run(
+            """
+            DELETE FROM \(answers, unscoped: keeping) WHERE (tenant, user_id, route, key) IN (
+                SELECT tenant, user_id, route, key FROM idempotent_answers
+                WHERE created_at <= \(oldest.microseconds) ORDER BY created_at LIMIT \(Limits.prunedAtOnceMax))
+            """)
+    }
+}

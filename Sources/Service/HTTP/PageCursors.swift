@@ -1,0 +1,40 @@
+import Crypto
+import Foundation
+import MicroHTTP
+import Rows
+import Values
+
+/// Makes and opens the cursors of lists: opaque, signed, and bound to the caller and the filters they were made for, so
+/// that none can be forged, lent, or used on another list.
+struct PageCursors: Sendable {
+    private let key: SymmetricKey
+    private static let codeBytes = 12
+
+    init(secret: [UInt8]) {
+        key = SymmetricKey(data: SHA256.hash(data: Array("bellhop page cursors\n".utf8) + secret))
+    }
+
+    /// What a cursor is bound to: the route, the caller, and every item of the query but `cursor` and `limit`.
+    static func filters(of call: Call) -> String {
+        let items = call.request.queryItems.filter { $0.name != "cursor" && $0.name != "limit" }
+            .map { "\($0.name)=\($0.value ?? "")" }.sorted()
+        return ([call.request.path, call.caller.tenant, call.caller.userId.text] + items).joined(separator: "\n")
+    }
+
+    func seal(_ after: String, filters: String) -> String {
+        RFC4648.encodeURL(code(of: after, filters) + Array(after.utf8))
+    }
+
+    func open(_ cursor: String, filters: String) throws(Failure) -> String {
+        guard let bytes = RFC4648.decodeURL(cursor.utf8), bytes.count > Self.codeBytes,
+            let after = String(validating: bytes[Self.codeBytes...], as: UTF8.self),
+            bytes[..<Self.codeBytes].elementsEqual(code(of: after, filters))
+        else { throw Failure.invalid("?cursor", "is not one that this list gave for these filters") }
+        return after
+    }
+
+    private func code(of after: String, _ filters: String) -> [UInt8] {
+        let message = Array(filters.utf8) + [0] + Array(after.utf8)
+        return Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(Self.codeBytes))
+    }
+}

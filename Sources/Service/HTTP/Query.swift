@@ -1,0 +1,94 @@
+import MicroHTTP
+import Values
+
+/// The query items that an endpoint takes.
+enum QueryNames: Sendable, ExpressibleByArrayLiteral {
+    /// These, each at most once. Others are mistakes: a misspelt filter must not be dropped in silence.
+    case only(Set<String>)
+    /// Whatever comes, and none of it is read: for pages and probes, whose callers add items of their own.
+    case any
+
+    init(arrayLiteral names: String...) { self = .only(Set(names)) }
+}
+
+/// The items of a request's query, which the dispatcher has checked against the names that the endpoint declares.
+struct Query: Sendable {
+    static let none = Query(items: [:], declared: [])
+
+    private let items: [String: String]
+    private let declared: Set<String>
+
+    private init(items: [String: String], declared: Set<String>) {
+        self.items = items
+        self.declared = declared
+    }
+
+    /// - Throws: 422, with each item that is not declared or comes twice.
+    init(_ request: Request, _ names: QueryNames) throws(Failure) {
+        guard case .only(let declared) = names else {
+            self = .none
+            return
+        }
+        var items: [String: String] = [:]
+        var mistakes: [Failure.Field] = []
+        for (name, value) in request.queryItems {
+            if !declared.contains(name) {
+                mistakes.append(Failure.Field("?\(name)", "is not known here"))
+            } else if items.updateValue(value ?? "", forKey: name) != nil {
+                mistakes.append(Failure.Field("?\(name)", "must not be repeated"))
+            }
+        }
+        guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
+        self.init(items: items, declared: declared)
+    }
+
+    func string(_ name: String) throws(Failure) -> String? {
+        precondition(declared.contains(name), "the endpoint does not declare ?\(name)")
+        guard let text = items[name] else { return nil }
+        guard !text.isEmpty else { throw Failure.invalid("?\(name)", "must not be empty") }
+        guard text.utf8.count <= 256, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw Failure.invalid("?\(name)", "must be at most 256 bytes without control characters")
+        }
+        return text
+    }
+
+    func int(_ name: String, in range: ClosedRange<Int>) throws(Failure) -> Int? {
+        guard let text = try string(name) else { return nil }
+        guard text.utf8.allSatisfy({ (48...57).contains($0) || $0 == 45 }), let number = Int(text),
+            range.contains(number)
+        else {
+            throw Failure.invalid(
+                "?\(name)", "must be a whole number between \(range.lowerBound) and \(range.upperBound)")
+        }
+        return number
+    }
+
+    func bool(_ name: String) throws(Failure) -> Bool? {
+        switch try string(name) {
+        case nil: nil
+        case "true": true
+        case "false": false
+        default: throw Failure.invalid("?\(name)", "must be true or false")
+        }
+    }
+
+    /// One of a closed set of words.
+    func word<Word: RawRepresentable & CaseIterable>(
+        _ name: String, _: Word.Type
+    ) throws(Failure) -> Word? where Word.RawValue == String {
+        guard let text = try string(name) else { return nil }
+        guard let word = Word(rawValue: text) else {
+            throw Failure.invalid(
+                "?\(name)", "must be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return word
+    }
+
+    func id<E>(_ name: String, _: E.Type) throws(Failure) -> ID<E>? {
+        guard let text = try string(name) else { return nil }
+        guard Fields.isIdentifier(text) else {
+            throw Failure.invalid("?\(name)", "must be an id of at most \(Fields.idBytesMax) bytes")
+        }
+        return ID(text)
+    }
+}

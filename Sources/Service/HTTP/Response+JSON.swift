@@ -1,0 +1,65 @@
+import MicroHTTP
+import Values
+
+extension Response {
+    /// - Parameter etag: the version of what is shown, without quotes; the core answers a matching poll with 304.
+    static func json(
+        _ status: Int = 200, _ bytes: [UInt8], headers: [(name: String, value: String)] = [], etag: String? = nil
+    ) -> Response {
+        var headers = headers
+        headers.append(("Content-Type", "application/json"))
+        if let etag {
+            headers.append(("ETag", ETags.quoted(etag)))
+            // Kept by the one who asked, and asked again each time: the answer depends on the token.
+            headers.append(("Cache-Control", "private, no-cache"))
+        }
+        return Response(status: status, headers: headers, body: .bytes(bytes))
+    }
+
+    /// One value that writes itself.
+    static func json(
+        _ status: Int = 200, _ value: some JSONWritable, headers: [(name: String, value: String)] = [],
+        etag: String? = nil
+    ) -> Response {
+        json(status, JSONWriter.bytes(value), headers: headers, etag: etag)
+    }
+
+    /// One object, of the members that are written.
+    static func json(
+        _ status: Int = 200, headers: [(name: String, value: String)] = [], etag: String? = nil,
+        _ members: (inout JSONWriter) -> Void
+    ) -> Response {
+        json(status, JSONWriter.object(members), headers: headers, etag: etag)
+    }
+
+    /// The same answer with the address of what was made.
+    func located(at collection: StaticString, _ id: ID<some Any>) -> Response {
+        var response = self
+        response.headers.append(("Location", "\(collection)/\(Self.encoded(id.text))"))
+        return response
+    }
+
+    static let noContent = Response(status: 204, headers: [], body: .none)
+
+    static func notModified(etag: String, headers: [(name: String, value: String)] = []) -> Response {
+        Response(
+            status: 304, headers: headers + [("ETag", ETags.quoted(etag)), ("Cache-Control", "private, no-cache")],
+            body: .none)
+    }
+
+    /// A text as a part of a path or a query.
+    static func encoded(_ text: String) -> String {
+        var out = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 65...90, 97...122, 48...57, 45, 46, 95, 126: out.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = Array("0123456789ABCDEF".unicodeScalars)
+                out += "%"
+                out.unicodeScalars.append(digits[Int(byte >> 4)])
+                out.unicodeScalars.append(digits[Int(byte & 15)])
+            }
+        }
+        return out
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import MicroHTTP
+import Rows
+import Values
+
+/// What every answer gets on its way out, also those that MicroHTTP makes itself: the request's id, the state of the
+/// rate limit, what browsers of other origins need, and the last members of a problem.
+struct ResponseDecoration: Sendable {
+    private let corsOrigins: Set<String>
+
+    init(settings: Settings) {
+        corsOrigins = Set(settings.corsOrigins)
+    }
+
+    func decorate(_ request: Request, _ response: inout Response) {
+        let trace = RequestTrace.of(request)
+        response.headers.append(("X-Request-Id", trace.id))
+        if let rate = trace.rate {
+            response.headers.append(("RateLimit-Policy", "\"default\";q=\(rate.limit);w=\(Limits.rateWindowSeconds)"))
+            response.headers.append(("RateLimit", "\"default\";r=\(rate.remaining);t=\(rate.resetSeconds)"))
+        }
+        if !corsOrigins.isEmpty { appendCORS(request, &response) }
+        guard response.status >= 400, case .bytes(let body) = response.body,
+            response.headers.contains(where: { $0.value == ProblemBody.mediaType })
+        else { return }
+        response.body = .bytes(ProblemBody.complete(body, path: request.path, requestId: trace.id))
+    }
+
+    private static let exposed =
+        "ETag, Idempotency-Replayed, Link, Location, Poll-Interval, RateLimit, RateLimit-Policy, Retry-After, "
+        + "X-Request-Id"
+
+    private func appendCORS(_ request: Request, _ response: inout Response) {
+        response.headers.append(("Vary", "Origin"))
+        guard let origin = request.header("Origin") else { return }
+        if corsOrigins.contains(origin) {
+            response.headers.append(("Access-Control-Allow-Origin", origin))
+            // Only named origins may send the stream's cookie.
+            response.headers.append(("Access-Control-Allow-Credentials", "true"))
+        } else if corsOrigins.contains("*") {
+            response.headers.append(("Access-Control-Allow-Origin", "*"))
+        } else {
+            return
+        }
+        response.headers.append(("Access-Control-Expose-Headers", Self.exposed))
+        guard request.method == .options else { return }
+        response.headers.append(("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"))
+        response.headers.append(
+            (
+                "Access-Control-Allow-Headers",
+                "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Client-Id, "
+                    + "X-Request-Id"
+            ))
+        response.headers.append(("Access-Control-Max-Age", "7200"))
+    }
+
+    /// The answer to what MicroHTTP refuses before any handler.
+    func problem(_ problem: TransportProblem) -> Response {
+        switch problem {
+        case .notFound:
+            .problem(Failure(.notFound, "route.not_found", "There is nothing at this address."))
+        case .methodNotAllowed(let allow):
+            Response(
+                status: 405, headers: [("Allow", allow), ("Content-Type", ProblemBody.mediaType)],
+                body: .bytes(
+                    ProblemBody.make(
+                        405, "Method Not Allowed", "route.method_not_allowed", "This address answers \(allow).")))
+        case .bodyTooLarge(let max):
+            .problem(
+                Failure(.tooLarge, "request.too_large", "The body may have at most \(max) bytes here."))
+        case .malformed(let detail):
+            .problem(Failure(.malformed, "request.malformed", detail))
+        case .tooManyStreams:
+            .problem(
+                Failure(
+                    .unavailable, "stream.capacity", "This service has as many streams as it can hold.",
+                    retryAfterSeconds: 5))
+        case .unanswered:
+            .problem(
+                Failure(.unavailable, "unavailable", "The request was not answered in time.", retryAfterSeconds: 1))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Crypto
+import Database
+import Domain
+import Foundation
+import MicroHTTP
+import Rows
+import Values
+import Visibility
+
+/// How a feed of table changes proves itself, if not by a backend's token: by a secret that it sends, or by signing what
+/// it sends (Standard Webhooks).
+///
+/// A database's webhook has no user and sends the rows of all tenants.
+struct FeedCredentials: Sendable {
+    /// Headers that may carry the secret, beside `Authorization: Bearer`.
+    private static let secretHeader = "X-Webhook-Secret"
+
+    private let secret: [UInt8]?
+    private let signingSecrets: [WebhookSignature.Secret]
+
+    init(_ settings: Settings) {
+        secret = settings.changesSecret.map { Array($0.utf8) }
+        signingSecrets = settings.changesSigningSecrets
+    }
+
+    /// The feed itself, whose rows may be of any tenant.
+    static let feed = Caller(
+        tenant: "default", userId: ID("feed"), role: "service", isService: true, isOfAllTenants: true, tier: nil,
+        scope: Scope(tenant: "default", keys: [AudienceKey.make("tenant", "service"), "everyone"]), tokenId: nil,
+        sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
+
+    /// Nil where the request claims to be no feed: then it needs a token.
+    ///
+    /// - Throws: `unauthenticated`, where it claims to be one and is not.
+    func caller(of request: Request, at now: Timestamp) throws(Failure) -> Caller? {
+        if !signingSecrets.isEmpty, let signature = request.header("webhook-signature") {
+            do throws(WebhookSignature.Refusal) {
+                _ = try WebhookSignature.verify(
+                    id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"),
+                    signatures: signature, body: request.body, secrets: signingSecrets, now: now
+                ) { key, message in
+                    Array(HMAC<SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key)))
+                }
+            } catch {
+                throw error.failure
+            }
+            return Self.feed
+        }
+        switch sendsSecret(request) {
+        case true?: return Self.feed
+        case false?:
+            throw Failure(.unauthenticated, "webhook.refused", "The secret in \(Self.secretHeader) is not the one.")
+        case nil: return nil
+        }
+    }
+
+    /// Whether the head of a request makes it one of a feed. A signature shows only when the body is there; until then
+    /// the claim counts.
+    func isClaimed(by request: Request) -> Bool {
+        if !signingSecrets.isEmpty, request.header("webhook-signature") != nil { return true }
+        return sendsSecret(request) ?? false
+    }
+
+    /// Nil where no secret is sent, or none is set.
+    private func sendsSecret(_ request: Request) -> Bool? {
+        guard let secret else { return nil }
+        if let sent = request.header(Self.secretHeader) { return Self.isSame(Array(sent.utf8), secret) }
+        guard let header = request.header("Authorization") else { return nil }
+        // What is not the secret may be a token.
+        let sent = header.drop { $0 != " " }.drop { $0 == " " }
+        return Self.isSame(Array(sent.utf8), secret) ? true : nil
+    }
+
+    /// Compares digests: nothing is learnt byte by byte, nor of the secret's length.
+    private static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        SHA256.hash(data: left) == SHA256.hash(data: right)
+    }
+}

@@ -1,0 +1,135 @@
+import Domain
+import Threads
+import Values
+
+/// How many requests each caller has made in the present minute (CNT G4).
+///
+/// In memory; replicas tell each other the counts of those who call often (`RateSharing`).
+final class RateLimiter: Sendable {
+    struct Owner: Hashable, Comparable, Sendable {
+        let tenant: String
+        let userId: String
+
+        static func < (left: Owner, right: Owner) -> Bool {
+            (left.tenant, left.userId) < (right.tenant, right.userId)
+        }
+    }
+
+    /// What a busy caller has used of the present minute.
+    struct BusyCount: Sendable {
+        let owner: Owner
+        let bucket: RateBucket
+        let startedAt: Int64
+        let count: Int
+        /// Counted here, and not yet told to others.
+        let unshared: Int
+    }
+
+    private let limitUser: Int
+    private let limitService: Int
+    private let buckets = Locked<[Owner: RateBucket]>([:])
+
+    init(limitUser: Int, limitService: Int) {
+        self.limitUser = limitUser
+        self.limitService = limitService
+    }
+
+    /// The bucket that all tokens of a caller share; nil: it has no limit.
+    func bucket(for caller: Caller, at now: Timestamp) -> RateBucket? {
+        let limit = caller.isService ? limitService : limitUser
+        guard limit > 0 else { return nil }
+        let owner = Owner(tenant: caller.tenant, userId: caller.userId.text)
+        return buckets.withLock { buckets in
+            if let bucket = buckets[owner] { return bucket }
+            if buckets.count >= Limits.rateBucketsMax {
+                buckets = buckets.filter { !$0.value.isOver(at: now) }
+                // All are busy: forgetting them gives some callers a second allowance, and memory its bound.
+                if buckets.count >= Limits.rateBucketsMax { buckets.removeAll() }
+            }
+            let bucket = RateBucket(limit: limit)
+            buckets[owner] = bucket
+            return bucket
+        }
+    }
+
+    /// Those who have used a good part of their minute.
+    func busy(at now: Timestamp) -> [BusyCount] {
+        let all = buckets.withLock { $0 }
+        return all.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
+    }
+}
+
+extension Failure {
+    static func rateLimited(_ rate: RateBucket.State) -> Failure {
+        Failure(
+            .rateLimited, "rate_limited",
+            "You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
+            retryAfterSeconds: Int(rate.resetSeconds))
+    }
+}
+
+/// One caller's requests in one window: a minute of the clock, which is the same on all replicas.
+final class RateBucket: Sendable {
+    struct State: Sendable, Equatable {
+        let limit: Int
+        let remaining: Int
+        /// Seconds until the window ends.
+        let resetSeconds: Int64
+        let isAllowed: Bool
+    }
+
+    private struct Window {
+        var startedAt: Int64 = .min
+        var count = 0
+        /// The part of `count` that others know of.
+        var shared = 0
+        /// What others have counted.
+        var elsewhere = 0
+
+        func isOver(at now: Timestamp) -> Bool {
+            startedAt == .min || now.seconds >= startedAt + Limits.rateWindowSeconds
+        }
+    }
+
+    private let limit: Int
+    private let window = Locked(Window())
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Counts one request.
+    func take(at now: Timestamp) -> State {
+        let second = now.seconds
+        return window.withLock { window in
+            let startedAt = second - second % Limits.rateWindowSeconds
+            if window.startedAt != startedAt { window = Window(startedAt: startedAt) }
+            let isAllowed = window.count + window.elsewhere < limit
+            if isAllowed { window.count += 1 }
+            return State(
+                limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
+                resetSeconds: max(1, startedAt + Limits.rateWindowSeconds - second), isAllowed: isAllowed)
+        }
+    }
+
+    /// Nil for one who is far from the limit.
+    func busyCount(of owner: RateLimiter.Owner, at now: Timestamp) -> RateLimiter.BusyCount? {
+        window.withLock { window in
+            guard !window.isOver(at: now), window.count > limit / Limits.rateSharedFraction else { return nil }
+            return .init(
+                owner: owner, bucket: self, startedAt: window.startedAt, count: window.count,
+                unshared: window.count - window.shared)
+        }
+    }
+
+    /// - Parameter sum: of all replicas, `published` included.
+    func noteShared(_ published: RateLimiter.BusyCount, sum: Int) {
+        window.withLock { window in
+            guard window.startedAt == published.startedAt else { return }
+            window.shared = published.count
+            window.elsewhere = max(0, sum - published.count)
+        }
+    }
+
+    func isOver(at now: Timestamp) -> Bool { window.withLock { $0.isOver(at: now) } }
+}

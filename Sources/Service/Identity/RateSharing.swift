@@ -1,0 +1,77 @@
+import Database
+import Rows
+import Values
+
+/// How replicas know of one another's counts of requests: those of busy callers are added up in the database once a
+/// second.
+///
+/// A caller who spreads requests over replicas gets beyond the limit by what one second brings, and by the tenth that
+/// each replica keeps to itself; idle callers cost nothing.
+enum RateSharing {
+    static let counts = Table("rate_counts", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_rate_counts",
+        sql: [
+            .sqlite(
+                """
+                CREATE TABLE rate_counts (
+                    tenant TEXT NOT NULL,
+                    user_id TEXT NOT NULL,
+                    started_at INTEGER NOT NULL,
+                    count INTEGER NOT NULL,
+                    PRIMARY KEY (tenant, user_id, started_at)
+                ) STRICT, WITHOUT ROWID
+                """),
+            // Unlogged: a crash may forget a minute's counts, and nothing else.
+            .postgreSQL(
+                """
+                CREATE UNLOGGED TABLE rate_counts (
+                    tenant TEXT COLLATE "C" NOT NULL,
+                    user_id TEXT COLLATE "C" NOT NULL,
+                    started_at BIGINT NOT NULL,
+                    count BIGINT NOT NULL,
+                    PRIMARY KEY (tenant, user_id, started_at)
+                )
+                """),
+        ])
+
+    private static let keeping = Unscoped.bookkeeping("how often somebody calls is the service's own count")
+    /// Rows of one statement.
+    private static let sharedAtOnceMax = 128
+
+    /// Adds what this replica has counted since the last time, and takes note of the sums.
+    static func share(_ limiter: RateLimiter, at now: Timestamp, in store: Store) throws {
+        let busy = limiter.busy(at: now)
+        for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
+            // In one order: replicas that share at the same moment do not wait for each other in a circle.
+            let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted { $0.owner < $1.owner }
+            let sums = try store.writeAndWait(lane: 1) { db in try add(part, in: db) }
+            for (count, sum) in zip(part, sums) { count.bucket.noteShared(count, sum: sum) }
+        }
+        guard !busy.isEmpty else { return }
+        let oldest = now.seconds - 2 * Limits.rateWindowSeconds
+        try store.writeAndWait(lane: 1) { db in
+            _ = try db.run("DELETE FROM \(counts, unscoped: keeping) WHERE started_at < \(oldest)")
+        }
+    }
+
+    private static func add(_ part: [RateLimiter.BusyCount], in db: Connection) throws -> [Int] {
+        let rows = part.map { count -> SQL in
+            "(\(count.owner.tenant), \(count.owner.userId), \(count.startedAt), \(count.unshared))"
+        }
+        var sums: [RateLimiter.Owner: Int] = [:]
+        try db.forEach(
+            """
+            INSERT INTO \(counts, unscoped: keeping) (tenant, user_id, started_at, count)
+            VALUES \(SQL.joined(rows, separator: ", "))
+            ON CONFLICT (tenant, user_id, started_at) DO UPDATE SET count = rate_counts.count + excluded.count
+            RETURNING tenant, user_id, count
+            """
+        ) { row in
+            sums[RateLimiter.Owner(tenant: try row.text(0), userId: try row.text(1))] = try row.integer(2)
+            return true
+        }
+        return part.map { sums[$0.owner] ?? 0 }
+    }
+}

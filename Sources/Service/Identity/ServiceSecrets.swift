@@ -1,0 +1,25 @@
+import Database
+import Rows
+
+/// Random secrets of this database, made once: what is signed with them outlives a restart.
+enum ServiceSecrets {
+    static let secrets = Table("service_secrets", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_secrets",
+        sql: ["CREATE TABLE service_secrets (name TEXT NOT NULL PRIMARY KEY, secret BLOB NOT NULL) STRICT"])
+
+    private static let keeping = Unscoped.bookkeeping("secrets are the service's own")
+
+    /// 256 bits of the system's generator.
+    static func secret(named name: String, in db: Connection) throws -> [UInt8] {
+        let known = try db.row(
+            "SELECT secret FROM \(secrets, unscoped: keeping) WHERE name = \(name)"
+        ) { try $0.blob(0) }
+        if let known { return known }
+        var generator = SystemRandomNumberGenerator()
+        let secret = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        try db.run("INSERT INTO \(secrets, unscoped: keeping) (name, secret) VALUES (\(name), \(secret))")
+        return secret
+    }
+}

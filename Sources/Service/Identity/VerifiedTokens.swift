@@ -1,0 +1,62 @@
+import Foundation
+import Threads
+
+/// The tokens that were verified lately, by the hash of their bytes.
+///
+/// The young table takes what is verified; when it is full it becomes the old one, and what is still asked for moves
+/// back. So the least used half goes, and there is no list of uses.
+final class VerifiedTokens: Sendable {
+    private struct Entry {
+        let token: [UInt8]
+        let principal: Principal
+
+        /// Two tokens may share a hash: only the bytes prove that this is the one that was verified.
+        func matches(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
+            token.count == other.count
+                && token.withUnsafeBufferPointer { own in
+                    guard let left = own.baseAddress, let right = other.baseAddress else { return false }
+                    return memcmp(left, right, other.count) == 0
+                }
+        }
+    }
+
+    private struct Tables {
+        var young: [Int: Entry] = [:]
+        var old: [Int: Entry] = [:]
+        /// Grows when the keys are replaced: what was verified by the keys before is not stored after.
+        var generation = 0
+
+        mutating func insert(_ hash: Int, _ entry: Entry) {
+            if young.count >= Limits.verifiedTokensMax / 2 {
+                old = young
+                young = [:]
+            }
+            young[hash] = entry
+        }
+    }
+
+    private let tables = Locked(Tables())
+
+    /// - Returns: who the token speaks for, nil if it was not verified, and what `store` is given then.
+    func find(_ hash: Int, _ token: UnsafeBufferPointer<UInt8>) -> (Principal?, generation: Int) {
+        tables.withLock { tables in
+            if let entry = tables.young[hash] {
+                return (entry.matches(token) ? entry.principal : nil, tables.generation)
+            }
+            guard let entry = tables.old[hash], entry.matches(token) else { return (nil, tables.generation) }
+            tables.old[hash] = nil
+            tables.insert(hash, entry)
+            return (entry.principal, tables.generation)
+        }
+    }
+
+    func store(_ principal: Principal, _ hash: Int, _ token: UnsafeBufferPointer<UInt8>, _ generation: Int) {
+        let entry = Entry(token: Array(token), principal: principal)
+        tables.withLock { if generation == $0.generation { $0.insert(hash, entry) } }
+    }
+
+    /// The keys were replaced.
+    func removeAll() {
+        tables.withLock { $0 = Tables(generation: $0.generation + 1) }
+    }
+}

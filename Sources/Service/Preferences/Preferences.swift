@@ -1,8 +1,0 @@
-import Database
-
-/// How each user wants to be reached: sound, haptics, quiet hours (VIS FR-5.2, FR-5.3).
-enum PreferencesFeature {
-    static let feature = Feature(
-        name: "preferences", tables: [preferences], migrations: migrations, endpoints: endpoints, reactions: [],
-        topics: [], ticks: [])
-}

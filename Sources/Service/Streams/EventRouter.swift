@@ -1,0 +1,92 @@
+import MicroHTTP
+import Realtime
+import Rows
+
+/// Gives committed events to the shards of this process, in the order of the log, and acts upon those that replicas send
+/// one another.
+///
+/// The pump calls it, with one batch at a time: so each shard receives everything in the one order of the log. Nothing
+/// here waits.
+final class EventRouter: Sendable {
+    private let shards: StreamShards<StreamHub>
+    private let log: LogIdentity
+    private let memberships: MembershipRegistry
+    private let revocations: RevocationList
+    /// What else acts upon events that replicas send one another, by the event's name.
+    private let receivers: [String: @Sendable (StreamEvent) -> Void]
+
+    init(
+        shards: StreamShards<StreamHub>, log: LogIdentity, memberships: MembershipRegistry, revocations: RevocationList,
+        receivers: [String: @Sendable (StreamEvent) -> Void]
+    ) {
+        self.shards = shards
+        self.log = log
+        self.memberships = memberships
+        self.revocations = revocations
+        self.receivers = receivers
+    }
+
+    /// Brings events to every shard, each encoded once.
+    func publish(_ events: [LoggedEvent]) {
+        var rest = events[...]
+        while let first = rest.first {
+            // In their order: what follows a change of memberships is delivered to scopes as they are then.
+            let forStreams = rest.prefix { !$0.event.isInternal }
+            deliver(forStreams)
+            rest = rest[forStreams.endIndex...]
+            guard forStreams.isEmpty else { continue }
+            receive(first.event)
+            rest = rest.dropFirst()
+        }
+    }
+
+    /// Ends all streams, which resume, or are told that they cannot: what they missed was not kept. What is published next
+    /// follows the given event.
+    func restart(after head: Int64) { shards.post(.begun(head: head)) }
+
+    /// Sends states to all streams of those they are about, on this replica. They are no rows of the log: they have no
+    /// id, and are not replayed.
+    func publish(_ states: [OwnState]) { shards.post(.states(states.map { EncodedState($0) })) }
+
+    /// Refuses a token, a session or a user from now on, and closes their streams.
+    func revoke(_ revocation: Revocation) {
+        revocations.insert(revocation)
+        shards.post(.revoked(revocation))
+    }
+
+    private func deliver(_ events: ArraySlice<LoggedEvent>) {
+        guard !events.isEmpty else { return }
+        let epoch = log.epoch
+        let encoded = events.map { EncodedEvent($0, epoch: epoch) }
+        shards.post(contentsOf: Self.pieces(of: encoded).map(StreamMessage.events))
+    }
+
+    /// The events in pieces between which a shard sends what is queued.
+    static func pieces(of events: [EncodedEvent]) -> [[EncodedEvent]] {
+        var pieces: [[EncodedEvent]] = []
+        var (piece, bytes): ([EncodedEvent], Int) = ([], 0)
+        for encoded in events {
+            let size = encoded.event.data.count
+            if !piece.isEmpty, bytes + size > StreamLimits.pieceBytesMax {
+                pieces.append(piece)
+                (piece, bytes) = ([], 0)
+            }
+            piece.append(encoded)
+            bytes += size
+        }
+        return pieces + [piece]
+    }
+
+    private func receive(_ event: StreamEvent) {
+        switch event.name {
+        case "\(Revocation.event)":
+            if let revocation = Revocation(event) { revoke(revocation) }
+        case "\(MembershipRegistry.event)":
+            let holders = memberships.apply(event.data)
+            if !holders.isEmpty { shards.post(.memberships(holders)) }
+        case "\(MembershipKeys.event)":
+            if let change = MembershipKeyChange(event) { shards.post(.granted(change)) }
+        default: receivers[event.name]?(event)
+        }
+    }
+}

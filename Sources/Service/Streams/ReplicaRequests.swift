@@ -1,0 +1,262 @@
+import Database
+import MicroHTTP
+import Realtime
+import Rows
+import Threads
+import Values
+
+/// Requests about streams, wherever they are: those of this process are asked directly, those of another replica by
+/// events of the log that reach no stream. So any replica can be asked anything, and nothing but the database connects
+/// them.
+final class ReplicaRequests: StreamRequests {
+    private static let asked: StaticString = "bellhop:asked"
+    private static let answered: StaticString = "bellhop:answered"
+    private static let sent: StaticString = "bellhop:sent"
+
+    /// The events by which replicas ask and answer, from the router, which must not wait, to the thread that acts.
+    final class Mailbox: Sendable {
+        fileprivate let events = Locked([StreamEvent]())
+        fileprivate let thread = LoopThread("replicas")
+
+        /// What the router is to put in here, by the events' names.
+        var receivers: [String: @Sendable (StreamEvent) -> Void] {
+            let names = [ReplicaRequests.asked, ReplicaRequests.answered, ReplicaRequests.sent].map(\.description)
+            return Dictionary(uniqueKeysWithValues: names.map { ($0, { @Sendable in self.put($0) }) })
+        }
+
+        /// What does not fit is lost: whoever asked is answered that nobody did.
+        private func put(_ event: StreamEvent) {
+            events.withLock { if $0.count < mailboxMax { $0.append(event) } }
+            thread.wake()
+        }
+    }
+
+    /// Events of replicas that wait here. More, and the database is slower than replicas ask.
+    private static let mailboxMax = 10_000
+    /// Requests that wait for another replica. More would be a client that asks in a loop.
+    private static let waitingMax = 1000
+    /// A replica that has not answered by then is gone, and its streams with it.
+    private static let patience: Duration = .seconds(3)
+    /// How often it is looked whether a replica's patience is over.
+    private static let pause: Duration = .seconds(1)
+
+    private struct Waiting {
+        let answer: @Sendable (Result<StreamDescription, Failure>) -> Void
+        let until: ContinuousClock.Instant
+    }
+
+    private let directory: StreamDirectory
+    private let runner: TransactionRunner
+    private let failures: StreamFailures
+    private let mailbox: Mailbox
+    /// By the requests' ids.
+    private let waiting = Locked([String: Waiting]())
+
+    init(directory: StreamDirectory, runner: TransactionRunner, failures: StreamFailures, mailbox: Mailbox) {
+        self.directory = directory
+        self.runner = runner
+        self.failures = failures
+        self.mailbox = mailbox
+    }
+
+    func start() {
+        mailbox.thread.start { [self] in
+            while mailbox.thread.wait(atMost: Self.pause) {
+                for event in mailbox.events.withLock({ events in
+                    defer { events = [] }
+                    return events
+                }) { receive(event) }
+                expire()
+            }
+        }
+    }
+
+    func stop() { mailbox.thread.stop() }
+
+    // MARK: Asking
+
+    func ask(
+        _ id: String, as asker: Caller, _ kind: StreamRequest.Kind,
+        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
+    ) {
+        guard isElsewhere(id) else { return directory.ask(id, as: asker, kind, answer: answer) }
+        askReplicas(id, as: asker, kind, answer)
+    }
+
+    func replace(
+        _ draft: SubscriptionDraft, of id: String, as asker: Caller,
+        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
+    ) {
+        guard isElsewhere(id) else { return directory.replace(draft, of: id, as: asker, answer: answer) }
+        askReplicas(id, as: asker, .replace(draft), answer)
+    }
+
+    func send(_ bytes: SharedBytes, to id: String, tenant: String) {
+        guard isElsewhere(id) else { return directory.send(bytes, to: id, tenant: tenant) }
+        let data = JSONWriter.object { writer in
+            writer.member("stream", id)
+            writer.member("bytes", bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+        }
+        publish(Self.sent, tenant: tenant, data) {}
+    }
+
+    private func isElsewhere(_ id: String) -> Bool { StreamName(id) != nil && !directory.contains(id) }
+
+    private func askReplicas(
+        _ stream: String, as asker: Caller, _ kind: StreamRequest.Kind,
+        _ answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
+    ) {
+        let id = String(UInt64.random(in: .min ... .max), radix: 36)
+        let isAdmitted = waiting.withLock { waiting in
+            guard waiting.count < Self.waitingMax else { return false }
+            waiting[id] = Waiting(answer: answer, until: .now + Self.patience)
+            return true
+        }
+        guard isAdmitted else { return answer(.failure(Self.unanswered)) }
+        let data = JSONWriter.object { writer in
+            writer.member("id", id)
+            writer.member("stream", stream)
+            writer.member("asker") { Self.write(asker, to: &$0) }
+            switch kind {
+            case .describe: break
+            case .replace(let draft):
+                writer.member("wishes") { writer in
+                    if let topics = draft.topics { writer.member("topics", topics) }
+                    if let tables = draft.tables { writer.member("tables", tables) }
+                    writer.member("lastEventId", draft.lastEventID)
+                }
+            case .renew(let caller): writer.member("caller") { Self.write(caller, to: &$0) }
+            }
+        }
+        publish(Self.asked, tenant: asker.tenant, data) { [self] in settle(id, .failure(Self.unanswered)) }
+    }
+
+    /// Answers a request, unless it was answered before.
+    private func settle(_ id: String, _ result: Result<StreamDescription, Failure>) {
+        waiting.withLock { $0.removeValue(forKey: id) }?.answer(result)
+    }
+
+    /// Gives up the requests that no replica has answered.
+    private func expire() {
+        let now = ContinuousClock.now
+        let late = waiting.withLock { $0.filter { $0.value.until <= now }.map(\.key) }
+        for id in late { settle(id, .failure(.notFound("stream"))) }
+    }
+
+    private static let unanswered = Failure(
+        .unavailable, "stream.unanswered", "The stream's replica could not be asked.", retryAfterSeconds: 1)
+
+    private func publish(
+        _ name: StaticString, tenant: String, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
+    ) {
+        let (runner, failures) = (runner, failures)
+        do throws(StoreBusy) {
+            try runner.store.write(
+                lane: .random(in: 0...1023),
+                { db in try runner.write(as: .system(tenant: tenant), in: db) { $0.notifyReplicas(name, data: data) } },
+                completion: { result in
+                    guard case .failure(let error) = result else { return }
+                    failures.note(.event, error)
+                    fail()
+                })
+        } catch {
+            failures.note(.congestion)
+            fail()
+        }
+    }
+
+    // MARK: Receiving
+
+    private func receive(_ event: StreamEvent) {
+        guard case .object(let members)? = try? JSONValue(parsing: event.data) else {
+            return failures.note(.event, Failure(.invalid, "event.unreadable", "\(event.name) is no JSON object"))
+        }
+        switch event.name {
+        case "\(Self.asked)": answerOwn(members, tenant: event.tenant)
+        case "\(Self.answered)":
+            guard let id = members.string("id") else { return }
+            settle(id, Self.answer(members))
+        case "\(Self.sent)":
+            guard let stream = members.string("stream"), let text = members.string("bytes"),
+                directory.contains(stream)
+            else { return }
+            directory.send(SharedBytes(Array(text.utf8)), to: stream, tenant: event.tenant)
+        default: return
+        }
+    }
+
+    /// Answers a request about a stream of this process; others are for others.
+    private func answerOwn(_ members: [String: JSONValue], tenant: String) {
+        guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
+            let asker = Self.caller(members["asker"])
+        else { return }
+        let answer: @Sendable (Result<StreamDescription, Failure>) -> Void = { [self] result in
+            let data = JSONWriter.object { writer in
+                writer.member("id", id)
+                switch result {
+                case .success(let found):
+                    writer.member("topics", found.topics)
+                    writer.member("addedTopics", found.addedTopics)
+                    writer.member("tables", found.tables)
+                case .failure(let failure) where failure.kind == .unavailable:
+                    writer.member("unavailable", failure.code)
+                    writer.member("detail", failure.detail)
+                case .failure: break
+                }
+            }
+            publish(Self.answered, tenant: tenant, data) {}
+        }
+        if case .object(let wanted)? = members["wishes"] {
+            let draft = SubscriptionDraft(
+                topics: wanted.strings("topics"), tables: Self.subscriptions(wanted["tables"]),
+                lastEventID: wanted.string("lastEventId"))
+            directory.replace(draft, of: stream, as: asker, answer: answer)
+        } else if let renewed = Self.caller(members["caller"]) {
+            directory.ask(stream, as: asker, .renew(renewed), answer: answer)
+        } else {
+            directory.ask(stream, as: asker, .describe, answer: answer)
+        }
+    }
+
+    private static func answer(_ members: [String: JSONValue]) -> Result<StreamDescription, Failure> {
+        if let code = members.string("unavailable") {
+            return .failure(
+                Failure(.unavailable, code, members.string("detail") ?? "", retryAfterSeconds: unavailableSeconds))
+        }
+        guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
+            return .failure(.notFound("stream"))
+        }
+        return .success(
+            StreamDescription(topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? []))
+    }
+
+    /// After what time to ask again a replica that has no room.
+    private static let unavailableSeconds = 30
+
+    private static func subscriptions(_ value: JSONValue?) -> [TableSubscription]? {
+        guard case .array(let values)? = value else { return nil }
+        return try? TableSubscription.list(values, at: "")
+    }
+
+    // MARK: Callers as JSON
+
+    private static func write(_ caller: Caller, to writer: inout JSONWriter) {
+        caller.write(membersTo: &writer)
+        writer.member("issuedAt", Int(caller.issuedAt.microseconds))
+        writer.member("expiresAt", Int(caller.expiresAt.microseconds))
+    }
+
+    private static func caller(_ value: JSONValue?) -> Caller? {
+        guard case .object(let members)? = value, let tenant = members.string("tenant"),
+            let userId = members.string("userId"), let role = members.string("role"),
+            let keys = members.strings("scope"), case .integer(let issuedAt)? = members["issuedAt"],
+            case .integer(let expiresAt)? = members["expiresAt"], case .bool(let isService)? = members["isService"]
+        else { return nil }
+        return Caller(
+            tenant: tenant, userId: ID(userId), role: role, isService: isService, tier: members.string("tier"),
+            scope: Scope(tenant: tenant, keys: Set(keys)), claims: members.strings("claims").map(Set.init),
+            tokenId: members.string("tokenId"),
+            sessionId: members.string("sessionId"), issuedAt: Timestamp(microseconds: issuedAt),
+            expiresAt: Timestamp(microseconds: expiresAt))
+    }
+}

@@ -1,0 +1,296 @@
+import MicroHTTP
+import Realtime
+import Rows
+import Values
+
+/// What the streams of one shard hear of changed rows: which subscriptions they have, and which invalidations and counts
+/// wait for the end of their window.
+///
+/// It belongs to its shard and has one owner.
+struct RowSubscriptions {
+    /// Counts of watched rows that wait for one stream.
+    struct Counts {
+        /// Monotonic milliseconds.
+        var dueAt: Int64
+        /// By record, the latest.
+        var updates: [String: [String: JSONValue]]
+    }
+
+    private struct Watch: Hashable {
+        let tenant: String
+        let topic: String
+    }
+
+    private(set) var index: SubscriptionIndex
+    var coalescer = Coalescer()
+    /// By slot.
+    private var counts: [Int32: Counts] = [:]
+    /// When the first of them fall due.
+    private var countsDueAt: Int64?
+    /// Changes up to here are not told as rows: the stream has got them from the log.
+    private var floors: [Int32: Int64] = [:]
+    /// The tables that subscriptions name, with how many do, so that others' changes are not even read.
+    private var watches: [Watch: Int] = [:]
+    private var watchesOfSlot: [Int32: [Watch]] = [:]
+
+    init(shards: Int) {
+        index = SubscriptionIndex(valuesMax: FilterLimits.valuesPerIndexMax / max(1, shards))
+    }
+
+    // MARK: Subscriptions
+
+    /// - Parameter floor: the event up to which the stream has been told what its subscriptions ask for.
+    /// - Throws: as `SubscriptionIndex.replace`; then everything is as it was.
+    mutating func replace(
+        _ slot: Int32, tenant: String, with subscriptions: [TableSubscription], floor: Int64?
+    ) throws(Failure) {
+        try index.replace(slot, tenant: tenant, with: subscriptions)
+        unwatch(slot)
+        counts[slot] = nil
+        floors[slot] = subscriptions.isEmpty ? nil : floor
+        guard !subscriptions.isEmpty else { return }
+        let watched = Set(
+            subscriptions.map { Watch(tenant: tenant, topic: EventLog.topic(schema: $0.schema, table: $0.table)) })
+        for watch in watched { watches[watch, default: 0] += 1 }
+        watchesOfSlot[slot] = Array(watched)
+    }
+
+    mutating func remove(_ slot: Int32) {
+        index.remove(slot)
+        coalescer.remove(slot)
+        unwatch(slot)
+        counts[slot] = nil
+        floors[slot] = nil
+    }
+
+    private mutating func unwatch(_ slot: Int32) {
+        for watch in watchesOfSlot.removeValue(forKey: slot) ?? [] {
+            let count = watches[watch, default: 1]
+            watches[watch] = count > 1 ? count - 1 : nil
+        }
+    }
+
+    /// Whether somebody has subscribed to the table of a change.
+    func isWatched(_ event: StreamEvent) -> Bool {
+        guard !watches.isEmpty, let topic = event.topic else { return false }
+        return watches[Watch(tenant: event.tenant, topic: topic)] != nil
+    }
+
+    /// The stream has been told of the rows up to here.
+    mutating func noteTold(through sequence: Int64, to slot: Int32) {
+        if let floor = floors[slot] { floors[slot] = max(floor, sequence) }
+    }
+
+    /// Whether the stream has not been told of an event's row yet.
+    func isNew(_ sequence: Int64, to slot: Int32) -> Bool { floors[slot].map { sequence > $0 } ?? true }
+
+    mutating func forEachMatch(_ row: RowVersions, _ body: (SubscriptionMatch) -> Void) {
+        index.forEachMatch(row, body)
+    }
+
+    // MARK: What waits
+
+    /// Monotonic milliseconds.
+    var nextDue: Int64? {
+        guard let countsDueAt else { return coalescer.nextDue }
+        return min(countsDueAt, coalescer.nextDue ?? .max)
+    }
+
+    /// Notes the counts of a row for a stream that watches it.
+    mutating func offer(_ values: [String: JSONValue], of record: String, to slot: Int32, dueAt: Int64) {
+        guard !values.isEmpty else { return }
+        counts[slot, default: Counts(dueAt: dueAt, updates: [:])].updates[record] = values
+        // As many as one event may tell do not wait any longer.
+        if counts[slot]?.updates.count ?? 0 >= StreamLimits.countsPerEventMax { counts[slot]?.dueAt = 0 }
+        countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
+    }
+
+    /// The row itself is told now: counts of it that wait must not bring back what it was.
+    ///
+    /// - Parameter values: the counts as they are now; nil for a row that has left.
+    mutating func refresh(_ values: [String: JSONValue]?, of record: String, to slot: Int32) {
+        guard let waiting = counts[slot]?.updates[record] else { return }
+        counts[slot]?.updates[record] = values.map { waiting.merging($0) { old, new in new } }
+        if counts[slot]?.updates.isEmpty == true { counts[slot] = nil }
+    }
+
+    /// Counts whose window has not ended.
+    func counts(waitingFor slot: Int32) -> [String: [String: JSONValue]] { counts[slot]?.updates ?? [:] }
+
+    mutating func takeCounts(at now: Int64) -> [(slot: Int32, updates: [String: [String: JSONValue]])] {
+        guard let countsDueAt, countsDueAt <= now else { return [] }
+        let due = counts.filter { $0.value.dueAt <= now }
+        for slot in due.keys { counts[slot] = nil }
+        self.countsDueAt = counts.values.lazy.map(\.dueAt).min()
+        return due.map { ($0.key, $0.value.updates) }
+    }
+}
+
+/// One change as one shard, or the reader of the log, tells it to streams: encoded once for all that hear the same.
+struct RowChangeEncoder {
+    private struct Form: Hashable {
+        let transition: RowTransition
+        let selection: ColumnSelection?
+        let subscriptionIds: [String]
+    }
+
+    let change: RowChange
+    /// As subscriptions are asked about it.
+    let row: RowVersions
+    private let cursor: Cursor?
+    private var encoded: [Form: SharedBytes] = [:]
+
+    /// - Parameter cursor: nil for a change that is told out of its place in the log.
+    init(_ change: RowChange, tenant: String, cursor: Cursor?) {
+        self.change = change
+        self.cursor = cursor
+        row = RowVersions(
+            tenant: tenant, schema: change.schema, table: change.table,
+            event: change.operation.subscribed, old: change.comparedOld, new: change.new)
+    }
+
+    /// Whether it is told in its place in the log.
+    var hasPlace: Bool { cursor != nil }
+
+    /// Whether a subscription is told the counts alone.
+    func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
+
+    /// The counts that a selection lets through.
+    func counts(_ selection: ColumnSelection?) -> [String: JSONValue] {
+        var values: [String: JSONValue] = [:]
+        for (name, column) in change.countColumns where selection?.columns.contains(column) ?? true {
+            values[name] = change.new?[column]
+        }
+        return values
+    }
+
+    /// `table:change`, for subscriptions of one stream that select the same columns.
+    mutating func event(
+        _ transition: RowTransition, _ selection: ColumnSelection?, for subscriptionIds: [String]
+    ) -> SharedBytes {
+        let form = Form(transition: transition, selection: selection, subscriptionIds: subscriptionIds)
+        if let bytes = encoded[form] { return bytes }
+        let (record, oldRecord) = transition.rows(
+            old: change.old, new: change.new, selection: selection, primaryKey: change.primaryKey)
+        let data = JSONWriter.object { writer in
+            writer.member("subscriptionIds", subscriptionIds)
+            writer.member("schema", change.schema)
+            writer.member("table", change.table)
+            writer.member("type", change.operation.eventName)
+            writer.member("change", transition.rawValue)
+            writer.member("record", record.map(JSONValue.object))
+            writer.member("oldRecord", oldRecord.map(JSONValue.object))
+            writer.member("commitTimestamp", change.commitTimestamp)
+        }
+        var bytes: [UInt8] = []
+        SSE.append("table:change", data: data, id: cursor, to: &bytes)
+        let shared = SharedBytes(bytes)
+        encoded[form] = shared
+        return shared
+    }
+}
+
+/// What the windows that end at one time tell: encoded once for all streams that hear the same, as those of a class do.
+struct InvalidationEncoder {
+    private struct Form: Hashable {
+        let keys: [[String]]
+        let causes: [InvalidationCause]
+        let isComplete: Bool
+        let cursor: Cursor?
+    }
+
+    private var encoded: [Form: SharedBytes] = [:]
+
+    /// `query:invalidate`.
+    mutating func event(_ batch: Coalescer.Batch, at cursor: Cursor?) -> SharedBytes {
+        let form = Form(keys: batch.keys, causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
+        if let bytes = encoded[form] { return bytes }
+        let bytes = SharedBytes(StreamNotice.invalidation(batch, at: cursor))
+        encoded[form] = bytes
+        return bytes
+    }
+}
+
+/// The last changes of rows that a shard has told, for streams whose replay ends a little before.
+struct RecentChanges {
+    private var changes: [EncodedEvent] = []
+    private var bytes = 0
+    /// All changes behind this event are here.
+    private var since: Int64
+
+    init(since head: Int64) {
+        since = head
+    }
+
+    mutating func append(_ change: EncodedEvent) {
+        changes.append(change)
+        bytes += change.event.data.count
+        guard bytes > StreamLimits.keptChangesBytesMax else { return }
+        // Half of them at once, so that it is not done for each.
+        let dropped = changes.prefix((changes.count + 1) / 2)
+        since = dropped.last?.event.sequence ?? since
+        bytes -= dropped.reduce(0) { $0 + $1.event.data.count }
+        changes.removeFirst(dropped.count)
+    }
+
+    /// Whether all changes behind an event are here.
+    func reach(_ sequence: Int64) -> Bool { sequence >= since }
+
+    func after(_ sequence: Int64) -> ArraySlice<EncodedEvent> {
+        changes.drop { $0.event.sequence <= sequence }
+    }
+}
+
+/// What one stream is told of one change: per selection its subscriptions, which all see the same transition.
+struct RowDelivery {
+    struct Part {
+        let transition: RowTransition
+        let selection: ColumnSelection?
+        var subscriptionIds: [String]
+    }
+
+    private(set) var parts: [Part] = []
+
+    mutating func add(_ subscription: TableSubscription, _ transition: RowTransition) {
+        let place = parts.firstIndex { $0.transition == transition && $0.selection == subscription.selection }
+        if let place {
+            parts[place].subscriptionIds.append(subscription.id)
+        } else {
+            parts.append(
+                Part(transition: transition, selection: subscription.selection, subscriptionIds: [subscription.id]))
+        }
+    }
+}
+
+extension StreamNotice {
+    /// The queries that became stale within one window.
+    static func invalidation(_ batch: Coalescer.Batch, at cursor: Cursor?) -> [UInt8] {
+        let data = JSONWriter.object { writer in
+            writer.member("keys", batch.keys.map(QueryKey.init))
+            writer.member("causes", batch.causes)
+            writer.member("causesComplete", batch.isComplete)
+        }
+        var bytes: [UInt8] = []
+        SSE.append("query:invalidate", data: data, id: cursor, to: &bytes)
+        return bytes
+    }
+
+    /// The counts of watched rows.
+    static func engagement(_ updates: [String: [String: JSONValue]], at cursor: Cursor?) -> [UInt8] {
+        let ids = updates.keys.sorted()
+        let data = JSONWriter.object { writer in
+            writer.member("postIds", ids)
+            writer.member("updates", JSONValue.object(updates.mapValues(JSONValue.object)))
+        }
+        var bytes: [UInt8] = []
+        SSE.append("engagement_update", data: data, id: cursor, to: &bytes)
+        return bytes
+    }
+
+    private struct QueryKey: JSONWritable {
+        let parts: [String]
+        func write(to writer: inout JSONWriter) {
+            writer.array { writer in for part in parts { writer.value(part) } }
+        }
+    }
+}

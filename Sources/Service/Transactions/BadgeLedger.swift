@@ -1,0 +1,151 @@
+import Database
+import Domain
+import Rows
+import Values
+import Visibility
+
+/// The counts of every user as rows, changed by the transactions that change what they count.
+enum BadgeLedger {
+    static let badges = Table("badges", read: ["user:{user_id}"], write: [])
+
+    static let migration = Migration(
+        "0001_badges",
+        sql: [
+            // A count below zero is a mistake of ours: the transaction that would make it fails instead.
+            """
+            CREATE TABLE badges (
+                tenant TEXT NOT NULL,
+                user_id TEXT NOT NULL,
+                messages INTEGER NOT NULL CHECK (messages >= 0),
+                requests INTEGER NOT NULL CHECK (requests >= 0),
+                bell INTEGER NOT NULL CHECK (bell >= 0),
+                version INTEGER NOT NULL,
+                updated_at INTEGER NOT NULL,
+                PRIMARY KEY (tenant, user_id)
+            ) STRICT, WITHOUT ROWID
+            """
+        ])
+
+    private static let keeping = Unscoped.bookkeeping("counts follow from what happens to a user, whoever does it")
+
+    /// The counts that the scope may see, or zeros.
+    static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges
+    {
+        try db.withRows(query(userId, visibleTo: scope)) { try badges(in: $0, at: now) }
+    }
+
+    static func query(_ userId: ID<User>, visibleTo scope: Scope) -> SQL {
+        """
+        SELECT messages, requests, bell, version, updated_at FROM \(badges, visibleTo: scope)
+        WHERE user_id = \(userId.text)
+        """
+    }
+
+    /// What ``query(_:visibleTo:)`` has found: zeros for a user whom nothing has happened to.
+    static func badges(in rows: RowCursor, at now: Timestamp) throws -> Badges {
+        try rows.row(badges(_:)) ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
+    }
+
+    /// Adds to a user's counts and gives the sum.
+    ///
+    /// The first row of a user cannot take anything away; the bounds in VALUES are there because constraints are
+    /// checked on what would be inserted, also where the row exists.
+    ///
+    /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for its further ones.
+    static func add(
+        _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: String, at now: Timestamp,
+        in db: Connection
+    ) throws -> Badges {
+        let sum = try db.row(
+            """
+            INSERT INTO \(badges, unscoped: keeping)
+                (tenant, user_id, messages, requests, bell, version, updated_at)
+            VALUES (\(tenant), \(userId.text), \(max(0, change.messages)), \(max(0, change.requests)),
+                \(max(0, change.bell)), 1, \(now.microseconds))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + \(change.messages),
+                requests = badges.requests + \(change.requests), bell = badges.bell + \(change.bell),
+                version = badges.version + \(versionStep), updated_at = \(now.microseconds)
+            RETURNING messages, requests, bell, version, updated_at
+            """, badges(_:))
+        guard let sum else { throw DatabaseError(.other, "counts were written and not given back") }
+        return sum
+    }
+
+    /// Adds to the counts of several users who lose nothing, each changed for the first time in its transaction: one
+    /// statement, and on PostgreSQL one round trip, for many.
+    static func add(
+        _ changes: ArraySlice<(userId: ID<User>, change: BadgeChange)>, tenant: String, at now: Timestamp,
+        in db: Connection
+    ) throws -> [ID<User>: Badges] {
+        var values: [SQLValue] = []
+        values.reserveCapacity(changes.count * 7)
+        for (userId, change) in changes {
+            values += [
+                .text(tenant), .text(userId.text), change.messages.sqlValue, change.requests.sqlValue,
+                change.bell.sqlValue, .integer(1), .integer(now.microseconds),
+            ]
+        }
+        var sums: [ID<User>: Badges] = [:]
+        try db.forEach(
+            """
+            INSERT INTO \(badges, unscoped: keeping)
+                (tenant, user_id, messages, requests, bell, version, updated_at)
+            VALUES \(SQL.rows(of: values, columns: 7))
+            ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
+                requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
+                version = badges.version + 1, updated_at = excluded.updated_at
+            RETURNING messages, requests, bell, version, updated_at, user_id
+            """
+        ) { row in
+            sums[ID(try row.text(5))] = try badges(row)
+            return true
+        }
+        return sums
+    }
+
+    /// Adds the same to the counts of several users, each changed for the first time in its transaction: one statement
+    /// for many also where something is taken away.
+    ///
+    /// - Returns: nothing for a user who has no counts yet.
+    static func add(
+        _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: String, at now: Timestamp, in db: Connection
+    ) throws -> [ID<User>: Badges] {
+        var sums: [ID<User>: Badges] = [:]
+        try db.forEach(
+            """
+            UPDATE \(badges, unscoped: keeping) SET messages = messages + \(change.messages),
+                requests = requests + \(change.requests), bell = bell + \(change.bell), version = version + 1,
+                updated_at = \(now.microseconds)
+            WHERE tenant = \(tenant) AND user_id IN \(values: users.map(\.text))
+            RETURNING messages, requests, bell, version, updated_at, user_id
+            """
+        ) { row in
+            sums[ID(try row.text(5))] = try badges(row)
+            return true
+        }
+        return sums
+    }
+
+    private static func badges(_ row: Row) throws -> Badges {
+        Badges(
+            messages: try row.integer(0), requests: try row.integer(1), bell: try row.integer(2),
+            version: try row.integer(3), asOf: Timestamp(microseconds: Int64(try row.integer(4))))
+    }
+
+    /// Every user's counts, for the recount of `bellhop check`.
+    static func all(
+        in db: Connection, _ body: (_ tenant: String, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
+    ) throws {
+        try db.forEach(
+            """
+            SELECT tenant, user_id, messages, requests, bell
+            FROM \(badges, unscoped: .audit("a recount looks at everybody's"))
+            """
+        ) { row in
+            let counts = BadgeChange(
+                messages: try row.integer(2), requests: try row.integer(3), bell: try row.integer(4))
+            try body(try row.text(0), ID(try row.text(1)), counts)
+            return true
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import Database
+import Domain
+import Rows
+import Synchronization
+import Threads
+import Values
+import Visibility
+
+/// The declared tables, and who belongs where, as their rows say.
+///
+/// Memberships are stored in the database, as facts that are numbered in the order in which they became known. This
+/// process caches them as of the last event it has published: so scopes change in the order of the log, on every replica.
+/// A transaction that needs them takes a copy, and adds the facts that are newer in the database.
+final class MembershipRegistry: Sendable {
+    /// The event by which the log says that memberships have changed.
+    static let event: StaticString = "bellhop:memberships"
+
+    static let facts = Table("membership_facts", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_memberships",
+        sql: [
+            """
+            CREATE TABLE membership_facts (
+                tenant TEXT NOT NULL,
+                membership TEXT NOT NULL,
+                identity TEXT NOT NULL,
+                row_id TEXT,
+                subject TEXT,
+                object TEXT,
+                counts INTEGER NOT NULL,
+                version INTEGER NOT NULL,
+                PRIMARY KEY (tenant, membership, identity)
+            ) STRICT
+            """,
+            "CREATE INDEX membership_facts_version ON membership_facts (version)",
+        ])
+
+    private static let keeping = Unscoped.bookkeeping("who belongs where decides scopes, and is read by none")
+
+    let catalog: TableCatalog
+    /// Grows whenever memberships change: what was made from an older one is made again.
+    let generation = Atomic<Int>(0)
+    private struct State {
+        var memberships: Memberships
+        /// The number of the last fact that is in `memberships`.
+        var version: Int64 = 0
+    }
+
+    private let state: Locked<State>
+
+    init(_ catalog: TableCatalog) {
+        self.catalog = catalog
+        state = Locked(State(memberships: Memberships(catalog)))
+    }
+
+    /// The longest window of a declared table.
+    var longestWindow: Duration { catalog.tables.map(\.window).max() ?? .zero }
+
+    // MARK: Scopes
+
+    var known: Memberships { state.withLock { $0.memberships } }
+
+    /// The caller with the keys that it has now: what its token claims, and what is known of memberships, which wins.
+    func scoped(_ caller: Caller) -> Caller {
+        guard !catalog.membershipNames.isEmpty, !caller.isService else { return caller }
+        return caller.with(known.keys(of: caller.holder))
+    }
+
+    /// The same for whoever authenticates callers.
+    var ofCallers: CallerMemberships {
+        CallerMemberships(generation: { self.generation.load(ordering: .acquiring) }, scoped: { self.scoped($0) })
+    }
+
+    // MARK: In a transaction
+
+    /// What is known as of this transaction, and the number of the last fact.
+    func memberships(in db: Connection) throws -> (Memberships, version: Int64) {
+        guard !catalog.membershipNames.isEmpty else { return (known, 0) }
+        var (memberships, version) = state.withLock { ($0.memberships, $0.version) }
+        try Self.read(after: version, in: db) { fact, number in
+            _ = memberships.restore(fact)
+            version = number
+        }
+        return (memberships, version)
+    }
+
+    private static func read(
+        after version: Int64, in db: Connection, _ body: (MembershipFact, Int64) -> Void
+    ) throws {
+        try db.forEach(
+            """
+            SELECT tenant, membership, row_id, subject, object, counts, version
+            FROM \(facts, unscoped: keeping) WHERE version > \(version) ORDER BY version
+            """
+        ) { row in
+            body(
+                MembershipFact(
+                    tenant: try row.text(0), membership: try row.text(1), row: try row.optionalText(2),
+                    subject: try row.optionalText(3), object: try row.optionalText(4),
+                    counts: try row.integer(5) != 0), Int64(try row.integer(6)))
+            return true
+        }
+    }
+
+    /// Stores what a change did to memberships, and publishes it to all replicas.
+    static func store(_ update: MembershipUpdate, version: Int64, _ tx: Transaction) throws {
+        for fact in update.facts {
+            try tx.db.run(
+                """
+                INSERT INTO \(facts, unscoped: keeping)
+                    (tenant, membership, identity, row_id, subject, object, counts, version)
+                VALUES (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject),
+                    \(fact.object), \(fact.counts ? 1 : 0), \(version))
+                ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,
+                    subject = excluded.subject, object = excluded.object, counts = excluded.counts,
+                    version = excluded.version
+                """)
+        }
+        tx.publish(event, audience: [], data: JSONWriter.bytes(MembershipChange(version: version, update: update)))
+    }
+
+    // MARK: From the log
+
+    /// Applies an event of the log.
+    ///
+    /// - Returns: who has keys whose scopes have changed.
+    func apply(_ data: [UInt8]) -> Set<MembershipUpdate.Holders> {
+        guard let change = MembershipChange(reading: data) else { return [] }
+        let isNew = state.withLock { state in
+            guard change.version > state.version else { return false }
+            for fact in change.update.facts { _ = state.memberships.restore(fact) }
+            state.version = change.version
+            return true
+        }
+        guard isNew else { return [] }
+        generation.add(1, ordering: .releasing)
+        return change.update.holders
+    }
+
+    /// Reads all facts, at start and when events were missed.
+    func reload(in db: Connection) throws {
+        guard !catalog.membershipNames.isEmpty else { return }
+        var memberships = Memberships(catalog)
+        var version: Int64 = 0
+        try Self.read(after: 0, in: db) { fact, number in
+            _ = memberships.restore(fact)
+            version = number
+        }
+        state.withLock { $0 = State(memberships: memberships, version: version) }
+        generation.add(1, ordering: .releasing)
+    }
+}
+
+/// A change of memberships as the log has it.
+private struct MembershipChange: JSONWritable {
+    let version: Int64
+    let update: MembershipUpdate
+
+    init(version: Int64, update: MembershipUpdate) {
+        self.version = version
+        self.update = update
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("version", Int(version))
+            writer.member("facts", update.facts.map(Fact.init))
+            writer.member("holders", update.holders.map { [$0.tenant, $0.key] }.map(JSONList.init))
+        }
+    }
+
+    init?(reading data: [UInt8]) {
+        guard case .object(let members)? = try? JSONValue(parsing: data),
+            case .integer(let version)? = members["version"], case .array(let facts)? = members["facts"],
+            case .array(let holders)? = members["holders"]
+        else { return nil }
+        self.version = version
+        var update = MembershipUpdate()
+        update.facts = facts.compactMap(Fact.read)
+        for case .array(let pair) in holders where pair.count == 2 {
+            guard case .string(let tenant) = pair[0], case .string(let key) = pair[1] else { continue }
+            update.holders.insert(.init(tenant: tenant, key: key))
+        }
+        self.update = update
+    }
+
+    private struct JSONList: JSONWritable {
+        let texts: [String]
+        func write(to writer: inout JSONWriter) {
+            writer.array { writer in for text in texts { writer.value(text) } }
+        }
+    }
+
+    private struct Fact: JSONWritable {
+        let fact: MembershipFact
+
+        func write(to writer: inout JSONWriter) {
+            writer.object { writer in
+                writer.member("tenant", fact.tenant)
+                writer.member("membership", fact.membership)
+                writer.member("row", fact.row)
+                writer.member("subject", fact.subject)
+                writer.member("object", fact.object)
+                writer.member("counts", fact.counts)
+            }
+        }
+
+        static func read(_ value: JSONValue) -> MembershipFact? {
+            guard case .object(let members) = value, case .string(let tenant)? = members["tenant"],
+                case .string(let membership)? = members["membership"], case .bool(let counts)? = members["counts"]
+            else { return nil }
+            func text(_ name: String) -> String? {
+                if case .string(let text)? = members[name] { text } else { nil }
+            }
+            return MembershipFact(
+                tenant: tenant, membership: membership, row: text("row"), subject: text("subject"),
+                object: text("object"), counts: counts)
+        }
+    }
+}

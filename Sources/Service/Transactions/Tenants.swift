@@ -1,0 +1,41 @@
+import Database
+import Threads
+
+/// The tenants that have rows, for the work that comes round for each of them.
+final class Tenants: Sendable {
+    static let tenants = Table("tenants", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_tenants", sql: ["CREATE TABLE tenants (tenant TEXT NOT NULL PRIMARY KEY) STRICT"])
+
+    private static let keeping = Unscoped.bookkeeping("which tenants there are is no tenant's row")
+
+    private let known: Locked<Set<String>>
+
+    init(in db: Connection) throws {
+        known = Locked(try Self.read(in: db))
+    }
+
+    private static func read(in db: Connection) throws -> Set<String> {
+        Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.text(0) })
+    }
+
+    var all: [String] { known.withLock { $0.sorted() } }
+
+    /// Adds those that other replicas have noted.
+    func refresh(in db: Connection) throws {
+        let found = try Self.read(in: db)
+        known.withLock { $0.formUnion(found) }
+    }
+
+    /// Notes a tenant in the transaction of its first write.
+    func note(_ tenant: String, in db: Connection) throws {
+        guard !known.withLock({ $0.contains(tenant) }) else { return }
+        try db.run(
+            """
+            INSERT INTO \(Self.tenants, unscoped: Self.keeping) (tenant) VALUES (\(tenant))
+            ON CONFLICT (tenant) DO NOTHING
+            """)
+        db.afterCommit { [known] in _ = known.withLock { $0.insert(tenant) } }
+    }
+}

@@ -1,0 +1,211 @@
+import Database
+import Domain
+import Realtime
+import Rows
+import Threads
+import Values
+
+/// One transaction of the service: rows, events, facts and counts that stand or fall together.
+///
+/// It lives on one thread and is never awaited in.
+final class Transaction {
+    let db: Connection
+    let caller: Caller
+    let now: Timestamp
+    private let reader: TransactionReader
+    private let badgeGeneration: Int
+    private var facts: [any Fact] = []
+    private var drafts: [EventDraft] = []
+    private var changes: [ID<User>: BadgeChange] = [:]
+    /// The order in which users' counts were first changed: their events follow it.
+    private var changedUsers: [ID<User>] = []
+    private var everChanged: Set<ID<User>> = []
+    private var counts: [ID<User>: Badges] = [:]
+    private var cache: [String: Any] = [:]
+
+    init(db: Connection, caller: Caller, reader: TransactionReader) {
+        self.db = db
+        self.caller = caller
+        now = reader.clock.now()
+        self.reader = reader
+        badgeGeneration = reader.badgeVersions.presentGeneration
+    }
+
+    var settings: Settings { reader.settings }
+    var tenant: String { caller.tenant }
+    var scope: Scope { caller.scope }
+
+    /// An id that sorts behind all that were made before.
+    func makeID<E>(_: E.Type) -> ID<E> { reader.ids.next(at: now) }
+
+    // MARK: Events
+
+    /// Publishes an event once the transaction is committed.
+    ///
+    /// - Parameters:
+    ///   - audience: the keys of the row it is about (`table.read.audience(of:)`).
+    ///   - topic: nil for what reaches everybody of the audience; `queue:s1` for what reaches those of the audience who
+    ///     named the topic.
+    ///   - collapse: names the state that the event carries whole; a slow or resuming client gets the latest only. Nil
+    ///     for an event that must not be dropped.
+    func publish(
+        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil, data: [UInt8]
+    ) {
+        drafts.append(
+            EventDraft(
+                tenant: tenant, name: name.description, audience: audience, topic: topic, collapse: collapse,
+                data: data))
+    }
+
+    /// Publishes a row's change, of which each stream receives the part that its scope and its subscriptions let it see.
+    ///
+    /// - Parameter tenant: whose rows they are: nil for the caller's; another one only for a feed of all tenants.
+    func publish(_ change: RowChange, tenant: String? = nil) {
+        drafts.append(
+            EventDraft(
+                tenant: tenant ?? self.tenant, name: EventLog.change.description, audience: change.invalidationAudience,
+                topic: EventLog.topic(schema: change.schema, table: change.table), collapse: nil,
+                data: JSONWriter.bytes(change), change: change))
+    }
+
+    /// Publishes to the other replicas what is no user's business, such as a revocation.
+    func notifyReplicas(_ name: StaticString, data: [UInt8]) {
+        guard db.engine == .postgreSQL else { return }
+        publish(name, audience: [], data: data)
+    }
+
+    // MARK: Locks
+
+    /// Takes a lock until this transaction ends: others who want it wait. Whoever reads in order to decide what to write
+    /// locks first.
+    ///
+    /// - Returns: whether it may have changed since it was last read: false where there is one writer.
+    @discardableResult
+    func lock(_ key: LockKey) throws -> Bool {
+        try db.lock([key.name(in: tenant)])
+        return db.engine == .postgreSQL
+    }
+
+    /// Several of one kind at once, in one order whoever asks: so that nobody waits in a circle.
+    func lock(_ keys: [LockKey]) throws { try db.lock(keys.map { $0.name(in: tenant) }) }
+
+    // MARK: Facts
+
+    /// Records that something happened; every feature's reactions run before the transaction ends.
+    func record<F: Fact>(_ fact: F) { facts.append(fact) }
+
+    /// Runs the reactions that wait.
+    func settle() throws {
+        var index = 0
+        while index < facts.count {
+            precondition(index < Limits.factsMax, "reactions answer one another without end")
+            let fact = facts[index]
+            for reaction in reader.reactions { try reaction.run(self, fact) }
+            index += 1
+        }
+        facts.removeAll()
+    }
+
+    // MARK: Cache
+
+    /// A value that is read or computed once in this transaction. A change of what it came from calls ``dropCached(_:)``.
+    func cached<Value>(_ name: String, _ make: () throws -> Value) rethrows -> Value {
+        // In two steps: nothing, cast to an optional, would be taken for a cached nil.
+        if let known = cache[name], let value = known as? Value { return value }
+        let made = try make()
+        cache[name] = made
+        return made
+    }
+
+    func dropCached(_ name: String) { cache[name] = nil }
+
+    // MARK: Counts
+
+    /// Changes a user's absolute counts; the version and one `badges:update` follow by themselves.
+    func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
+        try lock(.user(user))
+        changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
+        if everChanged.insert(user).inserted { changedUsers.append(user) }
+    }
+
+    /// A user's counts as of this transaction.
+    func badges(of user: ID<User>) throws -> Badges {
+        try settle()
+        try storeCounts(of: user)
+        if let counts = counts[user] { return counts }
+        let badges = try BadgeLedger.read(user, at: now, visibleTo: scope, in: db)
+        reader.badgeVersions.note(badges.version, of: user, tenant: tenant, readIn: badgeGeneration)
+        return badges
+    }
+
+    /// Stores what waits of several users' counts together: ``badges(of:)`` knows them then.
+    func storeCounts(of users: [ID<User>]) throws {
+        try settle()
+        var gaining: [(userId: ID<User>, change: BadgeChange)] = []
+        var losing: [BadgeChange: [ID<User>]] = [:]
+        for user in users {
+            guard counts[user] == nil, let change = changes[user], !change.isNone else { continue }
+            if change.isIncrease {
+                gaining.append((user, change))
+            } else {
+                losing[change, default: []].append(user)
+            }
+        }
+        try storeTogether(gaining) { try BadgeLedger.add($0, tenant: tenant, at: now, in: db) }
+        for (change, users) in losing {
+            try storeTogether(users) { try BadgeLedger.add(change, toEach: $0, tenant: tenant, at: now, in: db) }
+        }
+    }
+
+    private func storeTogether<Element>(
+        _ waiting: [Element], _ store: (ArraySlice<Element>) throws -> [ID<User>: Badges]
+    ) throws {
+        var rest = waiting[...]
+        while !rest.isEmpty {
+            // Powers of two: few different texts, whatever the number of users.
+            let size = 1 << min(Self.storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
+            let sums = try store(rest.prefix(size))
+            for user in sums.keys { changes[user] = nil }
+            counts.merge(sums) { $1 }
+            rest = rest.dropFirst(size)
+        }
+    }
+
+    /// 64 rows of one statement: at most seven binds each.
+    private static let storedAtOnceBits = 6
+
+    private func storeCounts(of user: ID<User>) throws {
+        guard let change = changes.removeValue(forKey: user), !change.isNone else { return }
+        counts[user] = try BadgeLedger.add(
+            change, versionStep: counts[user] == nil ? 1 : 0, to: user, tenant: tenant, at: now, in: db)
+    }
+
+    // MARK: The end
+
+    /// Has an action run once the transaction is durable, before anybody is answered. It must be quick.
+    func afterCommit(_ action: @escaping @Sendable () -> Void) { db.afterCommit(action) }
+
+    /// Runs what waits and writes the counts. Nothing may follow.
+    ///
+    /// - Returns: the events to publish; nil where there are none.
+    func finish() throws -> PendingEvents? {
+        try settle()
+        for user in changedUsers {
+            try storeCounts(of: user)
+            guard let badges = counts[user] else { continue }
+            let audience = BadgeLedger.badges.read.audience { $0 == "user_id" ? user.text : nil }
+            publish(
+                "badges:update", audience: audience, collapse: "badges:\(user.text)", data: JSONWriter.bytes(badges))
+            let (versions, tenant) = (reader.badgeVersions, tenant)
+            afterCommit { versions.note(badges.version, of: user, tenant: tenant) }
+        }
+        return drafts.isEmpty ? nil : PendingEvents(now: now, drafts: drafts)
+    }
+}
+
+/// Makes the ids of all entities, in one order.
+final class IdentifierSource: Sendable {
+    private let sequence = Locked(IDSequence())
+
+    func next<E>(at now: Timestamp) -> ID<E> { sequence.withLock { $0.next(at: now) } }
+}

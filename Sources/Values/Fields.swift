@@ -1,0 +1,227 @@
+/// The reader of a JSON object's members into domain types. It collects **every** mistake with its JSON pointer, so
+/// that the client learns all of them at once.
+///
+/// Each getter returns a usable placeholder after a mistake; ``finish()`` throws if there was any, so nothing is ever
+/// built from a placeholder. Members that were not read are mistakes too: a misspelt option must not be ignored in
+/// silence.
+public struct Fields: Sendable {
+    private let members: [String: JSONValue]
+    private let prefix: String
+    private var read: Set<String> = []
+    private var mistakes: [Failure.Field] = []
+
+    /// Reads a body that must be a JSON object.
+    public init(_ body: [UInt8]) throws(Failure) {
+        guard case .object(let members) = try JSONValue(parsing: body) else {
+            throw Failure(.malformed, "request.malformed_json", "The body must be a JSON object.")
+        }
+        self.init(members)
+    }
+
+    public init(_ members: [String: JSONValue], at prefix: String = "") {
+        self.members = members
+        self.prefix = prefix
+    }
+
+    /// Adds a mistake at a member, as the getters do.
+    public mutating func reject(_ name: String, _ detail: String) {
+        mistakes.append(Failure.Field("\(prefix)/\(name)", detail))
+    }
+
+    /// Throws all mistakes, members that were not read among them.
+    public mutating func finish() throws(Failure) {
+        for name in members.keys.sorted() where !read.contains(name) { reject(name, "is not known here") }
+        guard mistakes.isEmpty else { throw Failure.invalid(mistakes) }
+    }
+
+    /// The names of all members, for checks such as "exactly one of".
+    public var names: [String] { members.keys.sorted() }
+
+    public mutating func has(_ name: String) -> Bool { members[name] != nil }
+
+    /// The raw member; nil if absent **or null**.
+    public mutating func value(_ name: String) -> JSONValue? {
+        read.insert(name)
+        guard let value = members[name], value != .null else { return nil }
+        return value
+    }
+
+    public mutating func optionalString(_ name: String, bytesMax: Int = 256, empty: Bool = false) -> String? {
+        guard let value = value(name) else { return nil }
+        guard case .string(let text) = value else {
+            reject(name, "must be a string, not \(value.typeName)")
+            return nil
+        }
+        guard empty || !text.isEmpty else {
+            reject(name, "must not be empty")
+            return nil
+        }
+        guard text.utf8.count <= bytesMax else {
+            reject(name, "must have at most \(bytesMax) bytes, and has \(text.utf8.count)")
+            return nil
+        }
+        guard !text.utf8.contains(0) else {
+            reject(name, "must not contain NUL")
+            return nil
+        }
+        return text
+    }
+
+    public mutating func string(_ name: String, bytesMax: Int = 256) -> String {
+        guard requirePresence(name) else { return "" }
+        return optionalString(name, bytesMax: bytesMax) ?? ""
+    }
+
+    /// An identifier made elsewhere: 1 to 128 bytes without control characters.
+    public mutating func id<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity> {
+        ID(requirePresence(name) ? (optionalID(name, Entity.self)?.text ?? "") : "")
+    }
+
+    public mutating func optionalID<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity>? {
+        guard let text = optionalString(name, bytesMax: Fields.idBytesMax) else { return nil }
+        guard Fields.isIdentifier(text) else {
+            reject(name, "must not contain control characters")
+            return nil
+        }
+        return ID(text)
+    }
+
+    /// Long enough for every common id form (UUID, ULID, URN), short enough to stand in keys and event audiences.
+    public static let idBytesMax = 128
+
+    public static func isIdentifier(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count <= idBytesMax && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+
+    public mutating func optionalInt(_ name: String, in range: ClosedRange<Int>) -> Int? {
+        guard let value = value(name) else { return nil }
+        let integer: Int64? =
+            switch value {
+            case .integer(let integer): integer
+            case .number(let number) where number == number.rounded() && abs(number) < 9e15: Int64(number)
+            default: nil
+            }
+        guard let integer else {
+            reject(name, "must be a whole number")
+            return nil
+        }
+        guard let small = Int(exactly: integer), range.contains(small) else {
+            reject(name, "must lie between \(range.lowerBound) and \(range.upperBound)")
+            return nil
+        }
+        return small
+    }
+
+    public mutating func int(_ name: String, in range: ClosedRange<Int>) -> Int {
+        guard requirePresence(name) else { return range.lowerBound }
+        return optionalInt(name, in: range) ?? range.lowerBound
+    }
+
+    public mutating func optionalBool(_ name: String) -> Bool? {
+        guard let value = value(name) else { return nil }
+        guard case .bool(let flag) = value else {
+            reject(name, "must be true or false")
+            return nil
+        }
+        return flag
+    }
+
+    public mutating func bool(_ name: String) -> Bool {
+        guard requirePresence(name) else { return false }
+        return optionalBool(name) ?? false
+    }
+
+    public mutating func optionalTimestamp(_ name: String) -> Timestamp? {
+        guard let text = optionalString(name, bytesMax: 64) else { return nil }
+        guard let time = Timestamp(rfc3339: text) else {
+            reject(name, "must be a time as RFC 3339 writes it, such as 2026-01-10T09:30:00Z")
+            return nil
+        }
+        return time
+    }
+
+    public mutating func timestamp(_ name: String) -> Timestamp {
+        guard requirePresence(name) else { return Timestamp(microseconds: 0) }
+        return optionalTimestamp(name) ?? Timestamp(microseconds: 0)
+    }
+
+    /// One of a closed set of words.
+    public mutating func optionalWord<Word: RawRepresentable & CaseIterable>(
+        _ name: String, _: Word.Type = Word.self
+    ) -> Word? where Word.RawValue == String {
+        guard let text = optionalString(name, bytesMax: 64) else { return nil }
+        guard let word = Word(rawValue: text) else {
+            reject(name, "must be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+            return nil
+        }
+        return word
+    }
+
+    public mutating func word<Word: RawRepresentable & CaseIterable>(
+        _ name: String, _: Word.Type = Word.self
+    ) -> Word where Word.RawValue == String {
+        let placeholder = Word.allCases[Word.allCases.startIndex]
+        guard requirePresence(name) else { return placeholder }
+        return optionalWord(name) ?? placeholder
+    }
+
+    /// Reads a nested object with the same rules; its mistakes join this reader's.
+    public mutating func object<Result>(_ name: String, _ read: (inout Fields) -> Result) -> Result? {
+        guard let value = value(name) else { return nil }
+        guard case .object(let members) = value else {
+            reject(name, "must be an object, not \(value.typeName)")
+            return nil
+        }
+        var nested = Fields(members, at: "\(prefix)/\(name)")
+        let result = read(&nested)
+        for name in nested.members.keys.sorted() where !nested.read.contains(name) {
+            nested.reject(name, "is not known here")
+        }
+        mistakes += nested.mistakes
+        return result
+    }
+
+    /// The members of a nested object in which unknown ones are allowed.
+    public mutating func openObject(_ name: String) -> [String: JSONValue]? {
+        guard let value = value(name) else { return nil }
+        guard case .object(let members) = value else {
+            reject(name, "must be an object, not \(value.typeName)")
+            return nil
+        }
+        return members
+    }
+
+    public mutating func strings(_ name: String, countMax: Int, bytesMax: Int = 256) -> [String]? {
+        guard let values = values(name, countMax: countMax) else { return nil }
+        var texts: [String] = []
+        for (index, value) in values.enumerated() {
+            guard case .string(let text) = value, !text.isEmpty, text.utf8.count <= bytesMax else {
+                reject("\(name)/\(index)", "must be a string of 1 to \(bytesMax) bytes")
+                continue
+            }
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// An array of whatever values, which the caller reads.
+    public mutating func values(_ name: String, countMax: Int) -> [JSONValue]? {
+        guard let value = value(name) else { return nil }
+        guard case .array(let values) = value else {
+            reject(name, "must be an array, not \(value.typeName)")
+            return nil
+        }
+        guard values.count <= countMax else {
+            reject(name, "must have at most \(countMax) elements")
+            return nil
+        }
+        return values
+    }
+
+    private mutating func requirePresence(_ name: String) -> Bool {
+        read.insert(name)
+        if let value = members[name], value != .null { return true }
+        reject(name, "is missing")
+        return false
+    }
+}

@@ -1,0 +1,26 @@
+import ArgumentParser
+import Service
+
+struct Migrate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Bring the database to this version's tables and policies.",
+        discussion: """
+            Safe to run again, and from many replicas at once: what has been done is not done twice.
+            SQLite: `serve` does it by itself.
+            PostgreSQL: run it as the owner of the database, which the service itself must not be. It makes the role \
+            bellhop_service; then an administrator makes a login for the service:
+
+              bellhop migrate --database postgres://owner@host/bellhop
+              CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE bellhop_service;
+              bellhop serve --database postgres://bellhop:…@host/bellhop
+            """)
+
+    @OptionGroup var settings: SettingsFlags
+
+    func run() async throws {
+        let settings = try await settings.load(verifiesTokens: false)
+        let applied = try SettingsLoading.explainingFailure { try Operations.migrate(settings) }
+        for id in applied { Terminal.line("\(Terminal.paint("✓", .green)) \(id)") }
+        Terminal.line(applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) done.")
+    }
+}

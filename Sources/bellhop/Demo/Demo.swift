@@ -1,0 +1,89 @@
+import ArgumentParser
+import BellhopClient
+import Foundation
+
+struct Demo: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Fill a running service with believable life and keep it moving.",
+        discussion: """
+            Works through the HTTP API as a backend, a shop's staff and its customers would, with tokens it mints \
+            from BELLHOP_JWT_SECRET: users and their visits, a barber shop with bookings that move, walk-ins, a queue; \
+            people who write to each other and ask to be friends, choose the shop's music, win points, and follow what \
+            the barbers post.
+
+              bellhop demo                        until Ctrl-C, an act about every two seconds
+              bellhop demo --acts 200 --pace 0    as fast as it goes, then stop
+              bellhop listen --subject ada --topics queue:demo-shop,dj:demo-shop   in another terminal
+
+            With --school a small school's day passes: its rows come as webhooks, and below each stands what teachers, \
+            pupils, a parent and the admin receive. The service must know the school's tables, as it does unless it is \
+            started with others.
+
+              bellhop demo --school
+              bellhop listen --token "$(bellhop token --subject ruth --role teacher --tenant demo-school)"
+            """)
+
+    @OptionGroup var service: ServiceAccess
+
+    @Flag(help: "A school's day instead, as rows of its tables.")
+    var school = false
+
+    @Option(help: "Seconds between two acts.")
+    var pace = 2.0
+
+    @Option(help: "Stop after so many acts.")
+    var acts: Int?
+
+    @Option(help: "Seed of all choices; the same seed makes the same choices.")
+    var seed: UInt64 = 1
+
+    @Option(help: "Tenant that the life happens in; of the school [demo-school].")
+    var tenant = "default"
+
+    func run() async throws {
+        let secret = try DevelopmentToken.requireSecret()
+        if school { return try await playSchool(secret) }
+        let scenario = DemoScenario(baseURL: service.baseURL, secret: secret, tenant: tenant, seed: seed)
+        try await reportingFailures {
+            try await scenario.prepare()
+            try await play { try await scenario.act() }
+        }
+    }
+
+    private func playSchool(_ secret: String) async throws {
+        let webhookSecret = ProcessInfo.processInfo.environment["BELLHOP_CHANGES_SECRET"]
+        let day = SchoolDay(
+            baseURL: service.baseURL, secret: secret, webhookSecret: webhookSecret,
+            school: tenant == "default" ? "demo-school" : tenant, seed: seed)
+        try await reportingFailures {
+            let listening = try await day.prepare()
+            defer { for task in listening { task.cancel() } }
+            try await play { try await day.act() }
+            try await day.settle()
+        }
+    }
+
+    private func play(_ act: () async throws -> Void) async throws {
+        var done = 0
+        while done < acts ?? .max {
+            try await act()
+            done += 1
+            if pace > 0 { try await Task.sleep(for: .seconds(pace)) }
+        }
+    }
+
+    /// Turns a failure with which the demo cannot continue into one line.
+    private func reportingFailures(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let failure as BellhopClient.TransportFailure {
+            throw Terminal.failure("\(failure) (\(service.baseURL)); start it with `bellhop serve`")
+        } catch let refusal as DemoClient.Refusal {
+            throw Terminal.failure("\(refusal)")
+        }
+    }
+
+    func validate() throws {
+        guard pace >= 0, pace <= 3600 else { throw ValidationError("--pace must lie between 0 and 3600 seconds.") }
+    }
+}

@@ -1,0 +1,230 @@
+import BellhopClient
+import Foundation
+import Values
+
+/// The scenario of `bellhop demo`: the people of a barber shop, and what they do.
+actor DemoScenario {
+    static let shop = "demo-shop"
+    static let customers = ["ada", "ben", "chidi", "dana", "elif", "femi", "grace", "hugo", "ines", "jun"]
+    static let barbers = [("bo", "Bo"), ("cleo", "Cleo"), ("dmitri", "Dmitri")]
+    private static let hospitals = ["St. Mary", "City Hospital", "Riverside Clinic"]
+    private static let visits = ["Check-up", "Dental Cleaning", "Physiotherapy", "Eye Exam"]
+    private static let services = [("cut", 30), ("beard trim", 15), ("cut and shave", 45), ("color", 60)]
+
+    private let client: DemoClient
+    /// Everybody's second device: another client, with connections of its own.
+    private let secondDevice: DemoClient
+    private var random: SplitMix64
+    private var visitNumber = 0
+    private var keyNumber = 0
+    /// The open conversations with their members.
+    var conversations: [(id: String, members: [String])] = []
+    /// The existing posts, the newest last.
+    var posts: [(id: String, author: String)] = []
+    /// The number of the newest post that each customer has seen.
+    var feedsSeen: [String: Int] = [:]
+    /// The bookings that are not finished, with the version last seen.
+    private var moving: [(id: String, status: String, version: Int, customer: String)] = []
+    /// A prefix of ids, so that a second demo sends new events instead of repeating the first's.
+    private let run = String(UInt32.random(in: .min ... .max), radix: 36)
+
+    init(baseURL: String, secret: String, tenant: String, seed: UInt64) {
+        let tenant = tenant == "default" ? nil : tenant
+        client = DemoClient(baseURL: baseURL, secret: secret, tenant: tenant)
+        secondDevice = DemoClient(baseURL: baseURL, secret: secret, tenant: tenant)
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Creates the shop, its barbers and customers, and what connects them.
+    func prepare() async throws {
+        let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
+        try await expect(backend.put("/v1/shops/\(DemoScenario.shop)", shop), "make the shop")
+        for (id, name) in DemoScenario.barbers {
+            let barber: JSON = ["onDuty": true, "name": .string(name)]
+            try await expect(staff.put("/v1/shops/\(DemoScenario.shop)/barbers/\(id)", barber), "put \(name) on duty")
+        }
+        say("The Cut Club opens: \(DemoScenario.barbers.map(\.1).joined(separator: ", ")) are on duty.")
+        for customer in DemoScenario.customers { try await event("auth.signup", for: customer, data: [:]) }
+        say("\(DemoScenario.customers.count) people sign up: \(DemoScenario.customers.joined(separator: ", ")).")
+        try await openMusic()
+        try await openChallenge()
+        try await meet()
+        try await followBarbers()
+    }
+
+    /// Performs one random act: at the shop, or among its people.
+    func act() async throws {
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0, 1: try await actAtShop()
+        case 2, 3: try await actAmongPeople()
+        default: try await actByBarbers()
+        }
+    }
+
+    private func actAtShop() async throws {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0, 1: try await visit()
+        case 2: try await readSomething()
+        case 3: try await login()
+        case 4, 5: try await book()
+        case 6: try await walkIn()
+        default: try await moveBooking()
+        }
+    }
+
+    private func actAmongPeople() async throws {
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0, 1, 2: try await write()
+        case 3: try await readOnSecondDevice()
+        case 4: try await askToBeFriends()
+        case 5: try await answerRequest()
+        case 6, 7, 8, 9: try await chooseMusic()
+        case 10: try await playNext()
+        default: try await winPoints()
+        }
+    }
+
+    private func actByBarbers() async throws {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0, 1: try await post()
+        case 2, 3, 4: try await like()
+        case 5: try await changeWhomToFollow()
+        case 6: try await lookAtFeed()
+        default: try await winPoints()
+        }
+    }
+
+    private func visit() async throws {
+        let customer = pick(DemoScenario.customers)
+        let (kind, status) = pick([
+            ("created", "confirmed"), ("updated", "confirmed"), ("cancelled", "cancelled"), ("completed", "completed"),
+        ])
+        let type = pick(DemoScenario.visits)
+        visitNumber += 1
+        let data: JSON = [
+            "visitId": .string("visit-\(run)-\(visitNumber)"), "visitType": .string(type),
+            "hospital": .string(pick(DemoScenario.hospitals)), "status": .string(status),
+        ]
+        try await event("visit.\(kind)", for: customer, data: data)
+        say("\(customer)'s \(type.lowercased()) is \(kind).")
+    }
+
+    private func login() async throws {
+        let customer = pick(DemoScenario.customers)
+        let kind = pick(["login", "password_changed", "profile_updated"])
+        try await event("auth.\(kind)", for: customer, data: [:])
+        say("\(customer): \(kind.replacingOccurrences(of: "_", with: " ")).")
+    }
+
+    private func event(_ type: String, for user: String, data: JSON) async throws {
+        visitNumber += 1
+        let body: JSON = [
+            "id": .string("demo-\(run)-\(visitNumber)"), "type": .string(type), "userId": .string(user), "data": data,
+        ]
+        try await expect(backend.post("/v1/events", body), "send \(user) the event \(type)")
+    }
+
+    private func readSomething() async throws {
+        let customer = pick(DemoScenario.customers)
+        let page = try await user(customer).get("/v1/notifications?state=unread&limit=3")
+        guard let id = page.json["items"].array?.first?["id"].string else { return try await visit() }
+        try await expect(user(customer).patch("/v1/notifications/\(id)", ["read": true]), "read as \(customer)")
+        say("\(customer) reads a notification.")
+    }
+
+    private func book() async throws {
+        let customer = pick(DemoScenario.customers)
+        let (service, minutes) = pick(DemoScenario.services)
+        let quarter = Int.random(in: 1...16, using: &random)
+        let start = Date(timeIntervalSince1970: (Date().timeIntervalSince1970 / 900).rounded(.down) * 900)
+            .addingTimeInterval(Double(quarter) * 900)
+        let isBlackCard = Int.random(in: 0..<5, using: &random) == 0
+        let body: JSON = [
+            "shopId": .string(DemoScenario.shop), "barberId": .string(pick(DemoScenario.barbers).0),
+            "service": .string(service), "scheduledStart": .string(start.ISO8601Format()),
+            "durationMinutes": .integer(Int64(minutes)),
+            "tier": isBlackCard ? "blackCard" : "standard",
+        ]
+        let answer = try await user(customer).post("/v1/bookings", body)
+        guard answer.status != 409 else { return say("\(customer) wants a \(service), but the barber is taken.") }
+        try expect(answer, "book for \(customer)")
+        track(answer, customer: customer)
+        say("\(customer) books a \(service)\(isBlackCard ? " with the black card" : "").")
+    }
+
+    private func walkIn() async throws {
+        let body: JSON = [
+            "customerName": .string(pick(["Kim", "Lou", "Max", "Noa"])), "service": "cut", "durationMinutes": 30,
+            "barberId": .string(pick(DemoScenario.barbers).0),
+        ]
+        let answer = try await staff.post("/v1/shops/\(DemoScenario.shop)/queue/entries", body)
+        guard answer.status != 409 else { return say("Somebody walks in, sees the line, and leaves.") }
+        try expect(answer, "take a walk-in")
+        track(answer, customer: "a walk-in")
+        say("Somebody walks in and waits.")
+    }
+
+    private func moveBooking() async throws {
+        guard !moving.isEmpty else { return try await book() }
+        let index = Int.random(in: moving.indices, using: &random)
+        let booking = moving.remove(at: index)
+        let next: String
+        switch booking.status {
+        case "pending": next = pick(["confirmed", "confirmed", "confirmed", "cancelled"])
+        case "confirmed": next = pick(["in-progress", "in-progress", "in-progress", "no-show"])
+        default: next = "completed"
+        }
+        let headers = ["If-Match": "\"\(booking.version)\""]
+        let answer = try await staff.patch("/v1/bookings/\(booking.id)", ["status": .string(next)], headers: headers)
+        // Somebody else moved it first, or the barber got busy: the demo leaves the booking alone from now on.
+        guard answer.status != 409, answer.status != 412 else { return }
+        try expect(answer, "move a booking to \(next)")
+        track(answer, customer: booking.customer)
+        say("\(booking.customer)'s booking: \(booking.status) → \(next).")
+    }
+
+    private func track(_ answer: ServiceAnswer, customer: String) {
+        let json = answer.json
+        guard let id = json["id"].string, let status = json["status"].string, let version = json["version"].int,
+            ["pending", "confirmed", "in-progress"].contains(status)
+        else { return }
+        moving.append((id, status, version, customer))
+        // A demo that runs for days must not collect bookings.
+        if moving.count > 200 { moving.removeFirst() }
+    }
+
+    /// An idempotency key that no other call has.
+    func freshKey() -> String {
+        keyNumber += 1
+        return "demo-\(run)-key-\(keyNumber)"
+    }
+
+    var backend: BellhopClient {
+        client.with(DevelopmentToken(subject: "demo-backend", role: "service_role"))
+    }
+
+    var staff: BellhopClient {
+        var token = DevelopmentToken(subject: "demo-staff", role: "staff")
+        token.claims = ["app_metadata": ["shop_ids": [.string(DemoScenario.shop)]]]
+        return client.with(token)
+    }
+
+    func user(_ name: String) -> BellhopClient { client.with(DevelopmentToken(subject: name)) }
+
+    func userElsewhere(_ name: String) -> BellhopClient { secondDevice.with(DevelopmentToken(subject: name)) }
+
+    @discardableResult
+    func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {
+        try DemoClient.expect(answer, what)
+    }
+
+    func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: elements.indices, using: &random)]
+    }
+
+    func number(in range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
+
+    func say(_ text: String) {
+        Terminal.line("\(Terminal.paint("·", .cyan)) \(text)")
+    }
+}

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+
+/// Output to the terminal, in colours.
+enum Terminal {
+    enum Color: String {
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+        case blue = "34"
+        case magenta = "35"
+        case cyan = "36"
+        case faint = "2"
+        case bold = "1"
+    }
+
+    /// Whether the output is coloured: not in files and pipes, nor where `NO_COLOR` or a dumb terminal forbids it.
+    static let isColored: Bool = {
+        let environment = ProcessInfo.processInfo.environment
+        return isatty(STDOUT_FILENO) == 1 && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    }()
+
+    static func paint(_ text: String, _ color: Color, isColored: Bool = Terminal.isColored) -> String {
+        isColored ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    /// Writes one line at once, even into a pipe: a reader of a stream must not wait for a buffer to fill.
+    static func line(_ text: String) {
+        FileHandle.standardOutput.write(Data((text + "\n").utf8))
+    }
+
+    static func note(_ text: String) {
+        FileHandle.standardError.write(Data((text + "\n").utf8))
+    }
+
+    /// Prints in one line why a command cannot continue, and returns the exit code to throw.
+    static func failure(_ text: String, code: Int32 = 1) -> ExitCode {
+        note("bellhop: \(text)")
+        return ExitCode(code)
+    }
+
+    /// Text from the network with its control characters made visible, so that an event cannot repaint the terminal.
+    static func safe(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            if scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format {
+                result += scalar == "\n" ? "⏎" : "\\u{\(String(scalar.value, radix: 16))}"
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// Rows as columns, each as wide as its widest cell; the last runs free.
+    static func table(_ header: [String], _ rows: [[String]]) -> String {
+        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        func line(_ cells: [String]) -> String {
+            cells.enumerated().map { column, cell in
+                column == cells.count - 1
+                    ? cell : cell + String(repeating: " ", count: widths[column] - cell.count + 2)
+            }.joined()
+        }
+        return ([paint(line(header), .bold)] + rows.map(line)).joined(separator: "\n")
+    }
+}

@@ -1,0 +1,146 @@
+import ArgumentParser
+import Configuration
+import Foundation
+import Service
+import SystemPackage
+import Yams
+
+/// A setting that cannot be used.
+struct SettingsMistake: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// The loading of settings from flags, environment and file, of which the first with a value wins. It refuses unknown
+/// settings: a misspelt limit must not be ignored in silence.
+struct SettingsLoading {
+    let flags: [String]
+    let environment: [String: String]
+    let file: String?
+
+    /// Variables that belong to the commands, not to the service.
+    static let commandVariables: Set<String> = ["BELLHOP_CONFIG", "BELLHOP_TOKEN", "BELLHOP_URL"]
+
+    func reader() async throws -> ConfigReader {
+        try checkFlags()
+        try checkEnvironment()
+        let secrets = Set(Settings.catalog.filter(\.isSecret).map(\.variable))
+        var providers: [any ConfigProvider] = [
+            CommandLineArgumentsProvider(arguments: ["bellhop"] + separatedFlags),
+            EnvironmentVariablesProvider(environmentVariables: environment, secretsSpecifier: .specific(secrets))
+                .prefixKeys(with: "bellhop"),
+        ]
+        if let file { providers.append(try await provider(of: file)) }
+        return ConfigReader(providers: providers)
+    }
+
+    /// `--port=80` as `--port 80`, the one form swift-configuration reads.
+    private var separatedFlags: [String] {
+        flags.flatMap { flag -> [String] in
+            guard flag.hasPrefix("--"), let equals = flag.firstIndex(of: "=") else { return [flag] }
+            return [String(flag[..<equals]), String(flag[flag.index(after: equals)...])]
+        }
+    }
+
+    private func checkFlags() throws {
+        let known = Settings.catalog.map(\.flag)
+        var seen: Set<String> = []
+        var rest = separatedFlags[...]
+        while let flag = rest.popFirst() {
+            guard known.contains(flag) else {
+                throw SettingsMistake(description: unknown("flag", flag, among: known))
+            }
+            guard seen.insert(flag).inserted else { throw SettingsMistake(description: "\(flag) is given twice") }
+            guard let value = rest.popFirst(), !value.hasPrefix("--") else {
+                throw SettingsMistake(description: "\(flag) needs a value")
+            }
+        }
+    }
+
+    private func checkEnvironment() throws {
+        let known = Settings.catalog.map(\.variable)
+        for name in environment.keys.sorted()
+        where name.hasPrefix("BELLHOP_") && !known.contains(name) && !SettingsLoading.commandVariables.contains(name) {
+            throw SettingsMistake(description: unknown("variable", name, among: known))
+        }
+    }
+
+    private func provider(of file: String) async throws -> any ConfigProvider {
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw SettingsMistake(description: "the settings file \(file) cannot be read")
+        }
+        // JSON is YAML, so one reader serves both. Names alone are of interest, so scalars need no types.
+        guard let root = try Yams.compose(yaml: text, .basic) else { return InMemoryProvider(name: file, values: [:]) }
+        let known = Settings.catalog.map(\.name)
+        for name in try SettingsLoading.keys(of: root, at: "") where !known.contains(name) {
+            throw SettingsMistake(description: unknown("setting", name, among: known) + " (in \(file))")
+        }
+        return try await FileProvider<YAMLSnapshot>(filePath: FilePath(file))
+    }
+
+    private static func keys(of node: Node, at path: String) throws -> [String] {
+        guard let mapping = node.mapping else {
+            guard !path.isEmpty else {
+                throw SettingsMistake(description: "the settings file must contain names and values")
+            }
+            return [path]
+        }
+        return try mapping.flatMap { key, value in
+            try keys(of: value, at: (path.isEmpty ? "" : path + ".") + (key.string ?? ""))
+        }
+    }
+
+    private func unknown(_ kind: String, _ name: String, among known: [String]) -> String {
+        let closest = known.min { SettingsLoading.distance($0, name) < SettingsLoading.distance($1, name) }
+        let isClose = closest.map { SettingsLoading.distance($0, name) <= 3 } ?? false
+        let hint = isClose ? "did you mean \(closest ?? "")?" : "`bellhop serve --help` lists all settings"
+        return "there is no \(kind) \(name); \(hint)"
+    }
+
+    /// The number of letters to insert, remove or change (Levenshtein).
+    static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right)
+        var row = Array(0...right.count)
+        for (index, letter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in right.indices {
+                let change = diagonal + (letter == right[column] ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(change, row[column] + 1, row[column + 1] + 1)
+            }
+        }
+        return row[right.count]
+    }
+
+    /// Runs work on a database and turns its failure into one line and exit code 1.
+    static func explainingFailure<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            throw Terminal.failure("\(explain(error))")
+        }
+    }
+
+    static func explain(_ error: any Error) -> String {
+        Operations.reason(of: error).split(separator: "\n").joined(separator: " ")
+    }
+
+    /// The catalogue of all settings, as `--help` shows it.
+    static var helpText: String {
+        var lines = [
+            "Each setting is taken from its flag, else its variable, else the file (same names as the flags, in "
+                + "camelCase), else its default."
+        ]
+        var group = ""
+        for key in Settings.catalog {
+            if key.group != group {
+                group = key.group
+                lines += ["", "\(group.uppercased()):"]
+            }
+            let fallback = key.isSecret ? "" : key.fallback.map { " [\($0)]" } ?? ""
+            lines.append("  \(key.flag)  (\(key.variable))\(fallback)")
+            lines.append("      \(key.help)")
+        }
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@testable import Service
+
+/// What features list of themselves, against what their code does.
+@Suite struct CatalogTests {
+    private static let features = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources/Service/Features")
+
+    /// The code of a feature, by its folder, which has the feature's name.
+    private static func code(of feature: Feature) throws -> String {
+        let folder = try #require(
+            try FileManager.default.contentsOfDirectory(at: features, includingPropertiesForKeys: nil)
+                .first { $0.lastPathComponent.lowercased() == feature.name }, "\(feature.name)")
+        return try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+            .filter { $0.pathExtension == "swift" }
+            .map { try String(contentsOf: $0, encoding: .utf8) }.joined(separator: "\n")
+    }
+
+    @Test func nothing_isAmbiguous() { #expect(Catalog.ambiguities == []) }
+
+    @Test func everyEventThatIsPublished_isListed() throws {
+        var count = 0
+        for feature in Catalog.features() {
+            for match in try Self.code(of: feature).matches(of: /(?:publish|tell)\w*\(\s*"(?<name>[a-z_]+:[a-z_]+)"/) {
+                #expect(feature.events.contains(String(match.name)), "\(feature.name) does not list \(match.name)")
+                count += 1
+            }
+        }
+        #expect(count > 15, "published events are found at all")
+    }
+
+    @Test func everyKindOfLock_isListed_andEveryListedOneIsMade() throws {
+        for feature in Catalog.features() {
+            let made = try Self.code(of: feature).matches(of: /LockKey\(kind: "(?<kind>\w+)"/).map { String($0.kind) }
+            #expect(Set(made) == Set(feature.locks), "\(feature.name)")
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+
+/// What several threads report, and a wait for a number of reports.
+///
+/// `@unchecked Sendable`: `elements` is only touched while `condition` is locked.
+public final class Collected<Element: Sendable>: @unchecked Sendable {
+    /// Guards `elements`.
+    private let condition = NSCondition()
+    private var elements: [Element] = []
+
+    public init() {}
+
+    public func append(_ element: Element) { append(contentsOf: [element]) }
+
+    public func append(contentsOf more: [Element]) {
+        condition.withLock {
+            elements += more
+            condition.broadcast()
+        }
+    }
+
+    public var all: [Element] { condition.withLock { elements } }
+
+    /// The elements once there are as many, or those there are after a minute.
+    public func wait(for count: Int) -> [Element] {
+        condition.withLock {
+            let deadline = Date().addingTimeInterval(60)
+            while elements.count < count, condition.wait(until: deadline) {}
+            return elements
+        }
+    }
+}

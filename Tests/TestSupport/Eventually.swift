@@ -1,0 +1,18 @@
+import Testing
+
+/// Waits until a condition is true. The deadline only bounds a failure; whoever waits goes on as soon as it is true.
+///
+/// - Parameters:
+///   - comment: what is waited for, for the failure's text.
+///   - step: what happens before each further look, as when a clock of the test's own moves on.
+public func eventually(
+    _ comment: Comment, within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
+    step: () -> Void = {}, _ condition: () throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + limit
+    while try !condition() {
+        try #require(ContinuousClock.now < deadline, comment, sourceLocation: sourceLocation)
+        step()
+        try await Task.sleep(for: .milliseconds(10))
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Glibc
+
+/// A listening TCP socket on the loopback interface, whose connections are served each on a thread of its own.
+public final class LoopbackListener: Sendable {
+    public struct Unusable: Error {}
+
+    public let port: Int
+    private let descriptor: Int32
+
+    public init() throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            // A sockaddr_in is a sockaddr to the socket calls; the length tells which.
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && listen(descriptor, 64) == 0
+                    && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw Unusable() }
+        self.descriptor = descriptor
+        port = Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    /// Accepts connections until the listener is stopped. Whoever serves a connection owns its descriptor.
+    public func serve(_ connection: @escaping @Sendable (Int32) -> Void) {
+        Thread.detachNewThread { [descriptor] in
+            while true {
+                let accepted = accept(descriptor, nil, nil)
+                guard accepted >= 0 else { return }
+                Thread.detachNewThread { connection(accepted) }
+            }
+        }
+    }
+
+    /// To be called once.
+    public func stop() {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        close(descriptor)
+    }
+}

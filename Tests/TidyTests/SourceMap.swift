@@ -1,0 +1,173 @@
+import Foundation
+
+/// Which file of Sources names which types: read as text, not by the compiler. Names of nested types are not followed.
+struct SourceMap {
+    struct Source {
+        let path: String
+        /// The types that it declares outside all others.
+        let declared: Set<String>
+        /// The capitalized words of its code.
+        let named: Set<String>
+        let imported: Set<String>
+
+        var module: Substring { path.prefix { $0 != "/" } }
+        /// The folder that it lies in.
+        var room: Substring { path[..<(path.lastIndex(of: "/") ?? path.endIndex)] }
+    }
+
+    /// `from` names a type that `to` declares.
+    struct Arrow: Hashable {
+        let from: String
+        let to: String
+        let type: String
+    }
+
+    let sources: [String: Source]
+    let arrows: [Arrow]
+
+    /// - Parameter files: by their paths below Sources.
+    init(_ files: [(path: String, text: String)]) {
+        let read = files.map { Source(path: $0.path, words: SourceWords($0.text)) }
+        sources = Dictionary(uniqueKeysWithValues: read.map { ($0.path, $0) })
+        var homes: [String: [Source]] = [:]
+        for source in read { for type in source.declared { homes[type, default: []].append(source) } }
+        arrows = read.flatMap { source in
+            source.named.subtracting(source.declared).flatMap { type -> [Arrow] in
+                let all = homes[type] ?? []
+                let own = all.filter { $0.module == source.module }
+                let seen = own.isEmpty ? all.filter { source.imported.contains(String($0.module)) } : own
+                return seen.map { Arrow(from: source.path, to: $0.path, type: type) }
+            }
+        }
+    }
+
+    /// Files that name one another in a circle, the largest circle first (Tarjan's strongly connected components).
+    var circles: [[String]] {
+        let targets = Dictionary(grouping: arrows, by: \.from).mapValues { Set($0.map(\.to)) }
+        var (index, low): ([String: Int], [String: Int]) = ([:], [:])
+        var (stack, waiting): ([String], Set<String>) = ([], [])
+        var found: [[String]] = []
+        func visit(_ file: String) {
+            let number = index.count
+            (index[file], low[file]) = (number, number)
+            stack.append(file)
+            waiting.insert(file)
+            for next in targets[file] ?? [] {
+                if index[next] == nil {
+                    visit(next)
+                    low[file] = min(low[file] ?? number, low[next] ?? number)
+                } else if waiting.contains(next) {
+                    low[file] = min(low[file] ?? number, index[next] ?? number)
+                }
+            }
+            guard low[file] == number, let start = stack.lastIndex(of: file) else { return }
+            let circle = stack[start...].sorted()
+            stack.removeSubrange(start...)
+            waiting.subtract(circle)
+            if circle.count > 1 { found.append(circle) }
+        }
+        for file in sources.keys.sorted() where index[file] == nil { visit(file) }
+        return found.sorted { $0.count > $1.count }
+    }
+}
+
+extension SourceMap.Source {
+    init(path: String, words: SourceWords) {
+        self.init(path: path, declared: words.declared, named: words.named, imported: words.imported)
+    }
+}
+
+/// The words of one file's code: comments and texts are left out, what is interpolated into a text stays.
+struct SourceWords {
+    private(set) var declared: Set<String> = []
+    private(set) var named: Set<String> = []
+    private(set) var imported: Set<String> = []
+
+    private static let declaring: Set<String> = ["struct", "class", "enum", "actor", "protocol", "typealias"]
+
+    init(_ text: String) {
+        var code = Self.code(of: Array(text.utf8))[...]
+        var (depth, previous, isMember, isImport) = (0, "", false, false)
+        while let byte = code.first {
+            if Self.isWord(byte) {
+                let word = String(decoding: code.prefix(while: Self.isWord), as: UTF8.self)
+                code = code.drop(while: Self.isWord)
+                if isImport {
+                    imported.insert(word)
+                } else if word.utf8.first.map({ (65...90).contains($0) }) == true {
+                    named.insert(word)
+                    if depth == 0, !isMember, Self.declaring.contains(previous) { declared.insert(word) }
+                }
+                isImport = isImport || word == "import"
+                (previous, isMember) = (word, false)
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "{"): depth += 1
+            case UInt8(ascii: "}"): depth -= 1
+            case UInt8(ascii: "\n"): isImport = false
+            case UInt8(ascii: "."): isMember = true
+            default: break
+            }
+            if byte > 0x20, byte != UInt8(ascii: ".") { (previous, isMember) = ("", false) }
+            code = code.dropFirst()
+        }
+    }
+
+    private static func isWord(_ byte: UInt8) -> Bool {
+        (65...90).contains(byte) || (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
+    }
+
+    private static func code(of bytes: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(bytes.count)
+        /// The texts that are open around the present place: how long their quotes are, and the brackets that are open in
+        /// the interpolation.
+        var texts: [(quotes: Int, brackets: Int?)] = []
+        var index = 0
+        func stands(_ word: StaticString) -> Bool {
+            let count = word.utf8CodeUnitCount
+            guard index + count <= bytes.count else { return false }
+            return word.withUTF8Buffer { bytes[index..<(index + count)].elementsEqual($0) }
+        }
+        while index < bytes.count {
+            if let text = texts.last, text.brackets == nil {
+                if stands("\\(") {
+                    texts[texts.count - 1].brackets = 1
+                    index += 2
+                } else if stands("\\") {
+                    index += 2
+                } else if text.quotes == 3 ? stands("\"\"\"") : stands("\"") {
+                    texts.removeLast()
+                    index += text.quotes
+                } else {
+                    index += 1
+                }
+                continue
+            }
+            if stands("//") {
+                while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+                continue
+            }
+            if stands("/*") {
+                while index < bytes.count, !stands("*/") { index += 1 }
+                index += 2
+                continue
+            }
+            if stands("\"") {
+                let quotes = stands("\"\"\"") ? 3 : 1
+                texts.append((quotes, nil))
+                index += quotes
+                out.append(UInt8(ascii: " "))
+                continue
+            }
+            if let brackets = texts.last?.brackets {
+                let change = bytes[index] == UInt8(ascii: "(") ? 1 : bytes[index] == UInt8(ascii: ")") ? -1 : 0
+                texts[texts.count - 1].brackets = brackets + change == 0 ? nil : brackets + change
+            }
+            out.append(bytes[index])
+            index += 1
+        }
+        return out
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import Testing
+
+/// The order of the rooms: each knows only those below it.
+extension TidyTests {
+    /// Ground floor first. A room is a folder below Sources with all below it; `X/*` is a room for each folder of X; rooms
+    /// of one line do not know one another.
+    private static let floors: [[String]] = [
+        ["Threads"],
+        ["Visibility", "MicroHTTP", "Realtime", "BellhopClient"],
+        ["Values"],
+        ["Rows"],
+        ["Domain"],
+        ["Database"],
+        ["Database/SQLite", "Database/PostgreSQL"],
+        ["Database/Opening"],
+        ["Service/Configuration"],
+        ["Service/Identity"],
+        ["Service/Transactions"],
+        ["Service/HTTP"],
+        ["Service/Streams"],
+        ["Service/Features/*"],
+        ["Service/App", "Service"],
+        ["bellhop"],
+    ]
+
+    private struct Place: Equatable {
+        let floor: Int
+        let room: String
+    }
+
+    /// The innermost room that a folder belongs to.
+    private static func place(of folder: Substring) -> Place? {
+        let found = floors.enumerated().flatMap { floor, rooms in
+            rooms.compactMap { room -> Place? in
+                let name = room.hasSuffix("/*") ? String(room.dropLast(2)) : room
+                guard folder == name || folder.hasPrefix(name + "/") else { return nil }
+                let depth = name.split(separator: "/").count + (room.hasSuffix("/*") ? 1 : 0)
+                return Place(floor: floor, room: folder.split(separator: "/").prefix(depth).joined(separator: "/"))
+            }
+        }
+        return found.max { ($0.room.count, $0.floor) < ($1.room.count, $1.floor) }
+    }
+
+    static func sourceMap() throws -> SourceMap {
+        SourceMap(
+            try files(under: ["Sources"], endingWith: ".swift").map {
+                (String($0.path.dropFirst("Sources/".count)), $0.text)
+            })
+    }
+
+    @Test func rooms_knowOnlyThoseBelowThem() throws {
+        let map = try Self.sourceMap()
+        #expect(map.arrows.count > 1_000, "types are found at all")
+        for source in map.sources.values {
+            #expect(Self.place(of: source.room) != nil, "\(source.path) lies in no room")
+        }
+        for arrow in Set(map.arrows).sorted(by: { ($0.from, $0.type) < ($1.from, $1.type) }) {
+            guard let from = map.sources[arrow.from].flatMap({ Self.place(of: $0.room) }),
+                let to = map.sources[arrow.to].flatMap({ Self.place(of: $0.room) })
+            else { continue }
+            if from.room == to.room || from.floor > to.floor { continue }
+            Issue.record("against the order: \(arrow.from) names \(arrow.type) of \(arrow.to)")
+        }
+    }
+
+    /// Files that name one another are read together: more than a handful is a room that nobody can enter by one door.
+    @Test func circlesOfFiles_areSmall() throws {
+        for circle in try Self.sourceMap().circles {
+            #expect(circle.count <= 6, "\(circle.count) files name one another: \(circle.joined(separator: ", "))")
+        }
+    }
+
+    // MARK: Threads
+
+    /// A lock that stands beside its variables guards them by good will; in `Locked` and `Monitor` nobody reaches them
+    /// without it.
+    @Test func locksAndThreads_areMadeInOneModule() throws {
+        let words = ["NSLock", "NSCondition", "NSRecursiveLock", "DispatchSemaphore", "pthread_create", "Thread("]
+        for file in try Self.files(under: ["Sources"], endingWith: ".swift")
+        where !file.path.hasPrefix("Sources/Threads/") {
+            for (number, line) in file.lines.enumerated() {
+                let code = line.range(of: "//").map { line[..<$0.lowerBound] } ?? line[...]
+                for word in words where code.contains(word) && !code.contains("LoopThread(") {
+                    Issue.record("\(file.path):\(number + 1) has \(word)")
+                }
+            }
+        }
+    }
+
+    /// Each one is a promise that no compiler checks.
+    @Test func uncheckedSendable_isRare() throws {
+        let found = try Self.files(under: ["Sources"], endingWith: ".swift").flatMap { file in
+            file.lines.filter { $0.contains("@unchecked Sendable {") }.map { "\(file.path): \($0)" }
+        }
+        #expect(found.count <= 20, "\(found.count): \(found.joined(separator: "\n"))")
+    }
+
+    @Test func sourceWords_leaveCommentsAndTextsOut() {
+        let words = SourceWords(
+            """
+            import Foundation // Other
+            /* Not this */ struct Box<Item> { enum Inner {} ; let text = "a Word \\(Shown.of("Deep \\(Deeper())")) \\" Quoted" }
+            private final class Next: Base.Nested {}
+            """)
+        #expect(words.imported == ["Foundation"])
+        #expect(words.declared == ["Box", "Next"])
+        #expect(words.named == ["Box", "Item", "Inner", "Shown", "Deeper", "Next", "Base", "Nested"])
+    }
+}

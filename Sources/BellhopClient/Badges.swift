@@ -1,4 +1,4 @@
-/// All counts of a user as the service tells them, uncapped.
+/// All counts of a user as the service sends them, uncapped.
 public struct BadgeCounts: Sendable, Hashable {
     public let messages: Int
     public let requests: Int

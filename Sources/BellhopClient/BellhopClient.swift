@@ -14,7 +14,7 @@ import Threads
 /// ```
 public struct BellhopClient: Sendable {
     /// Where the bearer token comes from. It is asked before every call and every (re)connection, so that a renewed
-    /// token takes effect without anything being told.
+    /// token takes effect without another call.
     public struct TokenProvider: Sendable {
         let token: @Sendable () async throws -> String?
 

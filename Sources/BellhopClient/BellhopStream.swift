@@ -46,7 +46,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
         }
     }
 
-    /// What a stream tells about its connection.
+    /// What a stream reports about its connection.
     public enum ConnectionChange: Sendable, Hashable {
         case connected
         /// Lost, or not made, and tried again after the wait.

@@ -10,7 +10,7 @@
 /// if !queue.merge(track: answer.json) { queue.withdraw("t1") }
 /// ```
 ///
-/// What many are told has nobody's own vote: those of the user's other devices come with the next whole session.
+/// What many receive has nobody's own vote: those of the user's other devices come with the next whole session.
 public struct DJQueueState: Sendable, Hashable {
     /// Which side the user takes.
     public enum Vote: String, Sendable, Hashable, CaseIterable {
@@ -25,9 +25,9 @@ public struct DJQueueState: Sendable, Hashable {
         public let addedBy: String
         /// RFC 3339 in UTC with milliseconds, so that its order is that of the moments.
         public let addedAt: String
-        /// As the service told them last, and when.
+        /// As the service sent them last, and when.
         fileprivate var counted: Counts
-        /// The user's own vote as the service told it last.
+        /// The user's own vote as the service sent it last.
         fileprivate var confirmed: Vote
         /// The one that is shown until the service has answered.
         fileprivate var pending: Vote?
@@ -61,7 +61,7 @@ public struct DJQueueState: Sendable, Hashable {
     public private(set) var currentTrackId: String?
     /// In order.
     public private(set) var tracks: [Track] = []
-    /// Of the last whole session: events that tell of what was before it are over.
+    /// Of the last whole session: events about what was before it are over.
     private var version = 0
 
     public init(shopId: String) {
@@ -126,7 +126,7 @@ public struct DJQueueState: Sendable, Hashable {
         order()
     }
 
-    /// Shows what the service has told instead of a vote that it did not take.
+    /// Shows what the service has sent instead of a vote that it did not take.
     public mutating func withdraw(_ trackId: String) {
         guard let index = tracks.firstIndex(where: { $0.trackId == trackId }) else { return }
         tracks[index].pending = nil

@@ -52,9 +52,9 @@ public struct OwnMutations: Sendable {
         rows[Row(table: table, recordId: recordId)] = seconds
     }
 
-    /// Whether an invalidation tells nothing but own changes: then it may be ignored.
+    /// Whether an invalidation has nothing but own changes: then it may be ignored.
     ///
-    /// One foreign cause, or one that is not told, makes it news.
+    /// One foreign cause, or one that is not known, makes it news.
     public func isEcho(_ invalidation: QueryInvalidation, at seconds: Double) -> Bool {
         guard invalidation.areCausesComplete, !invalidation.causes.isEmpty else { return false }
         return invalidation.causes.allSatisfy { cause in

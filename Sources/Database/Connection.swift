@@ -36,7 +36,7 @@ public class Connection {
     }
 
     /// Runs statements whose results nobody needs, for the last step of a group (``GroupStep``). On PostgreSQL
-    /// they travel with the COMMIT, so that what they hold is held no longer than it must be.
+    /// they travel with the COMMIT, so that what they lock is locked no longer than it must be.
     public func runWithCommit(_ statements: [SQL]) throws {
         for statement in statements { try run(statement) }
     }
@@ -128,9 +128,9 @@ public class Connection {
     /// else is needed; on PostgreSQL row-level security holds them to it once more.
     public func enter(_ scope: Scope?) throws {}
 
-    /// Waits until no other transaction holds one of the subjects, and holds them until the transaction ends.
+    /// Takes the locks of these names until the transaction ends; waits for transactions that have them.
     ///
-    /// What a transaction reads in order to decide what it writes must be held first: on PostgreSQL others write at the
+    /// What a transaction reads in order to decide what it writes must be locked first: on PostgreSQL others write at the
     /// same time. On SQLite there is one writer, and nothing to do.
     public func lock(_ subjects: [String]) throws {}
 

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// What went wrong in the database, told by a code that callers may switch on.
+/// What went wrong in the database, with a code that callers may switch on.
 ///
 /// `sql` is the statement's text with its `?`; bound values never appear in an error, so that it may be logged.
 public struct DatabaseError: Error, Sendable, CustomStringConvertible {
@@ -12,7 +12,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// Another connection or process holds the lock that is needed, for longer than the busy timeout.
+        /// Another connection or process has the lock that is needed, for longer than the busy timeout.
         public static let busy = Code(rawValue: "busy")
         /// Another service owns this database; two writers would each believe in their own queue and caches.
         public static let locked = Code(rawValue: "locked")
@@ -37,8 +37,8 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let schema = Code(rawValue: "schema")
         /// A column is absent, null or of another type than the reader asked for.
         public static let column = Code(rawValue: "column")
-        /// Nothing of this job was kept, for a reason that lies outside it: the group's commit failed, or the
-        /// store is closed. `cause` tells more. Trying again later makes sense.
+        /// Nothing of this job was stored, for a reason that lies outside it: the group's commit failed, or the
+        /// store is closed. `cause` says more. Trying again later makes sense.
         public static let unavailable = Code(rawValue: "unavailable")
         public static let interrupted = Code(rawValue: "interrupted")
         public static let tooBig = Code(rawValue: "too_big")
@@ -49,7 +49,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let role = Code(rawValue: "role")
         /// A text that the engine cannot store: PostgreSQL has none with U+0000.
         public static let text = Code(rawValue: "text")
-        /// Another transaction holds what this one needs, or the two would wait for each other: the job is done again.
+        /// Another transaction has locked what this one needs, or the two would wait for each other: the job is done again.
         public static let contended = Code(rawValue: "contended")
         /// A COMMIT was sent, and nobody can tell whether it was done: neither that nor the opposite may be claimed.
         public static let undecided = Code(rawValue: "undecided")

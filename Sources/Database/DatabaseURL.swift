@@ -10,7 +10,7 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     }
 
     public let location: Location
-    /// Safe to show: without the password that a server's address may hold.
+    /// Safe to show: without the password that may stand in a server's address.
     public let description: String
 
     public init(_ text: String) throws(DatabaseError) {
@@ -60,7 +60,7 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The part that is safe to show: what follows may hold a password.
+    /// The part that is safe to show: a password may stand in what follows.
     private static func scheme(of text: String) -> String {
         String(text.prefix { $0 != ":" }.prefix(20))
     }

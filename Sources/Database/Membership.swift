@@ -1,8 +1,8 @@
 import Visibility
 
-/// Keys that a caller holds because rows of the service say so, beside those that its token brings.
+/// Keys that a caller has because rows of the service grant them, beside those that its token brings.
 ///
-/// Whoever has a row in `conversation_members` holds `conversation:{conversation_id}`. It is declared once, where a
+/// Whoever has a row in `conversation_members` has `conversation:{conversation_id}`. It is declared once, where a
 /// policy asks for such a key:
 ///
 /// ```swift
@@ -30,7 +30,7 @@ public final class Membership: Sendable, Hashable {
         guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(column) else {
             preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)")
         }
-        // The question is asked with the caller's own rights: what the members' table hid from it, it would not hold.
+        // The question is asked with the caller's own rights: what the members' table hid from it, it would not have.
         // And a table that itself asked for memberships would ask without end (PostgreSQL refuses such policies).
         precondition(
             table.read.templates.contains(holder) && table.read.entries.allSatisfy { $0.membership == nil },
@@ -74,10 +74,10 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
     public let template: AudienceTemplate
     /// Nil: tokens alone bring the key.
     public let membership: Membership?
-    /// What a row's column must hold for the row to have the key; nil: each row has it.
+    /// What must stand in a row's column for the row to have the key; nil: each row has it.
     public let condition: Condition?
 
-    /// That a column holds a word.
+    /// That a word stands in a column.
     public struct Condition: Sendable, Hashable {
         public let column: String
         public let value: String
@@ -106,7 +106,7 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
         self.condition = condition
     }
 
-    /// The key, for rows whose column holds the word: `.when("everyone", "visibility", is: "public")`.
+    /// The key, for rows with the word in the column: `.when("everyone", "visibility", is: "public")`.
     ///
     /// The condition narrows which rows have the key, and not what the key means: it is the same wherever it stands.
     ///
@@ -138,7 +138,7 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
         return membership.map { "\(template) held by \($0.table.name)" } ?? template.description
     }
 
-    /// A key of the row that the caller need not bring: it is held by whoever has a row in the members' table.
+    /// A key of the row that the caller need not bring: it is granted to whoever has a row in the members' table.
     ///
     /// - Parameters:
     ///   - template: over the columns of the table whose policy this is.

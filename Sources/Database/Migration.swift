@@ -5,7 +5,7 @@ import Foundation
 public struct Migration: Sendable, Hashable {
     /// A statement for one engine or for both.
     public enum Step: Sendable, Hashable, ExpressibleByStringInterpolation {
-        /// In SQLite's words, which PostgreSQL is told in its own: see `TableDefinition`.
+        /// In SQLite's words, translated for PostgreSQL: see `TableDefinition`.
         case both(String)
         case sqlite(String)
         case postgreSQL(String)
@@ -90,7 +90,7 @@ enum TableDefinition {
 }
 
 extension Store {
-    /// Applies the migrations that the database does not have, all or none, and tells which.
+    /// Applies the migrations that the database does not have, all or none, and returns which.
     ///
     /// On PostgreSQL it also brings the policies to what the tables say, and the store must have been opened by a role
     /// that may (`.owner`). Safe to be started by many at once.

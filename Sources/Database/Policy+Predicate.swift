@@ -3,7 +3,7 @@ import Visibility
 extension Policy {
     /// The same rule as a predicate over the columns:
     /// `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`, only the tenant where a constant key such as `everyone`
-    /// matches, and `FALSE` where the scope holds no key that fits.
+    /// matches, and `FALSE` where the scope has no key that fits.
     ///
     /// Every comparison has a bare column on its left, so that indexes serve it. A key that rows give (`Membership`)
     /// becomes an `EXISTS` over them, beside what the scope's own keys open.
@@ -82,7 +82,7 @@ extension Policy {
     }
 
     /// The list with its last element repeated up to a power of two, which changes no result: without it every
-    /// number of held keys would be a statement of its own, and the statement cache would churn.
+    /// number of keys would be a statement of its own, and the statement cache would churn.
     private func padded<T>(_ values: [T]) -> [T] {
         guard let last = values.last, values.count > 2 else { return values }
         let target = 1 << (Int.bitWidth - (values.count - 1).leadingZeroBitCount)

@@ -1,4 +1,4 @@
-/// One value as SQL knows it: what is bound to a parameter and what a column holds.
+/// One value as SQL knows it: what is bound to a parameter and what stands in a column.
 public enum SQLValue: Sendable, Hashable {
     case null
     case integer(Int64)

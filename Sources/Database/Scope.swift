@@ -1,6 +1,6 @@
 import Threads
 
-/// What a caller holds: one tenant, and a set of keys.
+/// What a caller has: one tenant, and a set of keys.
 ///
 /// A row is visible if and only if its tenant is the caller's and its audience shares a key with the scope.
 /// Keys are made with `AudienceKey.make`, so that no claim can forge a segment.
@@ -23,7 +23,7 @@ public struct Scope: Sendable, Hashable {
         return audience.contains { keys.contains($0) }
     }
 
-    /// Lets go of the predicates made so far, which are made again when they are needed: for a scope that is held for
+    /// Lets go of the predicates made so far, which are made again when they are needed: for a scope that lives for
     /// long and asked seldom.
     public func forgetPredicates() { predicates.forget() }
 
@@ -73,7 +73,7 @@ final class PredicateCache: Sendable {
 
     func forget() { state.withLock { $0 = State() } }
 
-    /// The scope as PostgreSQL is told it. A process has one store, and so one vocabulary.
+    /// The scope as PostgreSQL's settings have it. A process has one store, and so one vocabulary.
     func settings(make: () -> [String: String]) -> [String: String] {
         state.withLock { state in
             if let known = state.settings { return known }

@@ -13,7 +13,7 @@ public struct StoreMetrics: Sendable, Hashable {
     public internal(set) var jobsFailed = 0
     /// Groups lost because their commit, or the whole transaction, failed.
     public internal(set) var batchesFailed = 0
-    /// Groups that were done again, because of a lost connection, a deadlock or a lock held elsewhere.
+    /// Groups that were done again, because of a lost connection, a deadlock or a lock taken elsewhere.
     public internal(set) var batchesRetried = 0
     public internal(set) var batchJobsLargest = 0
     /// Jobs refused because the queue was full.

@@ -18,7 +18,7 @@ public struct StoreOptions: Sendable {
     public var batchJobsMax = 512
     /// After this time no further job joins a batch. Without it a few slow jobs delay the answers of all others.
     public var batchDuration: Duration = .milliseconds(20)
-    /// How long to wait for a lock that another process holds (the sqlite3 tool, a backup). Without it any such
+    /// How long to wait for a lock that another process has (the sqlite3 tool, a backup). Without it any such
     /// visitor fails our writes at once; much longer, and the queue fills up behind it.
     public var busyTimeout: Duration = .seconds(5)
     /// Pages of a connection's own cache. The writer alone keeps its cache across commits, and its working set is
@@ -55,7 +55,7 @@ public struct StoreOptions: Sendable {
     /// commit, others work. More than four wait for one another's commits, which come one after the other.
     public var writers = 4
     /// After this time the server gives a statement up, and a second later this side gives the server up. Without it
-    /// a table that somebody has locked holds every worker.
+    /// a table that somebody has locked takes every worker.
     public var statementTimeout: Duration = .seconds(5)
     /// The connections go through a pooler that hands them out by transaction (PgBouncer): statements cannot be
     /// prepared by name.

@@ -130,7 +130,7 @@ final class Reactor: @unchecked Sendable {
         MHD_resume_connection(connection)
     }
 
-    /// Answers what has been kept for too long: a suspended connection neither times out nor notices that its client
+    /// Answers what has waited for too long: a suspended connection neither times out nor notices that its client
     /// is gone.
     private func giveUpWaiting() {
         guard firstWaiting != nil else { return }
@@ -154,7 +154,7 @@ final class Reactor: @unchecked Sendable {
         answerAllUnanswered()
         for _ in 0..<8 where requestsOpen > 0 {
             MHD_run(daemon)
-            // Behind an answered request the next one of its connection is read, and may be kept again.
+            // Behind an answered request the next one of its connection is read, and may wait again.
             answerAllUnanswered()
         }
         MHD_stop_daemon(daemon)
@@ -211,7 +211,7 @@ final class Reactor: @unchecked Sendable {
     fileprivate func receive(_ request: Request, _ bytes: UnsafeBufferPointer<UInt8>) -> MHD_Result {
         let max = request.route?.bodyBytesMax ?? 0
         guard request.refusal == nil, request.body.count + bytes.count <= max else {
-            // A chunked body told nobody its length. A little more is swallowed, so that the client hears why.
+            // A chunked body announces no length. A little more is swallowed, so that the client receives the reason.
             request.refusal = request.refusal ?? .bodyTooLarge(max: max)
             request.body = []
             request.bytesSwallowed += bytes.count

@@ -8,7 +8,7 @@ public enum Reply {
     case stream(StreamOpening)
 }
 
-/// The beginning of an event stream: 200, a body without end, and what the stream's program is told.
+/// The beginning of an event stream: 200, a body without end, and what the stream's program is given.
 public struct StreamOpening {
     public var headers: [(name: String, value: String)]
     /// Given to the program; released if the stream never opens.

@@ -186,7 +186,7 @@ enum CaseInsensitive {
 
 /// RFC 3986, 2.1.
 enum PercentEncoding {
-    /// Nil for what is no encoding of UTF-8 text, or holds NUL.
+    /// Nil for what is no encoding of UTF-8 text, or has a NUL.
     static func decode(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String? {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count)

@@ -5,8 +5,8 @@ public struct Route: Sendable {
     public let pattern: String
     /// The longest body that is accepted; more is refused before it is read.
     public let bodyBytesMax: Int
-    /// Looks at the head of a request that announces a body of unusual length, or of none that is told; an answer
-    /// refuses it before the body is read. So only those who may send a large body make the server hold one.
+    /// Looks at the head of a request that announces a body of unusual length, or of none that is announced; an answer
+    /// refuses it before the body is read. So only those who may send a large body make the server buffer one.
     public let screen: Screen?
     let handler: @Sendable (Request) -> Reply
 

@@ -14,16 +14,16 @@ public struct ServerConfiguration: Sendable {
     /// Connections open at a time, streams aside; lowered to a quarter of the descriptors. Without it a flood of
     /// connections takes all of them.
     public var connectionsMax = 10_000
-    /// After this time without a byte a connection is closed. Without it slow senders hold connections for ever.
+    /// After this time without a byte a connection is closed. Without it slow senders occupy connections for ever.
     public var connectionTimeoutSeconds = 30
     /// Memory of one connection, which bounds its headers too. libmicrohttpd clears all of it after each request: 128 KiB
     /// would double the cost of a request.
     public var connectionMemoryBytes = 16 * 1024
     /// Streams open at a time; lowered to what the limit of descriptors allows.
     public var streamsMax = 100_000
-    /// Bytes that wait for a slow stream in this process. Without a bound one stalled reader holds everything it misses.
+    /// Bytes that wait for a slow stream in this process. Without a bound one stalled reader buffers everything it misses.
     public var streamBufferBytesMax = 64 * 1024
-    /// Bytes the kernel may hold unsent for a stream: 16 KiB keeps a stalled reader from swallowing megabytes.
+    /// Bytes the kernel may buffer unsent for a stream: 16 KiB keeps a stalled reader from swallowing megabytes.
     public var notSentLowWaterBytes = 16 * 1024
     /// Unacknowledged data after this time ends a stream: so vanished peers are noticed.
     public var streamUserTimeoutSeconds = 60

@@ -3,7 +3,7 @@ import Glibc
 
 /// The streams of one shard: their sockets, what is queued for them, and what has become of them.
 ///
-/// Belongs to the shard's thread and calls no program: what a program is to hear is noted, and the shard asks for it
+/// Belongs to the shard's thread and calls no program: what a program is to know is noted, and the shard asks for it
 /// between the program's calls. Not generic, so that the code that runs for each stream and event is compiled once,
 /// with everything about it known.
 @usableFromInline
@@ -13,7 +13,7 @@ final class SocketTable {
         case open
         /// To be closed when what was queued has left; nothing more is accepted.
         case closing
-        /// Over, but the program has not heard of it yet.
+        /// Over, but the program does not know of it yet.
         case ended
     }
 
@@ -57,7 +57,7 @@ final class SocketTable {
     /// Storage for the items of one list.
     var scratch: [StreamBatch.Item] = []
 
-    /// Each of these waits for the shard to tell the program.
+    /// Each of these waits for the shard to call the program.
     var overflowing: [StreamHandle] = []
     var closings: [StreamHandle] = []
     private var ended: [(stream: StreamHandle, reason: StreamCloseReason)] = []

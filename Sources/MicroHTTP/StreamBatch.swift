@@ -1,7 +1,7 @@
 /// What a batch has queued for the streams, before any of it is sent.
 ///
 /// Most streams of a shard get the same items in the same order, so their lists are kept once: a list is its last item
-/// and the list before it, and streams with equal lists hold the same number. Queueing for one stream more then costs a
+/// and the list before it, and streams with equal lists have the same number. Queueing for one stream more then costs a
 /// comparison and no memory, and a list's joined bytes are made once for all who share it.
 struct StreamBatch {
     struct Item: BitwiseCopyable {
@@ -113,7 +113,7 @@ struct StreamBatch {
         storage.reverse()
     }
 
-    /// Every list has been sent: nobody holds any.
+    /// Every list has been sent: nobody has any.
     mutating func removeAll() {
         for index in 0..<lists.count where lists[index].itemCount > 1 { lists[index].joined?.deallocate() }
         for index in 0..<items.count { items[index].bytes.release() }

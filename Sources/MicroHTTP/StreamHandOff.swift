@@ -31,7 +31,7 @@ final class StreamReservation {
 }
 
 /// Carries a connection from libmicrohttpd to a shard: when all of the head is sent, the socket gets a second
-/// descriptor, and libmicrohttpd is told that the body is over. It closes its own descriptor, and with
+/// descriptor, and libmicrohttpd learns that the body is over. It closes its own descriptor, and with
 /// `MHD_USE_TURBO` it does so without shutting the connection down; the stream lives on by the second.
 final class StreamHandOff {
     private let descriptor: Int32

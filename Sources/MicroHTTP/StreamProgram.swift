@@ -43,7 +43,7 @@ public enum OverflowAction: Sendable {
 ///
 /// There is one instance per shard, and every call comes on that shard's thread, so it needs no lock. No call may block:
 /// all streams of the shard would wait. Calls never nest: `send` and `close` take note, and what follows from them is
-/// told after the present call has returned.
+/// called for after the present call has returned.
 public protocol StreamProgram: AnyObject, SendableMetatype {
     associatedtype Message: Sendable
 

@@ -96,7 +96,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     @inlinable
     public func waitingBytes(of stream: StreamHandle) -> Int { table.waitingBytes(of: stream) }
 
-    /// Streams that are open, or of whose end the program has not heard yet.
+    /// Streams that are open, or of whose end the program does not know yet.
     @inlinable
     public var streamCount: Int { table.count }
 
@@ -145,7 +145,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         }
     }
 
-    /// Sends what is queued, and tells the program what has come of it, until nothing is left to tell.
+    /// Sends what is queued, and calls the program for what has come of it, until nothing is left.
     private func settle(_ program: Program) {
         while table.hasWork {
             if !table.flushSlice() { table.poll(milliseconds: 0) }

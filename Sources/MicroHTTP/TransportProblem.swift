@@ -5,6 +5,6 @@ public enum TransportProblem: Sendable {
     case bodyTooLarge(max: Int)
     case malformed(detail: String)
     case tooManyStreams
-    /// A handler has kept its request longer than may be.
+    /// A handler has not answered its request in time.
     case unanswered
 }

@@ -1,7 +1,7 @@
 extension Store {
     /// Opens the database; an SQLite file is made if need be.
     ///
-    /// - Parameter tables: all tables with their policies, from which PostgreSQL is told what a scope holds.
+    /// - Parameter tables: all tables with their policies, from which PostgreSQL learns which keys a scope has.
     /// - Throws: `.locked` when another service owns the file (the message names its process), `.corrupt`, `.readOnly`,
     ///   `.cannotOpen`; `.role` when the service connects to PostgreSQL as somebody who could pass by its policies.
     public static func open(

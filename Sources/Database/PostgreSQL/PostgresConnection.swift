@@ -3,7 +3,7 @@ import Threads
 
 /// A connection to PostgreSQL, inside one transaction at a time.
 ///
-/// What begins a transaction, names its scope or holds a subject is not sent by itself: it travels with the statement
+/// What begins a transaction, names its scope or takes a lock is not sent by itself: it travels with the statement
 /// that needs it, so that a read costs one round trip.
 final class PostgresConnection: Connection {
     enum Access {
@@ -36,7 +36,7 @@ final class PostgresConnection: Connection {
     private(set) var transactionID: String?
     /// Whether the outcome is the server's to know.
     private(set) var hasSentCommit = false
-    /// True: a subject that is held elsewhere is waited for; false: it ends the job, which is done again.
+    /// True: a lock that is taken elsewhere is waited for; false: it ends the job, which is done again.
     var waitsForSubjects = true
     /// How many times the server was asked in this transaction.
     private(set) var exchanges = 0
@@ -169,7 +169,7 @@ final class PostgresConnection: Connection {
         let missing = Set(subjects).subtracting(held)
         guard !missing.isEmpty else { return }
         held.formUnion(missing)
-        // In one order, so that two transactions that want the same ones never wait for each other. What is held
+        // In one order, so that two transactions that want the same ones never wait for each other. What is locked
         // elsewhere and not waited for is an error, so that what travels behind it is not done.
         prefix.append(
             .init(
@@ -214,7 +214,7 @@ final class PostgresConnection: Connection {
             marks.append((settings, held))
             prefix.append(.init(text: "SAVEPOINT s\(marks.count)"))
         case .release:
-            // Nothing happened in between: neither is worth telling.
+            // Nothing happened in between: neither is worth sending.
             if prefix.last?.text == "SAVEPOINT s\(marks.count)" {
                 prefix.removeLast()
             } else {
@@ -224,7 +224,7 @@ final class PostgresConnection: Connection {
         case .rollbackTo:
             guard let mark = marks.last else { return }
             (settings, held) = mark
-            // What the server has not heard of is undone by not saying it.
+            // What the server has not received is undone by not sending it.
             if let unsent = prefix.lastIndex(where: { $0.text == "SAVEPOINT s\(marks.count)" }) {
                 prefix.removeSubrange((unsent + 1)...)
             } else {
@@ -235,7 +235,7 @@ final class PostgresConnection: Connection {
         }
     }
 
-    /// Leaves a mark that is there if, and only if, the transaction is kept; it travels with the COMMIT, whose answer may
+    /// Leaves a mark that is there if, and only if, the transaction is stored; it travels with the COMMIT, whose answer may
     /// get lost.
     func leaveMark(_ mark: String, of writer: String) throws {
         guard isBegun else { return }

@@ -28,7 +28,7 @@ final class PostgresLink {
     private(set) var results: [PostgresResult] = []
     /// Called once in an exchange that is not answered within a millisecond.
     var onSlow: (() -> Void)?
-    /// When the present exchange becomes slow; nil once that was told.
+    /// When the present exchange becomes slow; nil once that was reported.
     private var slowAt: ContinuousClock.Instant?
 
     private enum Expected {
@@ -77,7 +77,7 @@ final class PostgresLink {
     }
 
     /// The times after which the server gives a statement, and a transaction whose client is silent, up. Without the
-    /// second one a replica that stops in the middle would hold its rows, and with them everybody, until TCP gives it
+    /// second one a replica that stops in the middle would lock its rows, and with them everybody, until TCP gives it
     /// up.
     static func timeouts(_ options: StoreOptions) -> [(name: String, value: String)] {
         let milliseconds = "\(options.statementTimeout.milliseconds)"

@@ -2,7 +2,7 @@ import Threads
 
 /// Answers queries of one statement, many of them in one conversation: what waits with the same text is sent together,
 /// each query under its own caller's scope, and answered in order. A connection so serves as many callers as it can, and
-/// nobody holds a thread while waiting.
+/// no thread waits meanwhile.
 ///
 /// Only like goes with like: behind a query whose table is locked wait those of the same table, and no others.
 final class PostgresQueries: Sendable {
@@ -31,7 +31,7 @@ final class PostgresQueries: Sendable {
 
     private let depthMax: Int
     private let statementTimeout: Duration
-    /// Threads that one kind of query may hold up, so that others find one.
+    /// Threads that one kind of query may occupy, so that others find one.
     private let slowMax: Int
     private let vocabulary: ScopeVocabulary
     /// What a pooler's connections are set to for each transaction.

@@ -1,4 +1,4 @@
-/// What PostgreSQL needs beside the tables: the role of the service, the function that holds subjects, the policies.
+/// What PostgreSQL needs beside the tables: the role of the service, the function that takes locks, the policies.
 enum PostgresSchema {
     /// Everything waits behind a statement that waits for a table's lock: better to give up, and be started again.
     private static let lockTimeout = "5s"

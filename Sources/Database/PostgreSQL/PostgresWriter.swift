@@ -30,9 +30,9 @@ final class CommitTurn: Sendable {
 /// One of the threads that write: takes what waits in its lane, runs each job in a savepoint, commits once, then answers
 /// all.
 ///
-/// Other writers, here and on other replicas, write at the same time. What a job decides upon it holds
-/// (`Connection.lock`); the first job of a group waits for what it needs, since the group holds nothing yet; a later one
-/// that meets something held elsewhere is put off to the next group, so that groups never wait for each other in a
+/// Other writers, here and on other replicas, write at the same time. What a job decides upon it locks
+/// (`Connection.lock`); the first job of a group waits for what it needs, since the group has no locks yet; a later one
+/// that meets something locked elsewhere is put off to the next group, so that groups never wait for each other in a
 /// circle.
 ///
 /// Made, used and let go on its thread.
@@ -59,7 +59,7 @@ final class PostgresWriter {
         var postponed: [Attempt] = []
     }
 
-    /// How often a job is begun. A lost connection, a deadlock and a subject held elsewhere pass; what has not passed
+    /// How often a job is begun. A lost connection, a deadlock and a lock taken elsewhere pass; what has not passed
     /// by then is answered with 503.
     private static let attemptsMax = 8
     /// How often a group is done again on a new connection.
@@ -127,7 +127,7 @@ final class PostgresWriter {
     /// One transaction. Nothing is answered yet.
     ///
     /// - Parameter jobs: those to begin with; what is taken along is added to them.
-    /// - Throws: when nothing of the group was kept.
+    /// - Throws: when nothing of the group was stored.
     private func runGroup(_ jobs: inout [Attempt], counting counted: inout StoreMetrics) throws -> Group {
         let connection = try usableConnection()
         connection.begin(.writing)
@@ -205,7 +205,7 @@ final class PostgresWriter {
 
     /// Commits, and gives the turn to the next; when the answer gets lost, asks what became of it.
     ///
-    /// - Throws: when it was not kept, or nobody can tell.
+    /// - Throws: when it was not stored, or nobody can say.
     private func conclude(_ connection: PostgresConnection) throws {
         let mark = Self.randomName()
         do {
@@ -226,7 +226,7 @@ final class PostgresWriter {
     ///
     /// Done again it could be done twice, and answered with an error it could have been done: so the server is asked,
     /// for as long as a client would wait. The number tells when the transaction has ended, and no more: after a crash
-    /// or a failover it may be another's. The mark tells whether it was kept.
+    /// or a failover it may be another's. The mark says whether it was stored.
     private func isKept(_ mark: String, by id: String, lostBy error: any Error) throws -> Bool {
         let deadline = ContinuousClock.now + options.statementTimeout
         while ContinuousClock.now < deadline {

@@ -53,7 +53,7 @@ public enum RowLevelSecurity {
         ]
     }
 
-    /// What a setting holds: null when it was never set, and when it is empty, as it is after a transaction that set it.
+    /// What is in a setting: null when it was never set, and when it is empty, as it is after a transaction that set it.
     static func setting(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
 
     private static func condition(_ policy: Policy, _ table: Table) -> String {

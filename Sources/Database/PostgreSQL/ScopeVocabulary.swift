@@ -1,8 +1,8 @@
 import Visibility
 
-/// How a scope is told to PostgreSQL: one transaction-local setting for each kind of key that policies ask for.
+/// How a scope reaches PostgreSQL: one transaction-local setting for each kind of key that policies ask for.
 ///
-/// The keys of the template `shop:{shop_id}:staff` become the setting `bellhop.key.shop._.staff`, which holds the shops
+/// The keys of the template `shop:{shop_id}:staff` become the setting `bellhop.key.shop._.staff`, which has the shops
 /// as an array; a policy compares its column with the array. So the server never takes keys apart, and a policy's
 /// comparison is one that an index serves.
 struct ScopeVocabulary: Sendable {
@@ -75,7 +75,7 @@ struct ScopeVocabulary: Sendable {
         policy.entries.flatMap { [$0.template] + ($0.membership.map { [$0.holder] } ?? []) }
     }
 
-    /// The settings of a scope: its tenant, and what it holds of each kind.
+    /// The settings of a scope: its tenant, and its keys of each kind.
     func settings(of scope: Scope) -> [String: String] {
         var settings = [Self.tenant: scope.tenant]
         let keys = scope.keys.sorted()

@@ -75,7 +75,7 @@ final class DatabaseFile: Sendable {
         guard descriptor >= 0 else { return }
         // Unlocked after the directory is gone, so that no sweep comes between.
         if let privateDirectory { try? FileManager.default.removeItem(atPath: privateDirectory) }
-        // Said aloud: a child process that is just being started holds a copy of the descriptor, and with it the lock.
+        // Said aloud: a child process that is just being started has a copy of the descriptor, and with it the lock.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
@@ -155,7 +155,7 @@ final class DatabaseFile: Sendable {
         return FileManager.default.temporaryDirectory.path
     }
 
-    /// Removes what killed processes left: private directories whose lock nobody holds.
+    /// Removes what killed processes left: private directories whose lock nobody has.
     private static func sweep(_ parent: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
         for name in names where name.hasPrefix(privatePrefix) {

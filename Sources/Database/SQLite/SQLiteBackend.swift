@@ -72,7 +72,7 @@ final class SQLiteBackend: StoreBackend {
 
     var isOnWriter: Bool { writer.isCurrent }
 
-    /// One process owns the file: there is nobody to hear from.
+    /// One process owns the file: nobody else writes.
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
 
     func checkpoint() throws {

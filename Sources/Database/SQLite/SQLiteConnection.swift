@@ -114,7 +114,7 @@ final class SQLiteConnection: Connection {
     /// Begins a transaction that reads one state of the database from its first statement on.
     func beginReading() throws { try control(.begin) }
 
-    /// Begins a transaction that holds the write lock from the start: a later upgrade could fail with busy after
+    /// Begins a transaction that takes the write lock at the start: a later upgrade could fail with busy after
     /// half the work.
     func beginWriting() throws { try control(.beginImmediate) }
 
@@ -149,7 +149,7 @@ final class SQLiteConnection: Connection {
         return Int(max(0, walPages) - max(0, movedPages))
     }
 
-    /// Runs text that holds any number of statements; for migrations.
+    /// Runs text of any number of statements; for migrations.
     func runScript(_ text: String) throws(DatabaseError) {
         guard sqlite3_exec(database, text, nil, nil, nil) == SQLITE_OK else {
             throw DatabaseError.last(of: database, sql: text)

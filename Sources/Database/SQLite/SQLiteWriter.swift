@@ -98,7 +98,7 @@ final class SQLiteWriter {
         for failure in failures { failure.job.fail(failure.error) }
     }
 
-    /// Nothing of the group is kept. Each job hears so, and why; one that failed by itself hears its own reason.
+    /// Nothing of the group is stored. Each job receives that as its error; one that failed by itself receives its own.
     private func abandon(
         _ notBegun: ArraySlice<WriteJob>, answers: [Answer], failures: [(job: WriteJob, error: any Error)],
         because error: any Error

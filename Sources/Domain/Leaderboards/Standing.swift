@@ -5,7 +5,7 @@ public struct Standing: Sendable, Hashable, Comparable {
     /// The score, turned so that the smaller is the better (`Challenge.Order.key`).
     public let key: Int64
     /// The number of the change by which the score was reached. Changes of a board are numbered in the order of their
-    /// commits, so among equal scores it tells who was first, and no two are equal.
+    /// commits, so among equal scores it says who was first, and no two are equal.
     public let reached: Int64
 
     public init(key: Int64, reached: Int64) {

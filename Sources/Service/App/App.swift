@@ -180,7 +180,8 @@ public final class App: Sendable {
     /// The port that is listened on.
     public var port: Int { server.port }
 
-    /// Lets requests finish, tells streams, writes what waits, and closes the database. Returns when all is done.
+    /// Lets requests finish, ends streams with a notice, writes what waits, and closes the database. Returns when all is
+    /// done.
     public func shutdown() async {
         report.noteStopping()
         logger.info("Bellhop is stopping.")

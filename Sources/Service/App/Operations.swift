@@ -61,7 +61,7 @@ public enum Operations {
         (error as? DatabaseError).map { "database: \($0.reason)" } ?? "\(error)"
     }
 
-    /// Recounts everything that is kept as a number; gives every difference. Works beside a running service.
+    /// Recounts everything that is stored as a number; gives every difference. Works beside a running service.
     public static func check(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions
         options.access = .readOnly

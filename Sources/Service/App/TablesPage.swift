@@ -16,14 +16,14 @@ public struct TablesPage: Sendable {
 
     public struct Mistakes: Error, Sendable {
         public let list: [Mistake]
-        /// How many there are; a page of them is told.
+        /// How many there are; a page of them is listed.
         public let detail: String
     }
 
-    /// Who holds a key of this template sees rows, and hears of what happens to them.
+    /// Who has a key of this template sees rows, and receives what happens to them.
     public struct Audience: Sendable {
         public let template: String
-        /// `insert`, `update`, `delete`: those of which it hears.
+        /// `insert`, `update`, `delete`: those which it receives.
         public let operations: [String]
         /// `visibility is public`; nil: every row.
         public let condition: String?
@@ -31,11 +31,11 @@ public struct TablesPage: Sendable {
 
     public struct Invalidation: Sendable {
         public let operations: [String]
-        /// An update counts if it changes one of these; empty: any that is heard.
+        /// An update counts if it changes one of these; empty: any that is delivered.
         public let columns: [String]
         /// `leaderboard/{class_id}`
         public let keys: [String]
-        /// Nil: whoever hears of the row.
+        /// Nil: whoever receives the row.
         public let audience: [String]?
     }
 
@@ -60,7 +60,7 @@ public struct TablesPage: Sendable {
         public let tenant: String
         public let windowMilliseconds: Int
         public let audience: [Audience]
-        /// Columns whose change makes an update heard; empty: all.
+        /// Columns whose change makes an update delivered; empty: all.
         public let columns: [String]
         public let related: [Related]
         public let invalidations: [Invalidation]

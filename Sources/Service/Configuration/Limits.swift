@@ -1,10 +1,10 @@
 /// The bounds of the service, each with what breaks without it. Bounds of one feature stand in its own folder.
 enum Limits {
-    /// Bytes of a request's body. A request is held in memory as a whole; what a user sends is small.
+    /// Bytes of a request's body. A request is in memory as a whole; what a user sends is small.
     static let bodyBytesMax = 64 * 1024
-    /// Bodies up to this size are read where they arrive; larger ones would hold up a reactor, which serves thousands.
+    /// Bodies up to this size are read where they arrive; larger ones would stall a reactor, which serves thousands.
     static let inlineBodyBytesMax = 8 * 1024
-    /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache hold megabytes.
+    /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache take megabytes.
     static let tokenBytesMax = 8 * 1024
     /// Verified tokens that are remembered, about 1 KiB each. Without it, a flood of valid tokens grows the process.
     static let verifiedTokensMax = 65_536
@@ -12,7 +12,7 @@ enum Limits {
     static let scopeKeysMax = 512
     /// How far an issuer's clock may be ahead of ours (RFC 7519 allows "a small leeway").
     static let clockSkewSeconds: Int64 = 30
-    /// The longest life of a token: as long as revocations are kept, or a revoked token would come alive again.
+    /// The longest life of a token: as long as revocations are stored, or a revoked token would come alive again.
     static let tokenLifetimeSeconds: Int64 = 90 * 86_400
     /// Keys of one key set. An issuer has a few; each costs memory and time at every refresh.
     static let signingKeysMax = 64
@@ -29,15 +29,15 @@ enum Limits {
     static let rateBucketsMax = 100_000
     /// The window of the rate limit (CNT G4).
     static let rateWindowSeconds: Int64 = 60
-    /// Callers who have used less than this part of their limit are not told of to other replicas: most never do.
+    /// Callers who have used less than this part of their limit are not shared with other replicas: most never do.
     static let rateSharedFraction = 10
 
     /// Badge versions that are known without asking the database.
     static let badgeVersionsMax = 200_000
 
-    /// How long the answer to an Idempotency-Key is kept.
+    /// How long the answer to an Idempotency-Key is stored.
     static let idempotencySeconds: Int64 = 24 * 3600
-    /// Bytes of an Idempotency-Key. It is part of a primary key, and kept for a day.
+    /// Bytes of an Idempotency-Key. It is part of a primary key, and stored for a day.
     static let idempotencyKeyBytesMax = 255
 
     /// Items of a list's page, if the request names none.

@@ -24,7 +24,7 @@ public struct Settings: Sendable {
         }
     }
 
-    /// A setting that cannot be used, told in one line.
+    /// A setting that cannot be used, in one line.
     public struct Mistake: Error, CustomStringConvertible, Sendable {
         public let description: String
     }
@@ -86,7 +86,7 @@ public struct Settings: Sendable {
         }
     }
 
-    /// The claims that tell who a caller is, each as paths of which the first that is present wins.
+    /// The claims that say who a caller is, each as paths of which the first that is present wins.
     struct ClaimPaths: Sendable {
         var role: [[String]]
         var tenant: [[String]]

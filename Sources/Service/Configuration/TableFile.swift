@@ -8,7 +8,7 @@ import Yams
 
 /// A file that declares tables, as YAML.
 ///
-/// Mistakes are told with the line they stand in.
+/// Mistakes are reported with the line they stand in.
 struct TableFile {
     /// Bytes of a file. The largest that the limits allow is far smaller.
     private static let bytesMax = 4 << 20

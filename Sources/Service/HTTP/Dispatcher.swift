@@ -199,8 +199,8 @@ struct Dispatcher: Sendable {
         }
         // A reactor must not wait for a server.
         if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
-        // What has waited as long as a statement may take is told so, and not begun: behind a table that somebody has
-        // locked all would otherwise be told one after the other.
+        // What has waited as long as a statement may take is refused, and not begun: behind a table that somebody has
+        // locked all would otherwise be refused one after the other.
         let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
         return onWorker(trace) { responder in
             do {
@@ -243,10 +243,10 @@ struct Dispatcher: Sendable {
         if let kept = try Idempotency.find(claim, at: now, in: db) { return kept }
         let response: Response
         do {
-            // Of its own, so that a refusal undoes what was begun, and is kept as the answer.
+            // Of its own, so that a refusal undoes what was begun, and is stored as the answer.
             response = try db.savepoint { try runner.write(as: call.caller, in: db, body) }
         } catch {
-            // What has passed when the request comes again is no answer to keep.
+            // What has passed when the request comes again is no answer to store.
             guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),
                 failure.kind != .unavailable
             else { throw error }

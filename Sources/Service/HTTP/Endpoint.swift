@@ -57,7 +57,7 @@ struct Endpoint: Sendable {
 /// What a handler answers with once it has read the request.
 enum Answer {
     case now(Response)
-    /// Later, from whichever thread: for what others answer. Nothing is held meanwhile.
+    /// Later, from whichever thread: for what others answer. No thread and no transaction waits meanwhile.
     case later(@Sendable (@escaping @Sendable (Result<Response, any Error>) -> Void) -> Void)
     /// In one read transaction.
     case read(@Sendable (Transaction) throws -> Response)

@@ -17,7 +17,7 @@ struct Feature: Sendable {
     var ticks: [Tick] = []
     /// What `bellhop check` asks of the feature: every way in which its rows contradict each other.
     var audits: [Audit] = []
-    /// Keys by rows that open streams hold.
+    /// Memberships whose keys open streams have.
     var live: [LiveMembership] = []
     /// Tables of its own that streams can subscribe to, beside those that are declared.
     var watched: [WatchedTable] = []

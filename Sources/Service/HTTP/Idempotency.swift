@@ -6,10 +6,10 @@ import Rows
 import Values
 import Visibility
 
-/// Answers kept by `Idempotency-Key`, so that a repeated request is answered and not done again.
+/// Answers stored by `Idempotency-Key`, so that a repeated request is answered and not done again.
 ///
-/// The answer is kept in the transaction that it answers: there is no moment at which the work is done and the answer
-/// not kept, and two requests with one key can never both be "in flight", since the second waits behind the first, on
+/// The answer is stored in the transaction that it answers: there is no moment at which the work is done and the answer
+/// not stored, and two requests with one key can never both be "in flight", since the second waits behind the first, on
 /// whichever replica it arrives.
 enum Idempotency {
     static let answers = Table("idempotent_answers", read: [], write: [])
@@ -100,7 +100,7 @@ enum Idempotency {
         return name.hasPrefix("ce-") || name == "webhook-id" ? "\(name):\(header.value)" : nil
     }
 
-    /// The kept answer, marked as a replay; nil if there is none.
+    /// The stored answer, marked as a replay; nil if there is none.
     static func find(_ claim: Claim, at now: Timestamp, in db: Connection) throws -> Response? {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         let found = try db.row(
@@ -130,7 +130,7 @@ enum Idempotency {
             status: found.status, headers: headers, body: found.body.isEmpty ? .none : .bytes(found.body))
     }
 
-    /// Keeps an answer. Those that hold a secret (`no-store`) are not kept: the next request is done anew.
+    /// Stores an answer. Those with a secret (`no-store`) are not stored: the next request is done anew.
     static func keep(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
         guard !response.headers.contains(where: { $0.name == "Cache-Control" && $0.value == "no-store" }) else {
             return

@@ -3,7 +3,7 @@ import Foundation
 import MicroHTTP
 import Synchronization
 
-/// What the core keeps of a request between its beginning and its answer.
+/// What is known of a request between its beginning and its answer.
 ///
 /// `@unchecked Sendable`: it belongs to its request, which one thread owns at a time.
 final class RequestTrace: @unchecked Sendable {

@@ -93,7 +93,7 @@ final class Authenticator: Sendable {
         return .principal(principal)
     }
 
-    /// The same with the keys that the caller holds now.
+    /// The same with the keys that the caller has now.
     private func scoped(_ principal: Principal) -> Principal {
         let generation = memberships.generation()
         guard principal.generation != generation else { return principal }

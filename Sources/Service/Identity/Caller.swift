@@ -11,11 +11,11 @@ struct Caller: Sendable {
     let role: String
     /// A trusted backend of its tenant.
     let isService: Bool
-    /// A backend whose token names no tenant, or a feed that has proved itself: it may tell rows of every tenant.
+    /// A backend whose token names no tenant, or a feed that has proved itself: it may send rows of every tenant.
     var isOfAllTenants = false
-    /// `standard` or `blackCard`, where the token tells.
+    /// `standard` or `blackCard`, where the token says.
     let tier: String?
-    /// The keys the caller holds: what it may see and change follows from them alone.
+    /// The keys the caller has: what it may see and change follows from them alone.
     let scope: Scope
     /// The keys that its token claims, where they are others: what is known of memberships wins over claims.
     var claims: Set<String>?

@@ -4,7 +4,7 @@ import Values
 
 /// How many requests each caller has made in the present minute (CNT G4).
 ///
-/// In memory; replicas tell each other the counts of those who call often (`RateSharing`).
+/// In memory; replicas share the counts of those who call often (`RateSharing`).
 final class RateLimiter: Sendable {
     struct Owner: Hashable, Comparable, Sendable {
         let tenant: String
@@ -21,7 +21,7 @@ final class RateLimiter: Sendable {
         let bucket: RateBucket
         let startedAt: Int64
         let count: Int
-        /// Counted here, and not yet told to others.
+        /// Counted here, and not yet shared with others.
         let unshared: Int
     }
 

@@ -3,7 +3,7 @@ import Synchronization
 import Threads
 import Values
 
-/// Which tokens no longer hold. Each is of one tenant: a service revokes among its own users.
+/// Which tokens are no longer valid. Each is of one tenant: a service revokes among its own users.
 enum Revocation: Sendable, Hashable {
     case token(tenant: String, id: String)
     case session(tenant: String, id: String)

@@ -40,8 +40,8 @@ final class EventRouter: Sendable {
         }
     }
 
-    /// Ends all streams, which resume, or are told that they cannot: what they missed was not kept. What is published next
-    /// follows the given event.
+    /// Ends all streams, which resume, or learn that they cannot: what they missed is not in the log. What is published
+    /// next follows the given event.
     func restart(after head: Int64) { shards.post(.begun(head: head)) }
 
     /// Sends states to all streams of those they are about, on this replica. They are no rows of the log: they have no

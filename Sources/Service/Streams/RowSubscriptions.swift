@@ -3,7 +3,7 @@ import Realtime
 import Rows
 import Values
 
-/// What the streams of one shard hear of changed rows: which subscriptions they have, and which invalidations and counts
+/// What the streams of one shard receive of changed rows: which subscriptions they have, and which invalidations and counts
 /// wait for the end of their window.
 ///
 /// It belongs to its shard and has one owner.
@@ -27,7 +27,7 @@ struct RowSubscriptions {
     private var counts: [Int32: Counts] = [:]
     /// When the first of them fall due.
     private var countsDueAt: Int64?
-    /// Changes up to here are not told as rows: the stream has got them from the log.
+    /// Changes up to here are not delivered as rows: the stream has them from the log.
     private var floors: [Int32: Int64] = [:]
     /// The tables that subscriptions name, with how many do, so that others' changes are not even read.
     private var watches: [Watch: Int] = [:]
@@ -39,7 +39,7 @@ struct RowSubscriptions {
 
     // MARK: Subscriptions
 
-    /// - Parameter floor: the event up to which the stream has been told what its subscriptions ask for.
+    /// - Parameter floor: the event up to which the stream has received what its subscriptions ask for.
     /// - Throws: as `SubscriptionIndex.replace`; then everything is as it was.
     mutating func replace(
         _ slot: Int32, tenant: String, with subscriptions: [TableSubscription], floor: Int64?
@@ -76,12 +76,12 @@ struct RowSubscriptions {
         return watches[Watch(tenant: event.tenant, topic: topic)] != nil
     }
 
-    /// The stream has been told of the rows up to here.
+    /// The stream has received the rows up to here.
     mutating func noteTold(through sequence: Int64, to slot: Int32) {
         if let floor = floors[slot] { floors[slot] = max(floor, sequence) }
     }
 
-    /// Whether the stream has not been told of an event's row yet.
+    /// Whether the stream has not received an event's row yet.
     func isNew(_ sequence: Int64, to slot: Int32) -> Bool { floors[slot].map { sequence > $0 } ?? true }
 
     mutating func forEachMatch(_ row: RowVersions, _ body: (SubscriptionMatch) -> Void) {
@@ -100,12 +100,12 @@ struct RowSubscriptions {
     mutating func offer(_ values: [String: JSONValue], of record: String, to slot: Int32, dueAt: Int64) {
         guard !values.isEmpty else { return }
         counts[slot, default: Counts(dueAt: dueAt, updates: [:])].updates[record] = values
-        // As many as one event may tell do not wait any longer.
+        // As many as one event may have do not wait any longer.
         if counts[slot]?.updates.count ?? 0 >= StreamLimits.countsPerEventMax { counts[slot]?.dueAt = 0 }
         countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
     }
 
-    /// The row itself is told now: counts of it that wait must not bring back what it was.
+    /// The row itself is delivered now: counts of it that wait must not bring back what it was.
     ///
     /// - Parameter values: the counts as they are now; nil for a row that has left.
     mutating func refresh(_ values: [String: JSONValue]?, of record: String, to slot: Int32) {
@@ -126,7 +126,7 @@ struct RowSubscriptions {
     }
 }
 
-/// One change as one shard, or the reader of the log, tells it to streams: encoded once for all that hear the same.
+/// One change as one shard, or the reader of the log, sends it to streams: encoded once for all that receive the same.
 struct RowChangeEncoder {
     private struct Form: Hashable {
         let transition: RowTransition
@@ -140,7 +140,7 @@ struct RowChangeEncoder {
     private let cursor: Cursor?
     private var encoded: [Form: SharedBytes] = [:]
 
-    /// - Parameter cursor: nil for a change that is told out of its place in the log.
+    /// - Parameter cursor: nil for a change that is sent out of its place in the log.
     init(_ change: RowChange, tenant: String, cursor: Cursor?) {
         self.change = change
         self.cursor = cursor
@@ -149,10 +149,10 @@ struct RowChangeEncoder {
             event: change.operation.subscribed, old: change.comparedOld, new: change.new)
     }
 
-    /// Whether it is told in its place in the log.
+    /// Whether it is sent in its place in the log.
     var hasPlace: Bool { cursor != nil }
 
-    /// Whether a subscription is told the counts alone.
+    /// Whether a subscription receives the counts alone.
     func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
 
     /// The counts that a selection lets through.
@@ -190,7 +190,7 @@ struct RowChangeEncoder {
     }
 }
 
-/// What the windows that end at one time tell: encoded once for all streams that hear the same, as those of a class do.
+/// The invalidations whose windows end at one time: encoded once for all streams that receive the same, as a class does.
 struct InvalidationEncoder {
     private struct Form: Hashable {
         let keys: [[String]]
@@ -211,7 +211,7 @@ struct InvalidationEncoder {
     }
 }
 
-/// The last changes of rows that a shard has told, for streams whose replay ends a little before.
+/// The last changes of rows that a shard has delivered, for streams whose replay ends a little before.
 struct RecentChanges {
     private var changes: [EncodedEvent] = []
     private var bytes = 0
@@ -241,7 +241,7 @@ struct RecentChanges {
     }
 }
 
-/// What one stream is told of one change: per selection its subscriptions, which all see the same transition.
+/// What one stream receives of one change: per selection its subscriptions, which all see the same transition.
 struct RowDelivery {
     struct Part {
         let transition: RowTransition

@@ -35,7 +35,7 @@ final class StreamAdmission: Sendable {
 }
 
 /// The right to one stream, given back when nobody has it any more: also when the client vanishes between the
-/// answer's head and the stream's opening, of which no callback tells.
+/// answer's head and the stream's opening, for which there is no callback.
 final class StreamLease: Sendable {
     private let owner: StreamAdmission.Owner
     private let admission: StreamAdmission

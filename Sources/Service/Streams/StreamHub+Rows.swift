@@ -12,9 +12,9 @@ extension StreamHub {
 
     // MARK: Rows that changed
 
-    /// Tells a change to those it concerns: stale keys to scopes that hear them, rows to subscriptions that match.
+    /// Delivers a change to those it concerns: stale keys to scopes that may know them, rows to subscriptions that match.
     ///
-    /// It costs in proportion to those who hear it: of the streams that may see the row and the subscriptions that its
+    /// It costs in proportion to those who receive it: of the streams that may see the row and the subscriptions that its
     /// values find, the fewer are asked.
     func deliver(_ encoded: EncodedEvent) {
         let event = encoded.event
@@ -189,7 +189,7 @@ extension StreamHub {
         return topics.filter { !before.contains($0) }
     }
 
-    /// Gives each stream that holds one of the keys the scope that it has now.
+    /// Gives each stream that has one of the keys the scope that it has now.
     func renewScopes(withAnyOf holders: Set<MembershipUpdate.Holders>) {
         var slots: Set<Int32> = []
         for holder in holders {

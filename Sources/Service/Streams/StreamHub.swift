@@ -10,7 +10,7 @@ import Values
 final class StreamHub: StreamProgram {
     typealias Message = StreamMessage
 
-    /// What is kept of a stream beside its place in the hub and its subscription.
+    /// What is stored of a stream beside its place in the hub and its subscription.
     struct Session {
         /// Whose stream it is; its lease is given back when the session goes. By reference: the places of thousands of
         /// streams stand in one array, half of which may be free.
@@ -44,7 +44,7 @@ final class StreamHub: StreamProgram {
     var recentChanges: RecentChanges
     /// The last event that this shard has handled.
     var head: Int64
-    /// The shard's clock, as last told.
+    /// The shard's clock, as of its last tick.
     var monotonicNow: UInt64 = 0
 
     /// - Parameter head: the newest event of the log; the first one published must be the next.

@@ -1,28 +1,29 @@
 /// The bounds of streams, each with what breaks without it.
 enum StreamLimits {
     /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
-    /// Clients are told.
+    /// Published in `/v1/config`.
     static let topicsMax = 100
     /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
     static let topicBytesMax = 160
     /// Events replayed to one resuming stream, and changes of rows that are looked at again for one of its keys, because
     /// it may have broken before their window ended. Beyond it, fetching everything again is cheaper for both sides, and
-    /// a few thousand such clients at once (after a restart) would hold the log's readers for minutes.
+    /// a few thousand such clients at once (after a restart) would occupy the log's readers for minutes.
     static let replayEventsMax = 1000
     /// Bytes of one replay, which wait in memory until the client has read them.
     static let replayBytesMax = 1024 * 1024
     /// Bytes of one piece of a replay; the next follows when it has left the process. With the queue of live events
     /// behind the last piece it must fit the socket's buffer of 64 KiB, or a replay would look like a slow client.
     static let chunkBytesMax = 16 * 1024
-    /// Bytes of a request that replaces subscriptions: as many filtered ids as one stream may have. Clients are told.
+    /// Bytes of a request that replaces subscriptions: as many filtered ids as one stream may have. Published.
     static let subscriptionsBytesMax = 1 << 20
     /// Bytes of events that a shard handles without sending in between. Rows of one delivery are committed at once; if
-    /// they were all queued at once, whoever hears each of 1,000 would look like a slow client before the first was sent.
+    /// they were all queued at once, whoever receives each of 1,000 would look like a slow client before the first was
+    /// sent.
     static let pieceBytesMax = 16 * 1024
-    /// Records whose counts one `engagement_update` tells, about 50 bytes each. Without it, a stream that watches a whole
+    /// Records whose counts are in one `engagement_update`, about 50 bytes each. Without it, a stream that watches a whole
     /// table would gather all of it.
     static let countsPerEventMax = 1000
-    /// Bytes of the last changes that a shard keeps. A stream that has read what it missed needs those of a few
+    /// Bytes of the last changes that a shard caches. A stream that has read what it missed needs those of a few
     /// milliseconds; without them it would read for ever behind a feed that never rests.
     static let keptChangesBytesMax = 512 * 1024
     /// Rounds of reading missed rows while new ones come; after them the client is told to resync.
@@ -32,10 +33,10 @@ enum StreamLimits {
     static let overflowPauseSeconds: UInt64 = 30
     /// A ticket's life: long enough to open a stream over a bad network, short enough that one found in a log is dead.
     static let ticketSeconds: Int64 = 30
-    /// How long a revocation is kept. It must outlive every token it could concern.
+    /// How long a revocation is stored. It must outlive every token it could concern.
     static let revocationDays: Int64 = 90
     /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
     static let shutdownSpreadMilliseconds = 5000
-    /// What EventSource waits before it reconnects. Clients are told.
+    /// What EventSource waits before it reconnects. Published in `/v1/config`.
     static let retryMilliseconds = 1000
 }

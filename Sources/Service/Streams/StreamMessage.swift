@@ -120,7 +120,7 @@ struct StreamDescription: Sendable {
     /// Of these, what the question has added.
     var addedTopics: [String] = []
     var tables: [TableSubscription] = []
-    /// Whom the stream speaks for. Only told within this process.
+    /// Whom the stream speaks for. Stays within this process.
     var caller: Caller?
     /// Whether the replay ends before what the shard can still add to it, so that there would be a gap.
     var isReplayBehind = false

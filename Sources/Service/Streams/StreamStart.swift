@@ -181,7 +181,7 @@ struct StreamReader: Sendable {
     }
 
     /// Changes whose window may not have ended when the stream broke that had got as far as `sequence`: their keys are
-    /// told again, since a key is told after its window. Telling one twice makes a client fetch once more, and no more.
+    /// sent again, since a key is sent after its window. One that comes twice makes a client fetch once more, and no more.
     private func recentChanges(
         _ tx: Transaction, through sequence: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
@@ -192,10 +192,10 @@ struct StreamReader: Sendable {
             limit: StreamLimits.replayEventsMax)
     }
 
-    /// The queries that changes made stale, as far as the caller may hear of them; nil: none.
+    /// The queries that changes made stale, as far as the caller may know of them; nil: none.
     private func staleKeys(of changes: [StreamEvent]) -> Coalescer.Batch? {
         var coalescer = Coalescer()
-        // One after the other: read, a thousand of them hold megabytes.
+        // One after the other: read, a thousand of them take megabytes.
         for case let change? in changes.lazy.map({ RowChange(reading: $0.data) }) {
             for invalidation in change.invalidations where !caller.scope.keys.isDisjoint(with: invalidation.audience) {
                 let knows = !caller.scope.keys.isDisjoint(with: invalidation.causeAudience)
@@ -263,7 +263,7 @@ struct StreamReader: Sendable {
         }
     }
 
-    /// What the stream's subscriptions are told of a change.
+    /// What the stream's subscriptions receive of a change.
     private func news(of telling: RowChangeEncoder, keys: Set<String>) -> RowDelivery {
         let change = telling.change
         var news = RowDelivery()

@@ -4,7 +4,7 @@ import Values
 enum StreamTopics {
     static let personal = "personal"
 
-    /// Reads a list, without doubles and without `personal`; every mistake is told with its place.
+    /// Reads a list, without doubles and without `personal`; every mistake is reported with its place.
     static func parse(
         _ texts: [String], kinds: [TopicKind], at pointer: (_ index: Int) -> String
     ) throws(Failure) -> [String] {

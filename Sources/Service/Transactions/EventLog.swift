@@ -5,7 +5,7 @@ import Rows
 import Values
 import Visibility
 
-/// The log of what happened, from which streams are served: rows of the same transaction as what they tell of.
+/// The log of what happened, from which streams are served: rows of the same transaction as what they are about.
 ///
 /// Each event is stored once, and once more as a narrow row for each of its *routes*: the audience's keys, or `#topic`
 /// for an event of a topic. A resuming stream reads its routes only, so that its replay costs what it may see and not
@@ -155,19 +155,19 @@ enum EventLog {
         tablePrefix + AudienceKey.make(schema, table)
     }
 
-    /// The name of events that tell a row's change.
+    /// The name of events of a row's change.
     static let change: StaticString = "table:change"
 
     // MARK: Reading
 
-    /// The oldest event that is kept; one more than the newest when none is.
+    /// The oldest event that is retained; one more than the newest when none is.
     static func oldestSequence(in db: Connection) throws -> Int64 {
         let oldest = try db.row("SELECT min(sequence) FROM \(events, unscoped: keeping)") { try $0.optionalInteger(0) }
         if let oldest = oldest ?? nil { return Int64(oldest) }
         return try newestSequence(in: db) + 1
     }
 
-    /// The newest event there ever was, also when it is not kept any more.
+    /// The newest event there ever was, also when it is not retained any more.
     static func newestSequence(in db: Connection) throws -> Int64 {
         Int64(try db.integer("SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1") ?? 0)
     }
@@ -211,7 +211,7 @@ enum EventLog {
         }
     }
 
-    /// The last changes of rows that somebody hears by the given keys, up to a number and not older than the given time
+    /// The last changes of rows that somebody receives by the given keys, up to a number and not older than the given time
     /// before it; nil where there are more than the limit.
     static func recentChanges(
         in db: Connection, tenant: String, routes: [String], through sequence: Int64, within age: Duration, limit: Int
@@ -221,7 +221,7 @@ enum EventLog {
         ) { Timestamp(microseconds: Int64(try $0.integer(0))) }
         guard let end else { return [] }
         let start = end.adding(seconds: -age.components.seconds)
-        // A change has the routes of all that hear it: it is found by each, and read once.
+        // A change has the routes of all that receive it: it is found by each, and read once.
         var found: Set<Int> = []
         for route in routes {
             let recent = try db.rows(
@@ -249,7 +249,7 @@ enum EventLog {
             """, event)
     }
 
-    /// One event; nil if it is not kept.
+    /// One event; nil if it is not retained.
     static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
         try db.row(
             """
@@ -258,7 +258,7 @@ enum EventLog {
             """, event)
     }
 
-    /// Names of what replicas tell one another, and no stream hears, begin so.
+    /// Names of events between replicas, which no stream receives, begin so.
     static let internalPrefix = "bellhop:"
 
     /// Routes that are asked for one by one: as many as most scopes have keys.
@@ -311,7 +311,7 @@ enum EventLog {
     struct State: Sendable {
         let newest: Int64
         let epoch: String
-        /// The content of the event that was asked for; nil if it is not kept.
+        /// The content of the event that was asked for; nil if it is not retained.
         let content: [UInt8]?
     }
 
@@ -345,7 +345,7 @@ enum EventLog {
         return try first.createdAt < oldest.microseconds || first.sequence <= newestSequence(in: db) - Int64(countMax)
     }
 
-    /// Removes the oldest events, past their age or above the number kept; at most so many that nobody waits for it.
+    /// Removes the oldest events, past their age or above the number retained; at most so many that nobody waits for it.
     ///
     /// - Returns: how many were removed.
     static func prune(before oldest: Timestamp, keeping countMax: Int, in db: Connection) throws -> Int {
@@ -398,7 +398,7 @@ struct PendingEvents: Sendable {
 /// An event of the log on its way to streams.
 struct LoggedEvent: Sendable {
     let event: StreamEvent
-    /// The row's change that it tells of, where this process wrote it; others are read from the event's JSON.
+    /// The row's change that it is about, where this process wrote it; others are read from the event's JSON.
     var change: RowChange?
 }
 

@@ -7,7 +7,7 @@ import Threads
 /// Brings committed events to this process's streams in the order of their numbers, whichever replica wrote them.
 ///
 /// On SQLite the one writer commits in order, and what it commits is published at once. On PostgreSQL events come from
-/// writers here, which know theirs, and from other replicas, whose commits a notification tells of; a poll stands
+/// writers here, which know theirs, and from other replicas, whose commits a notification announces; a poll stands
 /// behind it. Numbers have no gaps (`EventLog.append`), so the next one is either here or to be read.
 final class EventPump: Sendable {
     /// Own events that wait for others' before them. More, and they are read from the log like the others'.
@@ -229,8 +229,8 @@ final class EventPump: Sendable {
                 state.waiting[event.sequence] = LoggedEvent(event: event)
             }
             publishInOrder(&state)
-            // Numbers have no gaps: one that was not read is not kept any more, since this replica was away longer
-            // than the log is kept.
+            // Numbers have no gaps: one that was not read is not retained any more, since this replica was away longer
+            // than the log is retained.
             if let next = events.first(where: { $0.sequence > state.head }) { return next.sequence - 1 }
             if events.count == Self.readMax { wake(&state) }
             return nil

@@ -1,4 +1,4 @@
-/// A state of one user, kept nowhere: the next one replaces it, and who opens a stream is sent the present one.
+/// A state of one user, stored nowhere: the next one replaces it, and who opens a stream is sent the present one.
 struct OwnState: Sendable {
     let tenant: String
     /// Whose streams: a key of their scopes.

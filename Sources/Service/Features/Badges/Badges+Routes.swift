@@ -25,7 +25,7 @@ extension BadgesFeature {
     /// `GET /v1/badges`: absolute, uncapped, with a version; a poll against a known version costs a 304 (CNT R-RECON-4).
     private static func show(_ call: Call, _ conversations: @Sendable (Caller) -> SQL) throws -> Answer {
         let inclusion = try call.query.word("include", Inclusion.self)
-        // Unread messages of a conversation change with the badge only, so that one version tells of both.
+        // Unread messages of a conversation change with the badge only, so that one version stands for both.
         let suffix = inclusion == .conversations ? "-conversations" : ""
         // A poll that has the newest version already is answered without the database.
         if let version = call.knownBadgeVersion, call.request.hasSeen("\(version)\(suffix)") {

@@ -5,7 +5,7 @@ import Rows
 import Threads
 import Values
 
-/// The boards that this process has in memory: read from the table by need, and kept right by the number of changes
+/// The boards that this process has in memory: read from the table by need, and brought up to date by the number of changes
 /// that each transaction reads with the board's row.
 ///
 /// Nothing here decides anything: the table does. A board that is not here, or behind what a transaction sees, is asked

@@ -17,7 +17,7 @@ extension ChangesFeature {
 
     /// `POST /v1/changes`: table changes in any form that is known. 202: they are on disk, and on their way.
     ///
-    /// What is wrong with one item rejects that item alone: a feed that is not heard as a whole because of one row would
+    /// What is wrong with one item rejects that item alone: a feed that is refused as a whole because of one row would
     /// send the same again for ever.
     @Sendable private static func takeChanges(_ call: Call, _ parts: Parts) throws -> Answer {
         guard !parts.isCongested() else {

@@ -57,8 +57,8 @@ extension ChangesFeature {
 
 /// The bounds of what is stored of deliveries, each with what breaks without it.
 enum ChangeDeduplication {
-    /// How long the id of a change is stored; feeds are told. Senders try again for some hours; one that does so for days
-    /// has been told of a failure each time.
+    /// How long the id of a change is stored; published in `/v1/config`. Senders try again for some hours; one that does so
+    /// for days has received a failure each time.
     static let deliverySeconds: Int64 = 72 * 3600
     /// Ids that are stored for one feed, about 150 bytes each. Without it a busy feed fills the disk with them.
     static let deliveriesMax = 1_000_000

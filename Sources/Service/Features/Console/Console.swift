@@ -5,7 +5,7 @@ import Values
 
 /// The live console at `/`: one page that shows what a token's owner sees, with nothing fetched from elsewhere.
 enum ConsoleFeature {
-    /// - Parameter events: the names of all events that a stream may bring, since EventSource must be told each.
+    /// - Parameter events: the names of all events that a stream may bring, since EventSource needs a listener for each.
     static func feature(events: [String]) -> Feature {
         let page = page(listeningTo: events)
         return Feature(

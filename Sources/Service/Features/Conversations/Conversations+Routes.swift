@@ -41,7 +41,7 @@ extension ConversationsFeature {
         let creator = caller.isService ? nil : caller.userId
         let members = try wish.members(with: creator)
         let pair = wish.kind == .direct ? AudienceKey.make("pair", members[0].text, members[1].text) : nil
-        // A pair is held by its name, since which conversation it has is the question.
+        // A pair is locked by its name, since which conversation it has is the question.
         let subject = (wish.id?.text ?? pair).map { LockKey.conversation(ID($0)) }
         return .write(locking: subject) { tx in
             if let pair, let known = try reopen(pair, for: members, tx) { return known }

@@ -62,7 +62,7 @@ extension DJFeature {
     }
 
     /// `POST …/current-track`: the next track by order plays. With `{"after": …}` only if that one is still playing, so
-    /// that two players which tell that it has ended do not skip the one behind it.
+    /// that two players which report its end do not skip the one behind it.
     private static func playNext(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let (hasExpectation, expected) = try call.optionalBody { fields in

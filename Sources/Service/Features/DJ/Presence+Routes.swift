@@ -83,7 +83,7 @@ extension DJFeature {
 
     /// What is wrong with a code; nil if it is the shop's.
     ///
-    /// A wrong one is returned and not thrown: that it was tried must be kept.
+    /// A wrong one is returned and not thrown: that it was tried must be stored.
     private static func refusal(of typed: String?, at shopId: ID<Shop>, _ tx: Transaction) throws -> Failure? {
         guard let typed else {
             throw Failure.forbidden("The shop asks for the code that it shows.", code: "presence.code_required")

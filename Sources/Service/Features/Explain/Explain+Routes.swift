@@ -12,7 +12,7 @@ extension ExplainFeature {
         ]
     }
 
-    /// `POST /v1/explain`: whether the holder of a token hears an event, and what decides.
+    /// `POST /v1/explain`: whether the bearer of a token receives an event, and what decides.
     @Sendable private static func explain(_ call: Call, _ parts: Parts) throws -> Answer {
         var fields = try call.fields()
         let eventId = fields.string("eventId", bytesMax: Cursor.textBytesMax)

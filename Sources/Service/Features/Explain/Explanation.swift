@@ -3,7 +3,7 @@ import Realtime
 import Rows
 import Values
 
-/// Whether somebody hears an event, and each thing that decides.
+/// Whether somebody receives an event, and each thing that decides.
 struct Explanation: JSONWritable {
     private struct Key: JSONWritable {
         let key: String
@@ -34,7 +34,7 @@ struct Explanation: JSONWritable {
 
     private struct StaleKey: JSONWritable {
         let invalidation: RowChange.Invalidation
-        /// The key by which it is heard.
+        /// The key by which it is received.
         let by: String?
         let isCauseTold: Bool
 
@@ -183,7 +183,7 @@ struct Explanation: JSONWritable {
         }
     }
 
-    /// Every key by which the event could be heard or the row be seen.
+    /// Every key by which the event could be received or the row be seen.
     private var keys: [Key] {
         var audience = event.audience
         if let change {

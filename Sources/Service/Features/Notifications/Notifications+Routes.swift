@@ -20,7 +20,7 @@ extension NotificationsFeature {
     // MARK: For backends
 
     /// `POST /v1/events`: 201 with the notification it made; 200 with the first one for an id that the user had before,
-    /// whatever else the request says; 200 with null where there is nothing to tell (decision 18).
+    /// whatever else the request says; 200 with null where there is nothing to notify of (decision 18).
     private static func acceptEvent(_ call: Call) throws -> Answer {
         let event = try call.body(NotificationEvent.init(reading:))
         guard let draft = event.draft(appName: call.settings.appName) else {
@@ -66,7 +66,7 @@ extension NotificationsFeature {
         return .read { tx in try response(with: try require(id, tx), tx) }
     }
 
-    /// `PATCH /v1/notifications/{id}`: what is so already stays as it was, and nobody is told of nothing.
+    /// `PATCH /v1/notifications/{id}`: what is so already stays as it was, and nothing is published.
     private static func change(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Notification.self)
         let change = try call.body(NotificationStateChange.init(reading:))
@@ -113,7 +113,7 @@ extension NotificationsFeature {
 
     // MARK: Parts
 
-    /// Stores what differs, tells of it in one event and adjusts the counts. Returns the ones that differed, as they are
+    /// Stores what differs, publishes it in one event and adjusts the counts. Returns the ones that differed, as they are
     /// now.
     private static func apply(
         _ change: NotificationStateChange, to candidates: [Notification], _ tx: Transaction

@@ -58,7 +58,8 @@ extension PostsFeature {
 
     // MARK: Telling later
 
-    /// Tells the counts that have changed since they were last told: the end of a storm, and once a second its middle.
+    /// Publishes the counts that have changed since they were last published: the end of a storm, and once a second its
+    /// middle.
     static let engagementTick = Tick(
         name: "posts.engagement", everySeconds: 1,
         isDue: { db, now in

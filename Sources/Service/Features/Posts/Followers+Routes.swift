@@ -93,7 +93,7 @@ extension PostsFeature {
         }
     }
 
-    /// Changes what the follower's open streams hear, and tells them.
+    /// Changes what the follower's open streams receive, at once.
     private static func publish(
         _ followerId: ID<User>, follows authorId: ID<User>, _ follows: Bool, _ tx: Transaction
     ) {

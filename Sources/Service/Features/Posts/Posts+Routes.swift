@@ -32,7 +32,7 @@ extension PostsFeature {
         return .read { tx in Response.json(200, try require(id, tx)) }
     }
 
-    /// `POST /v1/posts`: the post gets the tenant's next number; connected followers hear it, and it costs the same
+    /// `POST /v1/posts`: the post gets the tenant's next number; connected followers receive it, and it costs the same
     /// whether there are ten of them or a million (CUT F-1).
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body { fields in

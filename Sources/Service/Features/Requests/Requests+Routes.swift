@@ -95,7 +95,7 @@ extension RequestsFeature {
 
     // MARK: Parts
 
-    /// The request, with both of its users held. Who they are is known only once it is read, and never changes.
+    /// The request, with both of its users locked. Who they are is known only once it is read, and never changes.
     private static func held(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
         let request = try require(id, tx)
         try tx.lock([.user(request.fromUserId), .user(request.toUserId)])

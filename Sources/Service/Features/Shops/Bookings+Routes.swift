@@ -52,7 +52,7 @@ extension ShopsFeature {
                     fields: [Failure.Field("If-Match", "names version \(version)")])
             }
             var next = try change.applied(to: booking, by: actor(in: booking.shopId, tx), at: tx.now)
-            // Asking for what is so already changes nothing, and nobody is told of nothing.
+            // Asking for what is so already changes nothing, and nothing is published.
             guard next != booking else { return try response(200, booking, tx) }
             if next.barberId != booking.barberId { try requireBarber(next.barberId, of: booking.shopId, tx) }
             next.version += 1

@@ -74,7 +74,7 @@ extension StreamsFeature {
             """)
     }
 
-    /// All that are kept, for the list in memory, at start.
+    /// All that are stored, for the list in memory, at start.
     static func revocations(in connection: Connection) throws -> [Revocation] {
         try connection.rows(
             "SELECT tenant, kind, subject, issued_before FROM \(revocations, unscoped: keeping)"

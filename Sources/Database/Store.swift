@@ -2,7 +2,8 @@ import Threads
 
 /// An open database: reads on the calling thread, writes in groups on the store's own threads.
 ///
-/// Reads never wait for a writer, nor writers for reads. A write is answered after the COMMIT that it belongs to is on disk.
+/// Reads never wait for a writer, nor writers for reads. A write is answered after the COMMIT that it belongs to is on
+/// disk.
 public final class Store: Sendable {
     public let url: DatabaseURL
     public let options: StoreOptions

@@ -116,7 +116,12 @@ final class EventPump: Sendable {
     }
 
     func stop() {
-        state.withLock { $0.stopListening }?()
+        // Given up here: the listener's thread lives as long as somebody could end it.
+        let stopListening = state.withLock { state in
+            defer { state.stopListening = nil }
+            return state.stopListening
+        }
+        stopListening?()
         thread.stop()
     }
 

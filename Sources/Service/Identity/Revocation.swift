@@ -90,7 +90,7 @@ extension Revocation {
             self = .token(tenant: tenant, id: id)
         } else if let id = members.string("sessionId") {
             self = .session(tenant: tenant, id: id)
-        } else if let id = members.string("userId"), case .integer(let moment)? = members["issuedBefore"] {
+        } else if let id = members.string("userId"), let moment = members.integer("issuedBefore") {
             self = .user(tenant: tenant, id: ID(id), issuedBefore: Timestamp(microseconds: moment))
         } else {
             return nil

@@ -44,10 +44,6 @@ final class EventRouter: Sendable {
     /// next follows the given event.
     func restart(after head: Int64) { shards.post(.begun(head: head)) }
 
-    /// Sends states to all streams of those they are about, on this replica. They are no rows of the log: they have no
-    /// id, and are not replayed.
-    func publish(_ states: [OwnState]) { shards.post(.states(states.map { EncodedState($0) })) }
-
     /// Refuses a token, a session or a user from now on, and closes their streams.
     func revoke(_ revocation: Revocation) {
         revocations.insert(revocation)

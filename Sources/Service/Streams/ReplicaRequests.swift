@@ -206,7 +206,7 @@ final class ReplicaRequests: StreamRequests {
             }
             publish(Self.answered, tenant: tenant, data) {}
         }
-        if case .object(let wanted)? = members["wishes"] {
+        if let wanted = members.object("wishes") {
             let draft = SubscriptionDraft(
                 topics: wanted.strings("topics"), tables: Self.subscriptions(wanted["tables"]),
                 lastEventID: wanted.string("lastEventId"))
@@ -249,8 +249,8 @@ final class ReplicaRequests: StreamRequests {
     private static func caller(_ value: JSONValue?) -> Caller? {
         guard case .object(let members)? = value, let tenant = members.string("tenant"),
             let userId = members.string("userId"), let role = members.string("role"),
-            let keys = members.strings("scope"), case .integer(let issuedAt)? = members["issuedAt"],
-            case .integer(let expiresAt)? = members["expiresAt"], case .bool(let isService)? = members["isService"]
+            let keys = members.strings("scope"), let issuedAt = members.integer("issuedAt"),
+            let expiresAt = members.integer("expiresAt"), let isService = members.bool("isService")
         else { return nil }
         return Caller(
             tenant: tenant, userId: ID(userId), role: role, isService: isService, tier: members.string("tier"),

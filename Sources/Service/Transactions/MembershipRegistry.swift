@@ -172,7 +172,7 @@ private struct MembershipChange: JSONWritable {
 
     init?(reading data: [UInt8]) {
         guard case .object(let members)? = try? JSONValue(parsing: data),
-            case .integer(let version)? = members["version"], case .array(let facts)? = members["facts"],
+            let version = members.integer("version"), case .array(let facts)? = members["facts"],
             case .array(let holders)? = members["holders"]
         else { return nil }
         self.version = version
@@ -207,15 +207,12 @@ private struct MembershipChange: JSONWritable {
         }
 
         static func read(_ value: JSONValue) -> MembershipFact? {
-            guard case .object(let members) = value, case .string(let tenant)? = members["tenant"],
-                case .string(let membership)? = members["membership"], case .bool(let counts)? = members["counts"]
+            guard case .object(let members) = value, let tenant = members.string("tenant"),
+                let membership = members.string("membership"), let counts = members.bool("counts")
             else { return nil }
-            func text(_ name: String) -> String? {
-                if case .string(let text)? = members[name] { text } else { nil }
-            }
             return MembershipFact(
-                tenant: tenant, membership: membership, row: text("row"), subject: text("subject"),
-                object: text("object"), counts: counts)
+                tenant: tenant, membership: membership, row: members.string("row"),
+                subject: members.string("subject"), object: members.string("object"), counts: counts)
         }
     }
 }

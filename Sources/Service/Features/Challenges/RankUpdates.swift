@@ -58,9 +58,9 @@ final class RankUpdates: Sendable {
     /// Receives that this replica or another one has published a board's change.
     @Sendable func boardMoved(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data),
-            case .string(let id)? = members["boardId"], case .string(let challengeId)? = members["challengeId"],
-            case .string(let word)? = members["order"], let order = Challenge.Order(rawValue: word),
-            case .integer(let revision)? = members["revision"]
+            let id = members.string("boardId"), let challengeId = members.string("challengeId"),
+            let order = members.string("order").flatMap(Challenge.Order.init(rawValue:)),
+            let revision = members.integer("revision")
         else { return }
         boards.changedElsewhere(
             Board.Key(tenant: event.tenant, id: id), ID(challengeId), order, revision: revision,

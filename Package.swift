@@ -64,7 +64,7 @@ let package = Package(
         .executableTarget(
             name: "bellhop",
             dependencies: [
-                "Service", "BellhopClient", "Values",
+                "Service", "BellhopClient", "Rows", "Values",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -30,7 +30,7 @@ public struct BadgeState: Sendable, Hashable {
 
     public init() {}
 
-    /// Takes counts over unless they are older than those held; true if they changed anything.
+    /// Takes counts over unless they are older than the present ones; true if they changed anything.
     public mutating func merge(_ newer: BadgeCounts) -> Bool {
         if let counts, newer.version <= counts.version { return false }
         counts = newer

@@ -17,32 +17,26 @@ public struct BellhopStream: AsyncSequence, Sendable {
         public var topics: [String]
         /// Resume after this event instead of starting with what happens next.
         public var lastEventID: String?
-        public var reconnection: Reconnection.Policy
+        public var reconnection = Reconnection.Policy()
         /// How long the head of the response may take (`CUT N-2`).
-        public var connectTimeout: Duration
+        public var connectTimeout: Duration = .seconds(10)
         /// A service sends a heartbeat at least every 25 s; one that is silent longer than this is gone (`CUT N-2`).
-        public var silenceTimeout: Duration
+        public var silenceTimeout: Duration = .seconds(60)
         /// Bytes that may wait for the reader. Past it the connection is dropped and resumed when the reader has caught
         /// up; without it a slow reader would collect the stream in memory.
-        public var bufferBytesMax: Int
-        /// Told of every change, before the event that follows it.
+        public var bufferBytesMax = 1 << 20
+        /// Receives every change, before the event that follows it.
         public var onConnection: (@Sendable (ConnectionChange) -> Void)?
         /// Between 0 and 1; tests inject it.
-        public var jitter: @Sendable () -> Double
+        public var jitter: @Sendable () -> Double = { Double.random(in: 0...1) }
         /// The wait between tries; tests inject it.
-        public var sleep: @Sendable (Duration) async throws -> Void
+        public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
         /// Wakes the wait between tries when the network is back.
         public var wake: ReconnectSignal?
 
         public init(topics: [String] = [], lastEventID: String? = nil) {
             self.topics = topics
             self.lastEventID = lastEventID
-            reconnection = Reconnection.Policy()
-            connectTimeout = .seconds(10)
-            silenceTimeout = .seconds(60)
-            bufferBytesMax = 1 << 20
-            jitter = { Double.random(in: 0...1) }
-            sleep = { try await Task.sleep(for: $0) }
         }
     }
 
@@ -56,9 +50,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
     let client: BellhopClient
     let options: Options
 
-    public func makeAsyncIterator() -> Iterator {
-        Iterator(client: client, options: options)
-    }
+    public func makeAsyncIterator() -> Iterator { Iterator(client: client, options: options) }
 
     public struct Iterator: AsyncIteratorProtocol {
         private var connection: StreamConnection

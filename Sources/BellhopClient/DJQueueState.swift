@@ -1,4 +1,4 @@
-/// What a shop plays and what is to come, as an app shows it: kept by the events of the topic `dj:{shopId}`, with the
+/// What a shop plays and what is to come, as an app shows it: updated by the events of the topic `dj:{shopId}`, with the
 /// user's own votes shown before the service has answered (`CUT D-1`).
 ///
 /// ```swift
@@ -139,11 +139,11 @@ public struct DJQueueState: Sendable, Hashable {
     private static func track(_ json: JSON, known: Track?, version: Int) -> Track? {
         guard let trackId = json["trackId"].string, let trackName = json["trackName"].string,
             let artistName = json["artistName"].string, let addedBy = json["addedBy"].string,
-            let addedAt = json["addedAt"].string, let told = counts(json, version: version)
+            let addedAt = json["addedAt"].string, let sent = counts(json, version: version)
         else { return nil }
         let vote = json["userVote"].string.flatMap(Vote.init(rawValue:))
         // An answer may be overtaken by an event of a later vote.
-        let counted = known.map { $0.counted.version > version ? $0.counted : told } ?? told
+        let counted = known.map { $0.counted.version > version ? $0.counted : sent } ?? sent
         return Track(
             trackId: trackId, trackName: trackName, artistName: artistName, albumArt: json["albumArt"].string,
             addedBy: addedBy, addedAt: addedAt, counted: counted, confirmed: vote ?? known?.confirmed ?? .none,

@@ -1,6 +1,6 @@
 import Threads
 
-/// Tells streams that wait between two tries to try at once and to count from the start: the network is back, or the
+/// Wakes streams that wait between two tries: they try at once, and count from the start: the network is back, or the
 /// app has come to the foreground (`CUT N-3`, decision 14).
 public final class ReconnectSignal: Sendable {
     private struct State {

@@ -89,13 +89,11 @@ public struct SSEParser: Sendable {
         }
         defer { line.removeAll(keepingCapacity: true) }
         guard !line.isEmpty else { return dispatch(&events) }
-        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
-            return field(String(decoding: line, as: UTF8.self), [])
-        }
-        guard colon > 0 else { return }
-        var value = line[(colon + 1)...]
+        let name = line.prefix { $0 != UInt8(ascii: ":") }
+        guard !name.isEmpty else { return }
+        var value = line.dropFirst(name.count + 1)
         if value.first == UInt8(ascii: " ") { value.removeFirst() }
-        field(String(decoding: line[..<colon], as: UTF8.self), value)
+        field(String(decoding: name, as: UTF8.self), value)
     }
 
     private mutating func field(_ field: String, _ value: ArraySlice<UInt8>) {
@@ -104,8 +102,7 @@ public struct SSEParser: Sendable {
             if hasData { data.append(UInt8(ascii: "\n")) }
             data.append(contentsOf: value)
             hasData = true
-        case "event":
-            name = String(decoding: value, as: UTF8.self)
+        case "event": name = String(decoding: value, as: UTF8.self)
         case "id":
             if !value.contains(0) { pendingID = String(decoding: value, as: UTF8.self) }
         case "retry":
@@ -113,8 +110,7 @@ public struct SSEParser: Sendable {
             if isNumber, let milliseconds = Int(String(decoding: value, as: UTF8.self)) {
                 retryMilliseconds = milliseconds
             }
-        default:
-            break
+        default: break
         }
     }
 

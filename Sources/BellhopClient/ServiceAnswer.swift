@@ -54,11 +54,8 @@ public struct ServiceAnswer: Sendable {
     }
 
     static func headers(of response: HTTPURLResponse) -> [String: String] {
-        var headers: [String: String] = [:]
-        for (name, value) in response.allHeaderFields {
-            headers["\(name)".lowercased()] = "\(value)"
-        }
-        return headers
+        Dictionary(
+            response.allHeaderFields.map { ("\($0)".lowercased(), "\($1)") }, uniquingKeysWith: { _, last in last })
     }
 
     static func result(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) -> Result<

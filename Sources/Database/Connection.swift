@@ -9,7 +9,7 @@ public enum DatabaseEngine: String, Sendable {
 /// One connection to the database, inside a transaction, with its prepared statements.
 ///
 /// Belongs to one thread at a time: the store hands it to a body and takes it back. It is not `Sendable`, so the
-/// compiler keeps it inside. Each engine has its own form.
+/// compiler confines it. Each engine has its own form.
 public class Connection {
     enum Control: Int, CaseIterable {
         case begin, beginImmediate, commit, rollback, savepoint, release, rollbackTo
@@ -19,8 +19,8 @@ public class Connection {
     private var commitActions: [@Sendable () -> Void] = []
     /// What is left with the transaction for the last steps of its group, in the order it was left.
     private var items: [(step: any AnyGroupStep, item: any Sendable)] = []
-    /// A row was written that its scope may not write. Kept until the enclosing savepoint is undone, so that nobody
-    /// keeps the row by catching the error.
+    /// A row was written that its scope may not write. Stays until the enclosing savepoint is undone, so that the row
+    /// is undone even if the error is caught.
     private var violation: DatabaseError?
 
     init() {}
@@ -29,7 +29,7 @@ public class Connection {
 
     // MARK: Statements
 
-    /// Runs a statement to its end and tells how many rows it changed.
+    /// Runs a statement to its end and returns how many rows it changed.
     @discardableResult
     public func run(_ sql: SQL) throws -> Int {
         try execute(sql) { _ in true }
@@ -82,7 +82,7 @@ public class Connection {
         try row(sql) { _ in true } ?? false
     }
 
-    /// How the engine would run a statement, for tests that hold an index to its purpose.
+    /// How the engine would run a statement, for tests that an index serves its purpose.
     public func queryPlan(_ sql: SQL) throws -> [String] {
         var plan = sql.woven()
         plan.text = planPrefix + plan.text
@@ -112,7 +112,7 @@ public class Connection {
         }
     }
 
-    /// Runs a statement, gives its rows to the body until that returns false, and tells how many rows it changed.
+    /// Runs a statement, gives its rows to the body until that returns false, and returns how many rows it changed.
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
         preconditionFailure("each form of a connection runs its statements")
     }
@@ -125,7 +125,7 @@ public class Connection {
     // MARK: Who asks
 
     /// Names the scope that the following statements run under. On SQLite statements carry their policy and nothing
-    /// else is needed; on PostgreSQL row-level security holds them to it once more.
+    /// else is needed; on PostgreSQL row-level security checks it once more.
     public func enter(_ scope: Scope?) throws {}
 
     /// Takes the locks of these names until the transaction ends; waits for transactions that have them.
@@ -134,7 +134,7 @@ public class Connection {
     /// same time. On SQLite there is one writer, and nothing to do.
     public func lock(_ subjects: [String]) throws {}
 
-    /// Tells whoever listens on the channel, on any replica, once the transaction is committed. On SQLite there is
+    /// Notifies whoever listens on the channel, on any replica, once the transaction is committed. On SQLite there is
     /// one process, and nothing to do.
     public func notify(_ channel: StaticString, _ payload: String) throws {}
 
@@ -213,9 +213,5 @@ public class Connection {
 extension Duration {
     var milliseconds: Int64 {
         components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
-    }
-
-    var nanoseconds: Int64 {
-        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
     }
 }

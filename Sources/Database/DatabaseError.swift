@@ -35,7 +35,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let statement = Code(rawValue: "statement")
         /// The schema is not the one this build knows: a changed, unknown or missing migration.
         public static let schema = Code(rawValue: "schema")
-        /// A column is absent, null or of another type than the reader asked for.
+        /// A column is null or of another type than the reader asked for.
         public static let column = Code(rawValue: "column")
         /// Nothing of this job was stored, for a reason that lies outside it: the group's commit failed, or the
         /// store is closed. `cause` says more. Trying again later makes sense.
@@ -51,7 +51,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let text = Code(rawValue: "text")
         /// Another transaction has locked what this one needs, or the two would wait for each other: the job is done again.
         public static let contended = Code(rawValue: "contended")
-        /// A COMMIT was sent, and nobody can tell whether it was done: neither that nor the opposite may be claimed.
+        /// A COMMIT was sent, and nobody knows whether it was done: neither that nor the opposite may be claimed.
         public static let undecided = Code(rawValue: "undecided")
         public static let other = Code(rawValue: "other")
     }
@@ -99,39 +99,19 @@ public struct StoreBusy: Error, Sendable, Hashable {
 extension DatabaseError.Code {
     /// The code for an extended result code of SQLite.
     init(sqliteExtended result: Int32) {
-        switch result {
-        case SQLITE_CONSTRAINT_UNIQUE_, SQLITE_CONSTRAINT_PRIMARYKEY_, SQLITE_CONSTRAINT_ROWID_:
-            self = .constraintUnique
-        case SQLITE_CONSTRAINT_CHECK_: self = .constraintCheck
-        case SQLITE_CONSTRAINT_FOREIGNKEY_: self = .constraintForeignKey
-        case SQLITE_CONSTRAINT_NOTNULL_: self = .constraintNotNull
-        default: self.init(sqlitePrimary: result & 0xFF)
-        }
+        self = Self.ofSQLite[result] ?? Self.ofSQLite[result & 0xFF] ?? .other
     }
 
-    private init(sqlitePrimary result: Int32) {
-        switch result {
-        case SQLITE_BUSY, SQLITE_LOCKED: self = .busy
-        case SQLITE_FULL: self = .full
-        case SQLITE_IOERR: self = .ioError
-        case SQLITE_CORRUPT, SQLITE_NOTADB: self = .corrupt
-        case SQLITE_READONLY: self = .readOnly
-        case SQLITE_CANTOPEN, SQLITE_PERM: self = .cannotOpen
-        case SQLITE_CONSTRAINT: self = .constraint
-        case SQLITE_INTERRUPT: self = .interrupted
-        case SQLITE_TOOBIG: self = .tooBig
-        case SQLITE_NOMEM: self = .outOfMemory
-        case SQLITE_ERROR: self = .statement
-        case SQLITE_SCHEMA: self = .schema
-        default: self = .other
-        }
-    }
+    /// By extended codes, which the header builds from other macros that Swift cannot import, and by primary ones.
+    private static let ofSQLite: [Int32: DatabaseError.Code] = [
+        SQLITE_CONSTRAINT | 1 << 8: .constraintCheck, SQLITE_CONSTRAINT | 3 << 8: .constraintForeignKey,
+        SQLITE_CONSTRAINT | 5 << 8: .constraintNotNull,
+        // PRIMARYKEY, UNIQUE, ROWID.
+        SQLITE_CONSTRAINT | 6 << 8: .constraintUnique, SQLITE_CONSTRAINT | 8 << 8: .constraintUnique,
+        SQLITE_CONSTRAINT | 10 << 8: .constraintUnique,
+        SQLITE_CONSTRAINT: .constraint, SQLITE_BUSY: .busy, SQLITE_LOCKED: .busy, SQLITE_FULL: .full,
+        SQLITE_IOERR: .ioError, SQLITE_CORRUPT: .corrupt, SQLITE_NOTADB: .corrupt, SQLITE_READONLY: .readOnly,
+        SQLITE_CANTOPEN: .cannotOpen, SQLITE_PERM: .cannotOpen, SQLITE_INTERRUPT: .interrupted,
+        SQLITE_TOOBIG: .tooBig, SQLITE_NOMEM: .outOfMemory, SQLITE_ERROR: .statement, SQLITE_SCHEMA: .schema,
+    ]
 }
-
-// The header builds these from other macros, which Swift cannot import.
-private let SQLITE_CONSTRAINT_CHECK_: Int32 = SQLITE_CONSTRAINT | (1 << 8)
-private let SQLITE_CONSTRAINT_FOREIGNKEY_: Int32 = SQLITE_CONSTRAINT | (3 << 8)
-private let SQLITE_CONSTRAINT_NOTNULL_: Int32 = SQLITE_CONSTRAINT | (5 << 8)
-private let SQLITE_CONSTRAINT_PRIMARYKEY_: Int32 = SQLITE_CONSTRAINT | (6 << 8)
-private let SQLITE_CONSTRAINT_UNIQUE_: Int32 = SQLITE_CONSTRAINT | (8 << 8)
-private let SQLITE_CONSTRAINT_ROWID_: Int32 = SQLITE_CONSTRAINT | (10 << 8)

@@ -45,19 +45,8 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         location = .file(path: String(path))
     }
 
-    public static let memory = DatabaseURL(location: .memory, description: "sqlite::memory:")
-
-    public static func file(_ path: String) -> DatabaseURL {
-        DatabaseURL(location: .file(path: path), description: "sqlite:" + path)
-    }
-
     public var engine: DatabaseEngine {
         if case .server = location { .postgreSQL } else { .sqlite }
-    }
-
-    private init(location: Location, description: String) {
-        self.location = location
-        self.description = description
     }
 
     /// The part that is safe to show: a password may stand in what follows.

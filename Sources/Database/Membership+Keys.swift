@@ -6,13 +6,13 @@ extension Membership {
         let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
         guard !members.isEmpty else { return [] }
         let named = SQL(unchecked: ofColumn)
-        let held = try db.rows(
+        let values = try db.rows(
             """
             SELECT \(named) FROM \(table, visibleTo: scope)
             WHERE \(SQL(unchecked: memberColumn)) IN \(values: members) LIMIT \(limit)
             """
         ) { row in try row.optionalText(0) }
-        return held.compactMap { value in given.key { _ in value } }
+        return values.compactMap { value in given.key { _ in value } }
     }
 }
 

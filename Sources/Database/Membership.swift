@@ -15,8 +15,8 @@ import Visibility
 /// From it come the SQL predicate, PostgreSQL's policy, and `keys(of:in:)` for whoever decides without SQL. A
 /// membership begins and ends with its row, in the transaction that writes it.
 ///
-/// A class, because a policy holds it and it holds a table, which has policies.
-public final class Membership: Sendable, Hashable {
+/// A class, because a policy has it and it has a table, which has policies.
+public final class Membership: Sendable {
     public let table: Table
     /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
     public let holder: AudienceTemplate
@@ -42,18 +42,6 @@ public final class Membership: Sendable, Hashable {
         ofColumn = column
     }
 
-    public static func == (left: Membership, right: Membership) -> Bool {
-        left.table == right.table && left.given == right.given && left.memberColumn == right.memberColumn
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(table.name)
-        hasher.combine(given)
-    }
-
-    /// The name of the members' table within the question; no table or alias of ours begins with `_`.
-    private static let alias = "_held"
-
     /// `EXISTS (SELECT 1 FROM members …)`: one look into the members' index for each row that is asked about.
     ///
     /// - Parameters:
@@ -61,7 +49,8 @@ public final class Membership: Sendable, Hashable {
     ///   - comparison: the comparison of the member's column, from `= ?` on.
     ///   - column: the row's own column, with its table's name: the members' table may have one of the same name.
     func question(tenant: String, comparison: String, column: String) -> String {
-        let alias = Self.alias
+        // The name of the members' table within the question; no table or alias of ours begins with `_`.
+        let alias = "_held"
         return """
             EXISTS (SELECT 1 FROM \(table.name) AS \(alias) WHERE \(alias).\(table.tenantColumn) = \(tenant) \
             AND \(alias).\(memberColumn) \(comparison) AND \(alias).\(ofColumn) = \(column))
@@ -70,7 +59,7 @@ public final class Membership: Sendable, Hashable {
 }
 
 /// One way to a table's rows: a template, which rows have its key, and the rows that give it to users whose tokens do not.
-public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let template: AudienceTemplate
     /// Nil: tokens alone bring the key.
     public let membership: Membership?
@@ -78,7 +67,7 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
     public let condition: Condition?
 
     /// That a word stands in a column.
-    public struct Condition: Sendable, Hashable {
+    public struct Condition: Sendable {
         public let column: String
         public let value: String
 
@@ -86,25 +75,13 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
         func text(prefix: String) -> String { "\(prefix)\(column) = '\(value)'" }
     }
 
-    public init(_ template: AudienceTemplate) {
+    init(_ template: AudienceTemplate, membership: Membership? = nil, condition: Condition? = nil) {
         self.template = template
-        membership = nil
-        condition = nil
+        self.membership = membership
+        self.condition = condition
     }
 
     public init(stringLiteral text: String) { self.init(AudienceTemplate(stringLiteral: text)) }
-
-    private init(_ template: AudienceTemplate, _ membership: Membership) {
-        self.template = template
-        self.membership = membership
-        condition = nil
-    }
-
-    private init(_ template: AudienceTemplate, _ condition: Condition) {
-        self.template = template
-        membership = nil
-        self.condition = condition
-    }
 
     /// The key, for rows with the word in the column: `.when("everyone", "visibility", is: "public")`.
     ///
@@ -117,7 +94,7 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
                 || byte == UInt8(ascii: "-")
         }
         precondition(isSQLIdentifier(column) && isPlain && !value.isEmpty, "no condition of SQL: \(column) is \(value)")
-        return PolicyEntry(template, Condition(column: column, value: value))
+        return PolicyEntry(template, condition: Condition(column: column, value: value))
     }
 
     /// The columns it looks at.
@@ -149,6 +126,6 @@ public struct PolicyEntry: Sendable, Hashable, ExpressibleByStringLiteral, Custo
     public static func granted(
         _ template: AudienceTemplate, by table: Table, member: String, of column: String
     ) -> PolicyEntry {
-        PolicyEntry(template, Membership(template, by: table, member: member, of: column))
+        PolicyEntry(template, membership: Membership(template, by: table, member: member, of: column))
     }
 }

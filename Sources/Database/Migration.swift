@@ -30,10 +30,6 @@ public struct Migration: Sendable, Hashable {
         self.steps = steps
     }
 
-    public init(id: String, sql steps: [Step]) {
-        self.init(id, sql: steps)
-    }
-
     func statements(for engine: DatabaseEngine) -> [String] { steps.compactMap { $0.text(for: engine) } }
 
     /// SHA-256 over the statements of an engine, each with its length in front, so that no two lists read the same.
@@ -45,11 +41,7 @@ public struct Migration: Sendable, Hashable {
             hash.update(data: Array("\(statement.utf8.count):".utf8))
             hash.update(data: Array(statement.utf8))
         }
-        let digits = Array("0123456789abcdef")
-        return hash.finalize().reduce(into: "") { text, byte in
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
+        return hash.finalize().map { String(format: "%02x", $0) }.joined()
     }
 }
 
@@ -151,7 +143,7 @@ extension Store {
     /// The migrations that `migrate` would apply. Changes nothing.
     public func pendingMigrations(_ migrations: [Migration]) throws -> [String] {
         try read { connection in
-            // Each engine keeps its catalog in tables of its own.
+            // Each engine has its catalog in tables of its own.
             let history: SQL =
                 connection.engine == .sqlite
                 ? "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"
@@ -167,7 +159,7 @@ extension Store {
             precondition(known.updateValue(migration, forKey: migration.id) == nil, "two migrations \(migration.id)")
         }
         let history = try connection.rows("SELECT id, checksum FROM schema_migrations ORDER BY position") { row in
-            (id: try row.text("id"), checksum: try row.text("checksum"))
+            (id: try row.text(0), checksum: try row.text(1))
         }
         for entry in history {
             guard let migration = known[entry.id] else {

@@ -34,7 +34,7 @@ extension Policy {
                     alternatives.append(rowCondition)
                     continue
                 }
-                return SQL(text: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
+                return SQL(unchecked: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
             }
             if columns.count == 1 {
                 let values = padded(matches.map { $0[0] })
@@ -56,10 +56,10 @@ extension Policy {
             alternatives.append(question.text)
             binds += question.binds
         }
-        if alternatives.isEmpty { return SQL(text: "FALSE", binds: []) }
+        if alternatives.isEmpty { return SQL(unchecked: "FALSE") }
         let choice =
             alternatives.count == 1 ? alternatives[0] : "(" + alternatives.joined(separator: " OR ") + ")"
-        return SQL(text: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
+        return SQL(unchecked: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
     }
 
     /// Whether a row gives the template's key to one whom the scope names; nil: none could.
@@ -71,7 +71,7 @@ extension Policy {
         guard !members.isEmpty else { return nil }
         precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
         return SQL(
-            text: membership.question(
+            unchecked: membership.question(
                 tenant: "?", comparison: comparison(members.count), column: prefix + entry.template.columns[0]),
             binds: [.text(scope.tenant)] + members.map { .text($0) })
     }

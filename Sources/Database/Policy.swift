@@ -1,7 +1,7 @@
 import Visibility
 
 /// Who may read, or write, the rows of a table: a list of audience templates, any of which suffices.
-public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStringConvertible {
+public struct Policy: Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
     /// Shared, so that a policy can be recognized by identity when its predicates are cached.
     final class Entries: Sendable {
         let list: [PolicyEntry]
@@ -26,14 +26,6 @@ public struct Policy: Sendable, Hashable, ExpressibleByArrayLiteral, CustomStrin
 
     public var description: String {
         body.list.map(\.description).joined(separator: ", ")
-    }
-
-    public static func == (left: Policy, right: Policy) -> Bool {
-        left.body === right.body || left.body.list == right.body.list
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(body.list)
     }
 
     /// The keys of one row: stamped on its events, and what `Scope.sees` is asked about.

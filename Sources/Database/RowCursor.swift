@@ -1,10 +1,6 @@
 /// The rows of one query, for whoever turns them into values. Valid inside the callback it is given to.
 public struct RowCursor {
-    private let run: ((Row) throws -> Bool) throws -> Void
-
-    init(_ run: @escaping ((Row) throws -> Bool) throws -> Void) {
-        self.run = run
-    }
+    let run: ((Row) throws -> Bool) throws -> Void
 
     /// The first row turned into a value, or nil without one.
     public func row<Value>(_ map: (Row) throws -> Value) throws -> Value? {

@@ -1,31 +1,25 @@
 extension SQL {
     /// What the compiler builds an interpolated `SQL` with.
     public struct StringInterpolation: StringInterpolationProtocol {
-        var text: String
-        var binds: [SQLValue]
-        var target: WriteTarget?
-        var unscoped: [String] = []
-        var scoped: [String] = []
+        private(set) var sql = SQL(unchecked: "")
         /// A subquery needs a name; whether the author gives one shows only with the text that follows.
         private var unnamedSubquery: String?
 
         public init(literalCapacity: Int, interpolationCount: Int) {
-            text = ""
             // Room for the usual policy too, so that most statements are built with one allocation.
-            text.reserveCapacity(literalCapacity + interpolationCount * 24)
-            binds = []
-            binds.reserveCapacity(interpolationCount + 2)
+            sql.text.reserveCapacity(literalCapacity + interpolationCount * 24)
+            sql.binds.reserveCapacity(interpolationCount + 2)
         }
 
         public mutating func appendLiteral(_ literal: String) {
             if unnamedSubquery != nil { nameSubquery(before: literal) }
-            text += literal
+            sql.text += literal
         }
 
         public mutating func appendInterpolation<Value: SQLBindable>(_ value: Value) {
             if unnamedSubquery != nil { nameSubquery(before: "?") }
-            text += "?"
-            binds.append(value.sqlValue)
+            sql.text += "?"
+            sql.binds.append(value.sqlValue)
         }
 
         /// The value of a nullable column. An overload of its own: an Optional that meets a generic parameter in a
@@ -36,29 +30,22 @@ extension SQL {
 
         public mutating func appendInterpolation(_ fragment: SQL) {
             if unnamedSubquery != nil { nameSubquery(before: fragment.text) }
-            if let theirs = fragment.target {
-                precondition(target == nil, "a statement writes one table: \(text)")
-                target = theirs.shifted(textBy: text.utf8.count, bindsBy: binds.count)
-            }
-            text += fragment.text
-            binds += fragment.binds
-            unscoped += fragment.unscoped
-            scoped += fragment.scoped
+            sql.append(fragment)
         }
 
         public mutating func appendInterpolation<Value: SQLBindable>(values: some Sequence<Value>) {
             if unnamedSubquery != nil { nameSubquery(before: "(") }
             var isFirst = true
             for value in values {
-                text += isFirst ? "(?" : ", ?"
-                binds.append(value.sqlValue)
+                sql.text += isFirst ? "(?" : ", ?"
+                sql.binds.append(value.sqlValue)
                 isFirst = false
             }
-            text += isFirst ? "(SELECT NULL WHERE FALSE)" : ")"
+            sql.text += isFirst ? "(SELECT NULL WHERE FALSE)" : ")"
         }
 
         public mutating func appendInterpolation(_ table: Table, visibleTo scope: Scope) {
-            precondition(writtenVerb() == nil, "visibleTo reads; a statement that writes needs writableBy: \(text)")
+            precondition(writtenVerb() == nil, "visibleTo reads; a statement that writes needs writableBy: \(sql.text)")
             appendSubquery(of: table, where: table.readPredicate(for: scope))
         }
 
@@ -67,28 +54,28 @@ extension SQL {
                 appendSubquery(of: table, where: table.writePredicate(for: scope))
                 return
             }
-            precondition(target == nil, "a statement writes one table: \(text)")
-            text += table.name
-            target = WriteTarget(
-                verb: verb, table: table, scope: scope, textOffset: text.utf8.count, bindOffset: binds.count)
+            precondition(sql.target == nil, "a statement writes one table: \(sql.text)")
+            sql.text += table.name
+            sql.target = WriteTarget(
+                verb: verb, table: table, scope: scope, textOffset: sql.text.utf8.count, bindOffset: sql.binds.count)
         }
 
         public mutating func appendInterpolation(_ table: Table, unscoped: Unscoped) {
             if unnamedSubquery != nil { nameSubquery(before: table.name) }
-            text += table.name
-            self.unscoped.append(table.name)
+            sql.text += table.name
+            sql.unscoped.append(table.name)
         }
 
         private mutating func appendSubquery(of table: Table, where predicate: SQL) {
             if unnamedSubquery != nil { nameSubquery(before: "(") }
-            text += "(SELECT * FROM "
-            text += table.name
-            text += " WHERE "
-            text += predicate.text
-            text += ")"
-            binds += predicate.binds
+            sql.text += "(SELECT * FROM "
+            sql.text += table.name
+            sql.text += " WHERE "
+            sql.text += predicate.text
+            sql.text += ")"
+            sql.binds += predicate.binds
             unnamedSubquery = table.name
-            scoped.append(table.name)
+            sql.scoped.append(table.name)
         }
 
         /// Gives the last subquery its table's name, unless the text that follows starts with `AS`.
@@ -101,8 +88,8 @@ extension SQL {
                 head.count == 3 && head[0] | 0x20 == UInt8(ascii: "a") && head[1] | 0x20 == UInt8(ascii: "s")
                 && head[2] <= UInt8(ascii: " ")
             if !isNamed {
-                text += " AS "
-                text += name
+                sql.text += " AS "
+                sql.text += name
             }
             unnamedSubquery = nil
         }
@@ -112,7 +99,7 @@ extension SQL {
             if endsWith("UPDATE") { return .update }
             if endsWith("INTO") {
                 // REPLACE deletes the rows it collides with, whoever may write them.
-                precondition(!endsWith("REPLACE INTO"), "a scoped statement takes ON CONFLICT … DO UPDATE: \(text)")
+                precondition(!endsWith("REPLACE INTO"), "a scoped statement takes ON CONFLICT … DO UPDATE: \(sql.text)")
                 return .insert
             }
             if endsWith("DELETE FROM") { return .delete }
@@ -121,7 +108,7 @@ extension SQL {
 
         /// Whether the text ends with the words, whatever their case, followed by white space.
         private func endsWith(_ words: StaticString) -> Bool {
-            let tail = text.utf8.reversed().drop { $0 <= UInt8(ascii: " ") }
+            let tail = sql.text.utf8.reversed().drop { $0 <= UInt8(ascii: " ") }
             return words.withUTF8Buffer { expected in
                 tail.prefix(expected.count).elementsEqual(expected.reversed()) { found, wanted in
                     found == wanted || (found <= UInt8(ascii: " ") && wanted == UInt8(ascii: " "))

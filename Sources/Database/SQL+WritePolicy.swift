@@ -17,7 +17,7 @@ extension SQL {
     ///
     /// - `UPDATE`, `DELETE`, and the update of `ON CONFLICT … DO UPDATE` touch only rows that are within the policy:
     ///   `WHERE x` becomes `WHERE (policy) AND (x)`.
-    /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that tells, and the
+    /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that says so, and the
     ///   connection refuses what is outside.
     func woven() -> Woven {
         guard let target else {

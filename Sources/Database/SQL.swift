@@ -17,41 +17,33 @@
 ///
 /// A `String` is always a bind. The only way to text made at run time is `SQL(unchecked:)`.
 public struct SQL: ExpressibleByStringInterpolation, Sendable {
-    public private(set) var text: String
-    public private(set) var binds: [SQLValue]
-    private(set) var target: WriteTarget?
+    public internal(set) var text: String
+    public internal(set) var binds: [SQLValue]
+    var target: WriteTarget?
     /// The tables that the statement names without a scope, and those it names with one.
-    private(set) var unscoped: [String] = []
-    private(set) var scoped: [String] = []
-
-    init(text: String, binds: [SQLValue]) {
-        self.text = text
-        self.binds = binds
-    }
+    var unscoped: [String] = []
+    var scoped: [String] = []
 
     /// A text that nobody checks. For text of our own making only (a column chosen from a fixed list), never for
     /// anything that came from outside.
     public init(unchecked text: String, binds: [SQLValue] = []) {
-        self.init(text: text, binds: binds)
+        self.text = text
+        self.binds = binds
     }
 
     public init(stringLiteral text: String) {
-        self.init(text: text, binds: [])
+        self.init(unchecked: text)
     }
 
     public init(stringInterpolation: StringInterpolation) {
         var interpolation = stringInterpolation
         interpolation.nameSubquery(before: "")
-        text = interpolation.text
-        binds = interpolation.binds
-        target = interpolation.target
-        unscoped = interpolation.unscoped
-        scoped = interpolation.scoped
+        self = interpolation.sql
     }
 
     /// The fragments in a row: `SQL.joined(conditions, separator: " AND ")`.
     public static func joined(_ fragments: some Sequence<SQL>, separator: SQL) -> SQL {
-        var result = SQL(text: "", binds: [])
+        var result = SQL(unchecked: "")
         var isFirst = true
         for fragment in fragments {
             if !isFirst { result.append(separator) }
@@ -61,18 +53,26 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return result
     }
 
+    /// The conditions that are there, all of which must hold; without any `TRUE`.
+    public static func all(_ conditions: [SQL?]) -> SQL {
+        let present = conditions.compactMap(\.self)
+        return present.isEmpty ? "TRUE" : joined(present, separator: " AND ")
+    }
+
     /// What follows VALUES, of many rows: `(?, ?), (?, ?)`. Their values stand one after the other.
     public static func rows(of values: some Collection<SQLValue>, columns: Int) -> SQL {
         precondition(columns > 0 && !values.isEmpty && values.count % columns == 0, "a row has \(columns) values")
         let row = "(" + Array(repeating: "?", count: columns).joined(separator: ", ") + ")"
         let text = Array(repeating: row, count: values.count / columns).joined(separator: ", ")
-        return SQL(text: text, binds: Array(values))
+        return SQL(unchecked: text, binds: Array(values))
     }
 
     public mutating func append(_ other: SQL) {
         if let theirs = other.target {
             precondition(target == nil, "a statement writes one table: \(text)")
-            target = theirs.shifted(textBy: text.utf8.count, bindsBy: binds.count)
+            target = theirs
+            target?.textOffset += text.utf8.count
+            target?.bindOffset += binds.count
         }
         text += other.text
         binds += other.binds
@@ -97,13 +97,7 @@ struct WriteTarget: Sendable {
     let table: Table
     let scope: Scope
     /// UTF-8 offset behind the table's name.
-    let textOffset: Int
+    var textOffset: Int
     /// The number of binds before it.
-    let bindOffset: Int
-
-    func shifted(textBy textShift: Int, bindsBy bindShift: Int) -> WriteTarget {
-        WriteTarget(
-            verb: verb, table: table, scope: scope, textOffset: textOffset + textShift,
-            bindOffset: bindOffset + bindShift)
-    }
+    var bindOffset: Int
 }

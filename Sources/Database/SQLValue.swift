@@ -27,7 +27,7 @@ extension Int64: SQLBindable {
 }
 
 extension Bool: SQLBindable {
-    /// Truth is stored as 0 or 1: SQLite has no boolean, and the common subset keeps integers.
+    /// Truth is stored as 0 or 1: SQLite has no boolean, and the common subset stores integers.
     public var sqlValue: SQLValue { .integer(self ? 1 : 0) }
 }
 

@@ -4,10 +4,10 @@ import Threads
 ///
 /// A row is visible if and only if its tenant is the caller's and its audience shares a key with the scope.
 /// Keys are made with `AudienceKey.make`, so that no claim can forge a segment.
-public struct Scope: Sendable, Hashable {
+public struct Scope: Sendable {
     public let tenant: String
     public let keys: Set<String>
-    /// The predicates made for this scope so far; not part of its identity.
+    /// The predicates made for this scope so far.
     let predicates: PredicateCache
 
     public init(tenant: String, keys: Set<String>) {
@@ -23,19 +23,9 @@ public struct Scope: Sendable, Hashable {
         return audience.contains { keys.contains($0) }
     }
 
-    /// Lets go of the predicates made so far, which are made again when they are needed: for a scope that lives for
+    /// Releases the predicates made so far, which are made again when they are needed: for a scope that lives for
     /// long and asked seldom.
     public func forgetPredicates() { predicates.forget() }
-
-    public static func == (left: Scope, right: Scope) -> Bool {
-        left.predicates === right.predicates
-            || (left.tenant.utf8.elementsEqual(right.tenant.utf8) && left.keys == right.keys)
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(tenant)
-        hasher.combine(keys)
-    }
 }
 
 /// The predicates that a scope was turned into, by policy and qualifier.

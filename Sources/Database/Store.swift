@@ -32,7 +32,7 @@ public final class Store: Sendable {
     /// - Parameters:
     ///   - isSingle: the body runs one statement; on PostgreSQL it then costs one round trip and no transaction around
     ///     it.
-    ///   - isVital: on PostgreSQL a connection is kept for such reads, so that they do not wait behind others.
+    ///   - isVital: on PostgreSQL a connection is reserved for such reads, so that they do not wait behind others.
     public func read<Value>(
         isSingle: Bool = false, isVital: Bool = false, _ body: (Connection) throws -> Value
     ) throws -> Value {
@@ -67,25 +67,18 @@ public final class Store: Sendable {
         let job = WriteJob(
             run: { connection in
                 let value = try body(connection)
-                return { outcome in
-                    switch outcome {
-                    case .committed: completion(.success(value))
-                    case .failed(let error): completion(.failure(error))
-                    }
-                }
+                return { outcome in completion(outcome.map { value }) }
             },
             fail: { completion(.failure($0)) })
-        do {
-            try backend.queue(lane: lane).append(job)
-        } catch {
-            switch error {
-            case .full(let busy): throw busy
-            case .closed: completion(.failure(Self.closedError(options.access)))
-            }
-        }
+        if try backend.queue(lane: lane).append(job) { return }
+        let error =
+            options.access == .readOnly
+            ? DatabaseError(.readOnly, "the store was opened for reading only")
+            : DatabaseError(.unavailable, "the store is closed")
+        completion(.failure(error))
     }
 
-    /// Writes and waits without holding a thread. Cancelling the task does not undo a write that is queued.
+    /// Writes and waits without blocking a thread. Cancelling the task does not undo a write that is queued.
     @discardableResult
     public func write<Value: Sendable>(
         lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
@@ -112,12 +105,6 @@ public final class Store: Sendable {
             answer.signal()
         }
         return try answer.wait { $0 }.get()
-    }
-
-    static func closedError(_ access: StoreOptions.Access) -> DatabaseError {
-        access == .readOnly
-            ? DatabaseError(.readOnly, "the store was opened for reading only")
-            : DatabaseError(.unavailable, "the store is closed")
     }
 
     // MARK: Other replicas

@@ -21,7 +21,7 @@ public struct StoreOptions: Sendable {
     /// How long to wait for a lock that another process has (the sqlite3 tool, a backup). Without it any such
     /// visitor fails our writes at once; much longer, and the queue fills up behind it.
     public var busyTimeout: Duration = .seconds(5)
-    /// Pages of a connection's own cache. The writer alone keeps its cache across commits, and its working set is
+    /// Pages of a connection's own cache. The writer alone uses its cache across commits, and its working set is
     /// the upper pages of all indexes; a reader's cache is emptied by every commit of the writer, so memory spent
     /// there is wasted: it reads through the memory map instead.
     public var writerCacheKiB = 16 * 1024
@@ -29,17 +29,17 @@ public struct StoreOptions: Sendable {
     /// The part of the file that readers map. Address space, not memory: the pages are the kernel's cache, shared
     /// by all connections. Without it each reader copies pages after each commit.
     public var readerMapBytes = 256 << 20
-    /// Prepared statements a connection keeps. A statement takes a few KiB and saves ~10 µs at each use; the
+    /// Prepared statements a connection caches. A statement takes a few KiB and saves ~10 µs at each use; the
     /// service has some hundreds of texts.
     public var statementsMax = 512
-    /// Idle readers that are kept open. More may be open at a time; each costs a few file descriptors.
+    /// Idle readers that stay open. More may be open at a time; each costs a few file descriptors.
     public var idleReadersMax = 16
     /// WAL pages after which the checkpointer moves them into the database, beside the writer.
     public var checkpointPages = 2_000
     /// WAL pages after which the writer itself moves them and starts the WAL anew. Reached only when the
-    /// checkpointer cannot keep up; without it the WAL grows as long as writes never pause, and reads slow down.
+    /// checkpointer is too slow; without it the WAL grows as long as writes never pause, and reads slow down.
     public var checkpointPagesMax = 40_000
-    /// The size the WAL file is cut back to when it is started anew; without it, it keeps its largest size forever.
+    /// The size the WAL file is cut back to when it is started anew; without it, it stays at its largest size forever.
     public var journalBytesMax = 32 << 20
     /// Pages the database may have, 0 for SQLite's own limit. A database that may fill the disk takes logs and
     /// everything else on it down.

@@ -1,7 +1,7 @@
 import Visibility
 
 /// A table whose rows have an audience, with the rule for reading and the rule for writing them.
-public struct Table: Sendable, Hashable {
+public struct Table: Sendable {
     public static let tenantColumnDefault = "tenant"
 
     public let name: String

@@ -2,16 +2,34 @@ import Threads
 
 /// One piece of work for the writer.
 struct WriteJob: Sendable {
-    enum Outcome: Sendable {
-        case committed
-        case failed(any Error)
-    }
+    /// Answers the caller when the outcome of the group is known.
+    typealias Answer = @Sendable (Result<Void, any Error>) -> Void
 
-    /// Does the work inside its savepoint; what it returns answers the caller when the outcome is known.
-    let run: @Sendable (Connection) throws -> (@Sendable (Outcome) -> Void)
+    /// Does the work inside its savepoint.
+    let run: @Sendable (Connection) throws -> Answer
     /// Answers the caller when the work itself failed, or was never begun.
     let fail: @Sendable (any Error) -> Void
     let queuedAt = ContinuousClock.now
+}
+
+/// What has become of the jobs of a group, before anybody is answered.
+struct WriteGroup {
+    var answers: [WriteJob.Answer] = []
+    var failures: [(job: WriteJob, error: any Error)] = []
+
+    /// Answers all; a job that failed by itself receives its own error.
+    func answer(_ outcome: Result<Void, any Error>) {
+        for answer in answers { answer(outcome) }
+        for failure in failures { failure.job.fail(failure.error) }
+    }
+
+    /// What the jobs of a group receive that was undone as a whole.
+    static func lost(_ error: any Error) -> DatabaseError {
+        let cause = error as? DatabaseError
+        return DatabaseError(
+            .unavailable, "nothing of this group of writes was kept: \(cause?.detail ?? "\(error)")",
+            cause: cause?.code)
+    }
 }
 
 /// The bounded queue in front of the writer, first come first served, with the counters of both.
@@ -22,6 +40,13 @@ final class WriteQueue: Sendable {
         var jobsTaken = 0
         var isClosed = false
         var metrics = StoreMetrics()
+
+        mutating func take(_ countMax: Int) -> [WriteJob] {
+            let taken = Array(jobs.prefix(countMax))
+            jobs.removeFirst(taken.count)
+            jobsTaken += taken.count
+            return taken
+        }
     }
 
     /// Signalled when the first job arrives and when the queue closes.
@@ -33,22 +58,21 @@ final class WriteQueue: Sendable {
         state.withLock { $0.jobs.reserveCapacity(64) }
     }
 
-    enum Refusal: Error {
-        case full(StoreBusy)
-        case closed
-    }
-
-    func append(_ job: WriteJob) throws(Refusal) {
-        try state.withLock { queue throws(Refusal) in
-            if queue.isClosed { throw .closed }
+    /// False if the queue is closed: the job is not taken.
+    ///
+    /// - Throws: when the queue is full.
+    func append(_ job: WriteJob) throws(StoreBusy) -> Bool {
+        try state.withLock { queue throws(StoreBusy) in
+            if queue.isClosed { return false }
             let depth = queue.jobs.count + queue.jobsTaken
             if depth >= depthMax {
                 queue.metrics.refused += 1
-                throw .full(StoreBusy(queueDepth: depth))
+                throw StoreBusy(queueDepth: depth)
             }
             queue.jobs.append(job)
             queue.metrics.queueDepthLargest = max(queue.metrics.queueDepthLargest, depth + 1)
             if queue.jobs.count == 1 { state.broadcast() }
+            return true
         }
     }
 
@@ -56,28 +80,14 @@ final class WriteQueue: Sendable {
     func take(_ countMax: Int) -> [WriteJob]? {
         let taken: [WriteJob] = state.wait { queue in
             if queue.jobs.isEmpty { return queue.isClosed ? [] : nil }
-            let taken: [WriteJob]
-            if queue.jobs.count <= countMax {
-                taken = queue.jobs
-                queue.jobs.removeAll(keepingCapacity: true)
-            } else {
-                taken = Array(queue.jobs.prefix(countMax))
-                queue.jobs.removeFirst(countMax)
-            }
-            queue.jobsTaken = taken.count
-            return taken
+            return queue.take(countMax)
         }
         return taken.isEmpty ? nil : taken
     }
 
     /// The jobs that have arrived since, for a group that is not yet committed; none if there are none.
     func takeMore(_ countMax: Int) -> [WriteJob] {
-        state.withLock { queue in
-            let taken = Array(queue.jobs.prefix(countMax))
-            queue.jobs.removeFirst(taken.count)
-            queue.jobsTaken += taken.count
-            return taken
-        }
+        state.withLock { $0.take(countMax) }
     }
 
     /// Puts jobs back that were taken and not begun; they stay first.

@@ -1,4 +1,27 @@
+import Values
+
 /// Something that happened inside a transaction and to which other features react before the transaction commits.
 ///
 /// Features work together through facts: they depend on facts, and never on one another.
-public protocol Fact: Sendable {}
+public enum Fact: Sendable {
+    /// A booking was changed, or made: then there is no previous one.
+    case bookingChanged(Booking, previous: Booking?)
+    /// A shop was made or changed.
+    case shopChanged(ID<Shop>)
+    /// Data that a shop's queue is computed from was changed.
+    case shopQueueTouched(ID<Shop>)
+    /// A user's preferences were changed; the notifications feature stores what it needs of them.
+    case preferencesChanged(Preferences, of: ID<User>)
+    /// A feature asks for a notification; the notifications feature creates it from the draft.
+    case notificationRequested(NotificationDraft)
+    /// The matter of the notification that was made of an event is settled: its user needs none of it any more.
+    case notificationSettled(eventId: String, of: ID<User>, NotificationOutcome)
+}
+
+/// What became of a notification's matter.
+public enum NotificationOutcome: Sendable {
+    /// The user has dealt with it: it counts as read.
+    case handled
+    /// It is void: it is removed.
+    case withdrawn
+}

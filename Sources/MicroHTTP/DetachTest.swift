@@ -11,12 +11,11 @@ enum DetachTest {
         let trial = Trial()
         let context = Unmanaged.passUnretained(trial).toOpaque()
         var options = [
-            MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(descriptors[0]), ptr_value: nil),
+            MHD_OptionItem(.LISTEN_SOCKET, Int(descriptors[0])),
+            // C takes the function's address as an integer; the type before the cast is the one it calls.
             MHD_OptionItem(
-                option: .NOTIFY_COMPLETED,
-                // C takes the function's address as an integer; the type before the cast is the one it calls.
-                value: unsafeBitCast(trialCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context),
-            MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
+                .NOTIFY_COMPLETED, unsafeBitCast(trialCompleted as MHD_RequestCompletedCallback, to: Int.self), context),
+            MHD_OptionItem(.END, 0),
         ]
         let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue
         guard let daemon = cmhd_start(flags, trialHandler, context, &options) else {
@@ -32,7 +31,7 @@ enum DetachTest {
         _ = request.withCString { send(client, $0, strlen($0), Int32(MSG_NOSIGNAL)) }
         let deadline = cmhd_monotonic_nanoseconds() + 5_000_000_000
         while !trial.isCompleted, cmhd_monotonic_nanoseconds() < deadline { MHD_run_wait(daemon, 20) }
-        // Completed is not yet closed: stopping now would shut down what is about to be let go.
+        // Completed is not yet closed: stopping now would shut down what is about to be released.
         while cmhd_connection_count(daemon) > 0, cmhd_monotonic_nanoseconds() < deadline { MHD_run_wait(daemon, 1) }
         MHD_stop_daemon(daemon)
         guard trial.descriptor >= 0, send(trial.descriptor, "!", 1, Int32(MSG_NOSIGNAL)) == 1,

@@ -47,12 +47,12 @@ struct GrowableBuffer<Element: BitwiseCopyable> {
     }
 
     /// Forgets all elements, and gives memory back that a rare burst has taken.
-    mutating func removeAll(keepingCapacityUpTo kept: Int) {
+    mutating func removeAll(keepingCapacityUpTo capacityMax: Int) {
         count = 0
-        guard capacity > kept else { return }
+        guard capacity > capacityMax else { return }
         base.deallocate()
-        capacity = kept
-        base = .allocate(capacity: kept)
+        capacity = capacityMax
+        base = .allocate(capacity: capacityMax)
     }
 
     @inline(never)

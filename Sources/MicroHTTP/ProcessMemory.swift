@@ -11,6 +11,6 @@ public enum ProcessMemory {
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// What is allocated and not freed. Unlike what is resident it does not hang on what the allocator keeps for later.
+    /// What is allocated and not freed. Unlike what is resident it does not depend on what the allocator retains for later.
     public static var allocatedBytes: Int { Int(cmhd_allocated_bytes()) }
 }

@@ -14,11 +14,11 @@ final class Reactor: @unchecked Sendable {
     let configuration: ServerConfiguration
     let router: Router
     let streams: any StreamAcceptor
-    let counters = ReactorCounters()
+    /// Requests whose head was read since the start.
+    let requestCount = Atomic<Int>(0)
     private let listening: Int32
     private var daemon: OpaquePointer?
     private var pollDescriptor: Int32 = -1
-    private var pending: [ReactorInbox.Item] = []
     private var deadline: UInt64?
     private var requestsOpen = 0
     private var firstWaiting: Request?
@@ -36,36 +36,31 @@ final class Reactor: @unchecked Sendable {
         pollDescriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         let context = Unmanaged.passUnretained(self).toOpaque()
         var options = [
-            MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(listening), ptr_value: nil),
+            MHD_OptionItem(.LISTEN_SOCKET, Int(listening)),
+            MHD_OptionItem(.CONNECTION_LIMIT, max(16, configuration.connectionsMax / configuration.reactors)),
+            MHD_OptionItem(.CONNECTION_TIMEOUT, configuration.connectionTimeoutSeconds),
+            MHD_OptionItem(.CONNECTION_MEMORY_LIMIT, configuration.connectionMemoryBytes),
+            // C takes the function's address as an integer; the type before the cast is the one it calls.
             MHD_OptionItem(
-                option: .CONNECTION_LIMIT, value: max(16, configuration.connectionsMax / configuration.reactors),
-                ptr_value: nil),
+                .NOTIFY_COMPLETED, unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self),
+                context),
+            // C takes the function's address as an integer; the type before the cast is the one it calls.
             MHD_OptionItem(
-                option: .CONNECTION_TIMEOUT, value: configuration.connectionTimeoutSeconds, ptr_value: nil),
-            MHD_OptionItem(
-                option: .CONNECTION_MEMORY_LIMIT, value: configuration.connectionMemoryBytes, ptr_value: nil),
-            MHD_OptionItem(
-                option: .NOTIFY_COMPLETED,
-                // C takes the function's address as an integer; the type before the cast is the one it calls.
-                value: unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self), ptr_value: context
-            ),
-            MHD_OptionItem(
-                option: .URI_LOG_CALLBACK,
-                // C takes the function's address as an integer; the type before the cast is the one it calls.
-                value: unsafeBitCast(
+                .URI_LOG_CALLBACK,
+                unsafeBitCast(
                     targetRead
                         as @convention(c) (
                             UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?
-                        ) -> UnsafeMutableRawPointer?, to: Int.self), ptr_value: context),
+                        ) -> UnsafeMutableRawPointer?, to: Int.self), context),
+            // C takes the function's address as an integer; the type before the cast is the one it calls.
             MHD_OptionItem(
-                option: .UNESCAPE_CALLBACK,
-                // C takes the function's address as an integer; the type before the cast is the one it calls.
-                value: unsafeBitCast(
+                .UNESCAPE_CALLBACK,
+                unsafeBitCast(
                     keepEscapes
                         as @convention(c) (
                             UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?
-                        ) -> Int, to: Int.self), ptr_value: context),
-            MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
+                        ) -> Int, to: Int.self), context),
+            MHD_OptionItem(.END, 0),
         ]
         let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
         daemon = cmhd_start(flags, accessHandler, context, &options)
@@ -170,7 +165,7 @@ final class Reactor: @unchecked Sendable {
     {
         request.connection = connection
         request.method = HTTPMethod(rawValue: String(cString: method))
-        counters.requests.wrappingAdd(1, ordering: .relaxed)
+        requestCount.wrappingAdd(1, ordering: .relaxed)
         let framing = BodyFraming(request)
         request.refusal = framing.mistake.map { .malformed(detail: $0) } ?? findRoute(request)
         let max = request.route?.bodyBytesMax ?? 0
@@ -251,8 +246,7 @@ final class Reactor: @unchecked Sendable {
             start(Responder { inbox.post(.answer(request, suspension: suspension, $0)) })
             return .YES
         case .again(let start):
-            let suspension = suspend(request)
-            let inbox = inbox
+            let (suspension, inbox) = (suspend(request), inbox)
             start { inbox.post(.runAgain(request, suspension: suspension)) }
             return .YES
         case .stream(let opening): return openStream(request, opening)
@@ -299,7 +293,7 @@ final class Reactor: @unchecked Sendable {
                 MHD_create_response_from_buffer($0.count, $0.baseAddress, .RESPMEM_MUST_COPY)
             }
         case .shared(let shared):
-            made = MHD_create_response_from_buffer(shared.count, shared.base, .RESPMEM_PERSISTENT)
+            made = MHD_create_response_from_buffer(shared.bytes.count, shared.bytes.base, .RESPMEM_PERSISTENT)
         }
         guard let made else { return .NO }
         defer { MHD_destroy_response(made) }
@@ -316,11 +310,10 @@ final class Reactor: @unchecked Sendable {
 
     private func openStream(_ request: Request, _ opening: StreamOpening) -> MHD_Result {
         guard let connection = request.connection else { return .NO }
-        guard let reservation = streams.reserve(opening) else {
+        guard let handOff = streams.reserve(opening) else {
             return answer(request, with: configuration.problem(.tooManyStreams))
         }
-        let handOff = StreamHandOff(
-            descriptor: cmhd_connection_descriptor(connection), reservation: reservation, configuration: configuration)
+        handOff.descriptor = cmhd_connection_descriptor(connection)
         let context = Unmanaged.passRetained(handOff).toOpaque()
         guard let made = cmhd_stream_response(readStream, context, releaseStream) else {
             Unmanaged<StreamHandOff>.fromOpaque(context).release()
@@ -349,7 +342,7 @@ final class Reactor: @unchecked Sendable {
     }
 }
 
-/// How a request's body is told from what follows it (RFC 9112, 6).
+/// How a request's body is separated from what follows it (RFC 9112, 6).
 private enum BodyFraming: Equatable {
     case none
     case length(Int)
@@ -397,8 +390,10 @@ private enum BodyFraming: Equatable {
     }
 }
 
-final class ReactorCounters: Sendable {
-    let requests = Atomic<Int>(0)
+extension MHD_OptionItem {
+    init(_ option: MHD_OPTION, _ value: Int, _ context: UnsafeMutableRawPointer? = nil) {
+        self.init(option: option, value: value, ptr_value: context)
+    }
 }
 
 // MARK: - Callbacks of libmicrohttpd, all on the reactor's thread
@@ -430,9 +425,9 @@ private func accessHandler(
     _ method: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
     _ uploadSize: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-    guard let context, let connection, let method, let uploadSize, let kept = slot?.pointee else { return .NO }
+    guard let context, let connection, let method, let uploadSize, let known = slot?.pointee else { return .NO }
     let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
-    let request = Unmanaged<Request>.fromOpaque(kept).takeUnretainedValue()
+    let request = Unmanaged<Request>.fromOpaque(known).takeUnretainedValue()
     if request.connection == nil { return reactor.begin(request, connection, method) }
     guard uploadSize.pointee > 0 else { return reactor.proceed(request) }
     defer { uploadSize.pointee = 0 }
@@ -447,8 +442,8 @@ private func requestCompleted(
     _ context: UnsafeMutableRawPointer?, _: OpaquePointer?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
     _: MHD_RequestTerminationCode
 ) {
-    guard let context, let slot, let kept = slot.pointee else { return }
+    guard let context, let slot, let known = slot.pointee else { return }
     slot.pointee = nil
-    let request = Unmanaged<Request>.fromOpaque(kept).takeRetainedValue()
+    let request = Unmanaged<Request>.fromOpaque(known).takeRetainedValue()
     Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().completed(request)
 }

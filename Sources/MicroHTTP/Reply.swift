@@ -24,10 +24,8 @@ public struct StreamOpening {
 }
 
 /// The right to answer one deferred request, once, from any thread.
-public final class Responder: Sendable {
-    private let answer: @Sendable (Response) -> Void
-
-    init(_ answer: @escaping @Sendable (Response) -> Void) { self.answer = answer }
+public struct Responder: Sendable {
+    let answer: @Sendable (Response) -> Void
 
     /// A second answer, and one that comes after the server gave up waiting, goes nowhere.
     public func complete(_ response: Response) { answer(response) }

@@ -5,8 +5,8 @@ import Glibc
 /// the reactor again.
 ///
 /// `@unchecked Sendable`: handing it on goes through the queue of a pool or through the reactor's inbox, and each side
-/// lets go before the other begins. What belongs to libmicrohttpd (`connection`) is touched by the reactor only: before
-/// the request leaves it, headers and address are copied.
+/// is done with it before the other begins. What belongs to libmicrohttpd (`connection`) is touched by the reactor
+/// only: before the request leaves it, headers and address are copied.
 public final class Request: @unchecked Sendable {
     public internal(set) var method = HTTPMethod.get
     public internal(set) var body: [UInt8] = []
@@ -54,16 +54,13 @@ public final class Request: @unchecked Sendable {
     /// The path as it came, without the query.
     public var path: String { String(decoding: target[..<pathLength], as: UTF8.self) }
 
-    /// The pattern of its route, such as `/v1/bookings/{id}`; empty if it has none.
-    public var routePattern: String { route?.pattern ?? "" }
-
     /// A path parameter, percent-decoded, in the order of the pattern.
     public func parameter(_ index: Int) -> String {
         // The router has refused what cannot be decoded.
         PercentEncoding.decode(target[parameters[index]], plusIsSpace: false) ?? ""
     }
 
-    /// The items of the query, percent-decoded, in their order, repeated names kept.
+    /// The items of the query, percent-decoded, in their order, with repeated names.
     public var queryItems: [(name: String, value: String?)] {
         guard pathLength < target.count else { return [] }
         return target[(pathLength + 1)...].split(separator: UInt8(ascii: "&")).map { item in
@@ -77,7 +74,7 @@ public final class Request: @unchecked Sendable {
     /// The first header of the name, whatever its case.
     public func header(_ name: String) -> String? {
         if let copiedHeaders {
-            return copiedHeaders.first { CaseInsensitive.equal($0.name, name) }?.value
+            return copiedHeaders.first { strcasecmp($0.name, name) == 0 }?.value
         }
         guard let connection else { return nil }
         guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
@@ -88,10 +85,11 @@ public final class Request: @unchecked Sendable {
     public var headers: [(name: String, value: String)] {
         if let copiedHeaders { return copiedHeaders }
         guard let connection else { return [] }
-        let headers = HeaderList()
-        MHD_get_connection_values(
-            connection, .HEADER_KIND, collectHeader, Unmanaged.passUnretained(headers).toOpaque())
-        return headers.list
+        var headers: [(name: String, value: String)] = []
+        withUnsafeMutablePointer(to: &headers) { list in
+            _ = MHD_get_connection_values(connection, .HEADER_KIND, collectHeader, list)
+        }
+        return headers
     }
 
     /// A header's bytes, not copied where that is possible: for what is asked of every request.
@@ -108,7 +106,7 @@ public final class Request: @unchecked Sendable {
         return text.withUTF8 { body($0) }
     }
 
-    /// How many headers tell where the body ends; each is looked up by its first occurrence only. Reactor only.
+    /// How many headers say where the body ends; each is looked up by its first occurrence only. Reactor only.
     var framingHeaderCount: Int {
         guard let connection else { return 0 }
         var count = 0
@@ -151,17 +149,13 @@ struct PathParameters {
     }
 }
 
-private final class HeaderList {
-    var list: [(name: String, value: String)] = []
-}
-
 private func collectHeader(
     _ context: UnsafeMutableRawPointer?, _: MHD_ValueKind, _ name: UnsafePointer<CChar>?,
     _ value: UnsafePointer<CChar>?
 ) -> MHD_Result {
     guard let context, let name else { return .YES }
-    let headers = Unmanaged<HeaderList>.fromOpaque(context).takeUnretainedValue()
-    headers.list.append((String(cString: name), value.map { String(cString: $0) } ?? ""))
+    let headers = context.assumingMemoryBound(to: [(name: String, value: String)].self)
+    headers.pointee.append((String(cString: name), value.map { String(cString: $0) } ?? ""))
     return .YES
 }
 
@@ -173,15 +167,6 @@ private func countFraming(
         context.assumingMemoryBound(to: Int.self).pointee += 1
     }
     return .YES
-}
-
-enum CaseInsensitive {
-    static func equal(_ left: String, _ right: String) -> Bool {
-        left.utf8.count == right.utf8.count
-            && zip(left.utf8, right.utf8).allSatisfy { a, b in
-                a == b || (a | 0x20 == b | 0x20 && (97...122).contains(a | 0x20))
-            }
-    }
 }
 
 /// RFC 3986, 2.1.

@@ -21,24 +21,19 @@ public struct Response: Sendable {
         switch body {
         case .none: 0
         case .bytes(let bytes): bytes.count
-        case .shared(let shared): shared.count
+        case .shared(let shared): shared.bytes.count
         }
     }
 }
 
 /// A body that is made once and sent for ever without copying. Its memory is never given back: libmicrohttpd may still
 /// be sending it when nobody else knows of it.
-///
-/// `@unchecked Sendable`: the bytes are written before the object exists, and only read since.
-public final class SharedBody: @unchecked Sendable {
-    let base: UnsafeMutableRawPointer
-    public let count: Int
+public struct SharedBody: Sendable {
+    let bytes: SharedBytes
 
     public init(_ bytes: [UInt8]) {
-        count = bytes.count
-        base = UnsafeMutableRawPointer.allocate(byteCount: max(1, bytes.count), alignment: 16)
-        bytes.withUnsafeBytes { source in
-            if let start = source.baseAddress { base.copyMemory(from: start, byteCount: source.count) }
-        }
+        self.bytes = SharedBytes(bytes)
+        // Never released.
+        _ = Unmanaged.passRetained(self.bytes)
     }
 }

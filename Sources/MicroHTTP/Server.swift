@@ -50,5 +50,5 @@ public final class Server: Sendable {
     /// Connections that may be open at a time, after the limit of descriptors.
     public var connectionsMax: Int { configuration.connectionsMax }
     /// Requests whose head was read since the start.
-    public var requestCount: Int { reactors.reduce(0) { $0 + $1.counters.requests.load(ordering: .relaxed) } }
+    public var requestCount: Int { reactors.reduce(0) { $0 + $1.requestCount.load(ordering: .relaxed) } }
 }

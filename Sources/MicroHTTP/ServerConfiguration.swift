@@ -9,7 +9,7 @@ public struct ServerConfiguration: Sendable {
     public var reactors = 1
     /// Threads that own streams.
     public var shards = 1
-    /// Whether each shard keeps to a core of its own: less delay where nothing else runs, more where something does.
+    /// Whether each shard is bound to a core of its own: less delay where nothing else runs, more where something does.
     public var pinsShards = false
     /// Connections open at a time, streams aside; lowered to a quarter of the descriptors. Without it a flood of
     /// connections takes all of them.
@@ -23,7 +23,7 @@ public struct ServerConfiguration: Sendable {
     public var streamsMax = 100_000
     /// Bytes that wait for a slow stream in this process. Without a bound one stalled reader buffers everything it misses.
     public var streamBufferBytesMax = 64 * 1024
-    /// Bytes the kernel may buffer unsent for a stream: 16 KiB keeps a stalled reader from swallowing megabytes.
+    /// Bytes the kernel may buffer unsent for a stream: with 16 KiB a stalled reader does not swallow megabytes.
     public var notSentLowWaterBytes = 16 * 1024
     /// Unacknowledged data after this time ends a stream: so vanished peers are noticed.
     public var streamUserTimeoutSeconds = 60

@@ -1,6 +1,6 @@
 /// Bytes encoded once and shared by every stream that gets them.
 ///
-/// A class with memory of its own, not an array: the sending loop keeps plain pointers to the bytes of a whole batch, and
+/// A class with memory of its own, not an array: the sending loop uses plain pointers to the bytes of a whole batch, and
 /// counts one reference per batch instead of one per stream.
 ///
 /// `@unchecked Sendable`: the memory is written in `init` only, before anybody else has the object, and freed in

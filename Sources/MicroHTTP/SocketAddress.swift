@@ -5,19 +5,10 @@ import Glibc
 enum SocketAddress {
     static func text(of address: UnsafePointer<sockaddr>) -> String {
         var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        let found: Bool
-        if address.pointee.sa_family == sa_family_t(AF_INET6) {
-            found = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { v6 in
-                var host = v6.pointee.sin6_addr
-                return inet_ntop(AF_INET6, &host, &buffer, socklen_t(buffer.count)) != nil
-            }
-        } else {
-            found = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { v4 in
-                var host = v4.pointee.sin_addr
-                return inet_ntop(AF_INET, &host, &buffer, socklen_t(buffer.count)) != nil
-            }
-        }
-        guard found else { return "" }
+        let isV6 = address.pointee.sa_family == sa_family_t(AF_INET6)
+        // Behind family and port, and behind the flow in IPv6.
+        let host = UnsafeRawPointer(address) + (isV6 ? 8 : 4)
+        guard inet_ntop(isV6 ? AF_INET6 : AF_INET, host, &buffer, socklen_t(buffer.count)) != nil else { return "" }
         return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 

@@ -88,7 +88,7 @@ extension SocketTable {
         }
     }
 
-    /// The socket did not take all of a list: keeps the rest.
+    /// The socket did not take all of a list: the rest waits.
     private func stall(_ index: UInt32, _ list: Int32, sent: Int) {
         guard sent >= 0 else { return fail(index, code: Int32(-sent)) }
         counters.sentBytes += sent
@@ -110,7 +110,7 @@ extension SocketTable {
                 skipped = 0
             }
         }
-        // What was cut off only for the number of its pieces finds the socket ready, and no event would tell so.
+        // What was cut off only for the number of its pieces finds the socket ready, and no event would report that.
         if scratch.count > Self.piecesMax { drain(index) }
         if slot.pointee.phase == .open { noteOverflow(slot, handle(index)) }
     }

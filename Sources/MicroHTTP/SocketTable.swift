@@ -41,7 +41,7 @@ final class SocketTable {
     @exclusivity(unchecked) var slots = GrowableBuffer<Slot>(capacity: 64)
     var freeSlots = GrowableBuffer<UInt32>(capacity: 64)
     /// Streams that are not free.
-    @usableFromInline private(set) var count = 0
+    private(set) var count = 0
     var counters = StreamCounters()
     /// The clock, in ticks since the shard began.
     var tick: UInt32 = 0
@@ -69,10 +69,10 @@ final class SocketTable {
     /// The shard's thread; 0 before it runs.
     private var owner: pthread_t = 0
 
-    /// A client that sends more than this where nobody reads is cut off: it would keep the shard busy.
+    /// A client that sends more than this where nobody reads is cut off: it would occupy the shard.
     static let ignoredBytesMax: UInt32 = 64 * 1024
 
-    init(shard: Int, options: StreamShardOptions, wakeDescriptor: Int32) throws(StreamShardError) {
+    init(shard: Int, options: StreamShardOptions, wakeDescriptor: Int32) throws(ServerError) {
         self.shard = UInt32(shard)
         self.options = options
         heartbeat = SharedBytes(options.heartbeat)
@@ -194,7 +194,7 @@ final class SocketTable {
             poller.ignoreInput(of: descriptor, bytesMax: Int(Self.ignoredBytesMax))
             shutdown(descriptor, Int32(SHUT_WR))
         }
-        // By hand, because the socket may have another descriptor for a moment, which would keep it watched.
+        // By hand, because the socket may have another descriptor for a moment, and would stay watched.
         poller.remove(descriptor)
         Glibc.close(descriptor)
         slot.pointee.backlog?.release()

@@ -3,7 +3,7 @@ import Glibc
 
 /// What a socket did not take: the items that wait for one slow reader, oldest first.
 ///
-/// Made when a socket is full and dropped when it has caught up; a stream that keeps up never has one.
+/// Made when a socket is full and dropped when it has caught up; a stream whose reader is fast enough never has one.
 final class StreamBacklog {
     private struct Item {
         let bytes: SharedBytes
@@ -43,9 +43,9 @@ final class StreamBacklog {
 
     /// Throws away all but an item that has begun. Answers how many.
     func discard() -> Int {
-        let kept = sentOfFirst > 0 ? 1 : 0
-        let discarded = items.count - kept
-        items.removeSubrange(kept...)
+        let begun = sentOfFirst > 0 ? 1 : 0
+        let discarded = items.count - begun
+        items.removeSubrange(begun...)
         waitingBytes = items.first.map { $0.bytes.count - sentOfFirst } ?? 0
         return discarded
     }

@@ -1,6 +1,6 @@
 /// What a batch has queued for the streams, before any of it is sent.
 ///
-/// Most streams of a shard get the same items in the same order, so their lists are kept once: a list is its last item
+/// Most streams of a shard get the same items in the same order, so their lists are stored once: a list is its last item
 /// and the list before it, and streams with equal lists have the same number. Queueing for one stream more then costs a
 /// comparison and no memory, and a list's joined bytes are made once for all who share it.
 struct StreamBatch {
@@ -36,8 +36,8 @@ struct StreamBatch {
     /// Memory for joined bytes of one batch. Thousands of streams with lists of their own would take too much of it; past
     /// the bound they are sent piecewise.
     private static let joinedBytesMax = 4 << 20
-    /// Elements whose memory is kept from batch to batch. A batch in which each stream gets something else takes more.
-    private static let keptCapacityMax = 16_384
+    /// Elements whose memory is reused from batch to batch. A batch in which each stream gets something else takes more.
+    private static let reusedCapacityMax = 16_384
 
     init() { lists.append(List(before: 0, lastItem: -1, itemCount: 0, byteCount: 0)) }
 
@@ -117,8 +117,8 @@ struct StreamBatch {
     mutating func removeAll() {
         for index in 0..<lists.count where lists[index].itemCount > 1 { lists[index].joined?.deallocate() }
         for index in 0..<items.count { items[index].bytes.release() }
-        items.removeAll(keepingCapacityUpTo: Self.keptCapacityMax)
-        lists.removeAll(keepingCapacityUpTo: Self.keptCapacityMax)
+        items.removeAll(keepingCapacityUpTo: Self.reusedCapacityMax)
+        lists.removeAll(keepingCapacityUpTo: Self.reusedCapacityMax)
         lists.append(List(before: 0, lastItem: -1, itemCount: 0, byteCount: 0))
         longestBytes = 0
         joinedBytes = 0

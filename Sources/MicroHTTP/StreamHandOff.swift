@@ -4,44 +4,32 @@ import Foundation
 /// Takes the sockets of streams from the reactors, and ends them with the server.
 protocol StreamAcceptor: Sendable {
     /// A place for one more stream; nil: there is none.
-    func reserve(_ opening: StreamOpening) -> StreamReservation?
+    func reserve(_ opening: StreamOpening) -> StreamHandOff?
     /// Ends all streams.
     func stop(deadlineSeconds: Double)
 }
 
-/// A place for one stream on one shard, given back when it is dropped without having been used.
-final class StreamReservation {
+/// Carries a connection from libmicrohttpd to a place on a shard: when all of the head is sent, the socket gets a second
+/// descriptor, and libmicrohttpd learns that the body is over. It closes its own descriptor, and with
+/// `MHD_USE_TURBO` it does so without shutting the connection down; the stream lives on by the second.
+///
+/// The place is given back when this is released without having been used.
+final class StreamHandOff {
+    /// The connection's, set before the head is sent.
+    var descriptor: Int32 = -1
+    private let configuration: ServerConfiguration
     private let adopt: (Int32) -> Void
-    private let release: () -> Void
+    private let giveBack: () -> Void
     private var isUsed = false
 
-    init(adopt: @escaping (Int32) -> Void, release: @escaping () -> Void) {
+    init(configuration: ServerConfiguration, adopt: @escaping (Int32) -> Void, giveBack: @escaping () -> Void) {
+        self.configuration = configuration
         self.adopt = adopt
-        self.release = release
-    }
-
-    func use(_ descriptor: Int32) {
-        isUsed = true
-        adopt(descriptor)
+        self.giveBack = giveBack
     }
 
     deinit {
-        if !isUsed { release() }
-    }
-}
-
-/// Carries a connection from libmicrohttpd to a shard: when all of the head is sent, the socket gets a second
-/// descriptor, and libmicrohttpd learns that the body is over. It closes its own descriptor, and with
-/// `MHD_USE_TURBO` it does so without shutting the connection down; the stream lives on by the second.
-final class StreamHandOff {
-    private let descriptor: Int32
-    private let reservation: StreamReservation
-    private let configuration: ServerConfiguration
-
-    init(descriptor: Int32, reservation: StreamReservation, configuration: ServerConfiguration) {
-        self.descriptor = descriptor
-        self.reservation = reservation
-        self.configuration = configuration
+        if !isUsed { giveBack() }
     }
 
     func detach() {
@@ -52,7 +40,8 @@ final class StreamHandOff {
         _ = cmhd_set_integer(own, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Int32(configuration.notSentLowWaterBytes))
         _ = cmhd_set_integer(
             own, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, Int32(configuration.streamUserTimeoutSeconds * 1000))
-        reservation.use(own)
+        isUsed = true
+        adopt(own)
     }
 }
 

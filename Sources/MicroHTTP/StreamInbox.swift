@@ -23,17 +23,19 @@ final class StreamInbox<Message: Sendable>: Sendable {
         /// True from the taker's decision to sleep until somebody wakes it: one write to the descriptor per sleep.
         var isTakerAsleep = false
         var stopDeadline: UInt64?
+        /// What the taker last published.
+        var counters = StreamCounters()
     }
 
     /// Nothing is called while it is locked.
     private let state = Locked(State())
 
     /// Storage above this many items is given back after a burst, because it would stay for ever.
-    private static var keptCapacityMax: Int { 4_096 }
+    private static var storedCapacityMax: Int { 4_096 }
 
-    init() throws(StreamShardError) {
+    init() throws(ServerError) {
         wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        if wakeDescriptor < 0 { throw StreamShardError("eventfd", errno) }
+        if wakeDescriptor < 0 { throw ServerError("eventfd", errno) }
     }
 
     deinit { Glibc.close(wakeDescriptor) }
@@ -72,9 +74,11 @@ final class StreamInbox<Message: Sendable>: Sendable {
         wake()
     }
 
-    /// The taker is about to wait. False if there is something to take instead.
-    func prepareToSleep() -> Bool {
+    /// The taker is about to wait, and publishes what it has counted: once per round, with the lock that it takes anyway,
+    /// so that counting costs the sending loop nothing. False if there is something to take instead.
+    func prepareToSleep(publishing counters: StreamCounters) -> Bool {
         state.withLock { state in
+            state.counters = counters
             state.isTakerAsleep = state.items.isEmpty && state.stopDeadline == nil
             return state.isTakerAsleep
         }
@@ -96,11 +100,21 @@ final class StreamInbox<Message: Sendable>: Sendable {
         return rest
     }
 
-    var depth: Int { state.withLock { $0.items.count } }
+    /// What the taker has counted, as of its last round, and how much waits now.
+    var counters: StreamCounters {
+        state.withLock { state in
+            var counters = state.counters
+            counters.inboxDepth = state.items.count
+            return counters
+        }
+    }
+
+    /// Publishes what the taker has counted to its end.
+    func publish(_ counters: StreamCounters) { state.withLock { $0.counters = counters } }
 
     /// Empties a batch that was handled, to be filled again.
     func reuse(_ batch: inout [Item]) {
-        batch.removeAll(keepingCapacity: batch.capacity <= Self.keptCapacityMax)
+        batch.removeAll(keepingCapacity: batch.capacity <= Self.storedCapacityMax)
     }
 
     private func wake() {

@@ -11,16 +11,16 @@ struct StreamPoller: ~Copyable {
     /// What the inbox's descriptor is registered under; no stream has this key, for indices end far below.
     private static var wakeKey: UInt64 { .max }
 
-    init(wakeDescriptor: Int32) throws(StreamShardError) {
+    init(wakeDescriptor: Int32) throws(ServerError) {
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
-        guard descriptor >= 0 else { throw StreamShardError("epoll_create1", errno) }
+        guard descriptor >= 0 else { throw ServerError("epoll_create1", errno) }
         var event = epoll_event()
         event.events = EPOLLIN.rawValue | EPOLLET.rawValue
         event.data.u64 = Self.wakeKey
         guard epoll_ctl(descriptor, EPOLL_CTL_ADD, wakeDescriptor, &event) == 0 else {
             let code = errno
             Glibc.close(descriptor)
-            throw StreamShardError("epoll_ctl", code)
+            throw ServerError("epoll_ctl", code)
         }
         events = .allocate(capacity: Self.eventsMax)
         events.initialize(repeating: epoll_event())
@@ -74,29 +74,27 @@ struct StreamPoller: ~Copyable {
     /// Bytes that the kernel took, 0 if it takes none now, or the negative error code.
     @inline(__always)
     func send(_ bytes: UnsafeMutableRawPointer, _ count: Int, to socket: Int32) -> Int {
-        while true {
-            let sent = Glibc.send(socket, bytes, count, Self.sendFlags)
-            if sent >= 0 { return sent }
-            guard errno == EINTR else { return Self.outcome(of: errno) }
-        }
+        Self.outcome { Glibc.send(socket, bytes, count, Self.sendFlags) }
     }
 
     func send(_ pieces: UnsafeMutableBufferPointer<iovec>, to socket: Int32) -> Int {
         var message = msghdr()
         message.msg_iov = pieces.baseAddress
         message.msg_iovlen = pieces.count
-        while true {
-            let sent = sendmsg(socket, &message, Self.sendFlags)
-            if sent >= 0 { return sent }
-            guard errno == EINTR else { return Self.outcome(of: errno) }
-        }
+        return Self.outcome { sendmsg(socket, &message, Self.sendFlags) }
     }
 
-    /// A kernel short of memory is treated as a full socket: the heartbeat tries again.
-    private static func outcome(of code: Int32) -> Int {
-        switch code {
-        case EAGAIN, ENOBUFS, ENOMEM: return 0
-        default: return -Int(code)
+    @inline(__always)
+    private static func outcome(of call: () -> Int) -> Int {
+        while true {
+            let sent = call()
+            if sent >= 0 { return sent }
+            switch errno {
+            case EINTR: continue
+            // A kernel short of memory is treated as a full socket: the heartbeat tries again.
+            case EAGAIN, ENOBUFS, ENOMEM: return 0
+            case let code: return -Int(code)
+            }
         }
     }
 }

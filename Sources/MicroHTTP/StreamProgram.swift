@@ -1,19 +1,12 @@
 /// Names one open stream of one shard.
 ///
-/// The index is dense and used again after the stream has closed, so an application may keep its own state in an array;
-/// the generation tells the streams apart that had the same index. A handle of a closed stream is harmless: whatever is
+/// The index is dense and used again after the stream has closed, so an application may store its own state in an array;
+/// the generation distinguishes the streams that had the same index. A handle of a closed stream is harmless: whatever is
 /// sent to it is dropped.
 public struct StreamHandle: Hashable, Sendable {
     public let shard: UInt32
     public let index: UInt32
     public let generation: UInt32
-
-    /// For tests of programs: a shard makes its own handles.
-    public init(shard: UInt32, index: UInt32, generation: UInt32) {
-        self.shard = shard
-        self.index = index
-        self.generation = generation
-    }
 }
 
 /// Why a stream is no more.

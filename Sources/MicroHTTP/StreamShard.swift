@@ -1,6 +1,5 @@
 import CMicroHTTPD
 import Glibc
-import Synchronization
 import Threads
 
 /// A thread that owns streams: the only one that writes to their sockets, and that closes them.
@@ -16,11 +15,9 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     private let inbox: StreamInbox<Program.Message>
     private let options: StreamShardOptions
     private var program: Program?
-    private let published = PublishedStreamCounters()
-    private let openCount = Atomic(0)
     private let thread: LoopThread
 
-    init(index: Int, options: StreamShardOptions) throws(StreamShardError) {
+    init(index: Int, options: StreamShardOptions) throws(ServerError) {
         self.index = index
         self.options = options
         thread = LoopThread("streams-\(index)")
@@ -36,15 +33,8 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     /// The same for many, in order and with nothing between them.
     public func post(contentsOf messages: some Sequence<Program.Message>) { inbox.put(messages: messages) }
 
-    /// Streams that are open now.
-    public var openStreams: Int { openCount.load(ordering: .relaxed) }
-
     /// As of the end of the last batch.
-    public var counters: StreamCounters {
-        var counters = published.read()
-        counters.inboxDepth = inbox.depth
-        return counters
-    }
+    public var counters: StreamCounters { inbox.counters }
 
     /// The shard owns the descriptor from here on; after it has stopped, it closes it at once.
     func adopt(descriptor: Int32, context: any Sendable) {
@@ -96,10 +86,6 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     @inlinable
     public func waitingBytes(of stream: StreamHandle) -> Int { table.waitingBytes(of: stream) }
 
-    /// Streams that are open, or of whose end the program does not know yet.
-    @inlinable
-    public var streamCount: Int { table.count }
-
     // MARK: The loop
 
     private func run() {
@@ -109,7 +95,8 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         let startedAt = cmhd_monotonic_nanoseconds()
         var batch: [StreamInbox<Program.Message>.Item] = []
         while true {
-            table.poll(milliseconds: inbox.prepareToSleep() ? millisecondsToSleep(startedAt, program) : 0)
+            let maySleep = inbox.prepareToSleep(publishing: table.counters)
+            table.poll(milliseconds: maySleep ? millisecondsToSleep(startedAt, program) : 0)
             let stopDeadline = inbox.take(into: &batch)
             if table.count == 0 { table.tick = tick(startedAt, at: cmhd_monotonic_nanoseconds()) }
             if !batch.isEmpty {
@@ -120,7 +107,6 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
             tickIfDue(startedAt, program)
             wakeIfDue(program)
             settle(program)
-            published.publish(table.counters)
             if let stopDeadline {
                 stop(program, deadline: stopDeadline)
                 break
@@ -138,7 +124,6 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
                     options.released()
                     continue
                 }
-                openCount.store(table.count, ordering: .relaxed)
                 program.streamOpened(stream, context: context)
             }
             if table.isFlushDue { settle(program) }
@@ -154,7 +139,6 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
             }
             table.concludeClosings()
             while let (stream, reason) = table.takeEnded() {
-                openCount.store(table.count, ordering: .relaxed)
                 program.streamClosed(stream, reason: reason)
                 options.released()
             }
@@ -174,7 +158,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         }
         table.endAll()
         settle(program)
-        published.publish(table.counters)
+        inbox.publish(table.counters)
     }
 
     // MARK: Time

@@ -8,23 +8,23 @@ import Synchronization
 /// posted before ``start(makeProgram:)`` waits for it.
 public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
     public let all: [StreamShard<Program>]
-    /// Streams that may be open at a time, after the limit of descriptors.
-    public let streamsMax: Int
+    private let configuration: ServerConfiguration
     private let places: StreamPlaces
     private let turn = Atomic<Int>(0)
 
     public init(_ configuration: ServerConfiguration) throws {
         let configuration = configuration.withinDescriptors()
         let places = StreamPlaces(max: configuration.streamsMax)
-        var options = StreamShardOptions()
-        options.bufferBytesMax = configuration.streamBufferBytesMax
-        options.heartbeatSeconds = configuration.heartbeatSeconds
-        options.isPinned = configuration.pinsShards
-        options.released = { places.release() }
+        let options = StreamShardOptions(
+            bufferBytesMax: configuration.streamBufferBytesMax, heartbeatSeconds: configuration.heartbeatSeconds,
+            isPinned: configuration.pinsShards, released: { places.release() })
         all = try (0..<configuration.shards).map { try StreamShard<Program>(index: $0, options: options) }
-        streamsMax = configuration.streamsMax
+        self.configuration = configuration
         self.places = places
     }
+
+    /// Streams that may be open at a time, after the limit of descriptors.
+    public var streamsMax: Int { configuration.streamsMax }
 
     /// Starts all threads.
     ///
@@ -43,8 +43,6 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
         for shard in all { shard.post(contentsOf: messages) }
     }
 
-    public var openStreams: Int { all.reduce(0) { $0 + $1.openStreams } }
-
     /// What all have done, as of the end of their last batches.
     public var counters: StreamCounters { all.reduce(StreamCounters()) { $0 + $1.counters } }
 
@@ -52,13 +50,14 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
         for shard in all { shard.stop(deadlineSeconds: deadlineSeconds) }
     }
 
-    func reserve(_ opening: StreamOpening) -> StreamReservation? {
+    func reserve(_ opening: StreamOpening) -> StreamHandOff? {
         guard places.take() else { return nil }
         let index = opening.shard ?? turn.wrappingAdd(1, ordering: .relaxed).newValue
         let shard = all[index % all.count]
         let (context, places) = (opening.context, places)
-        return StreamReservation(
-            adopt: { shard.adopt(descriptor: $0, context: context) }, release: { places.release() })
+        return StreamHandOff(
+            configuration: configuration, adopt: { shard.adopt(descriptor: $0, context: context) },
+            giveBack: { places.release() })
     }
 }
 

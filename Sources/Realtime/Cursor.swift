@@ -25,19 +25,11 @@ public struct Cursor: Sendable, Hashable {
         guard bytes.count <= Cursor.textBytesMax, let hyphen = bytes.lastIndex(of: UInt8(ascii: "-"))
         else { return nil }
         let digits = bytes[bytes.index(after: hyphen)...]
-        guard Cursor.isEpoch(bytes[..<hyphen]), (1...19).contains(digits.count),
-            digits.first != UInt8(ascii: "0") || digits.count == 1
+        guard Cursor.isEpoch(bytes[..<hyphen]), digits.allSatisfy({ (48...57).contains($0) }),
+            digits.first != UInt8(ascii: "0") || digits.count == 1, let sequence = Int64(Substring(digits))
         else { return nil }
-        var value: Int64 = 0
-        for digit in digits {
-            guard digit >= 48, digit <= 57 else { return nil }
-            let (tens, overflowsTens) = value.multipliedReportingOverflow(by: 10)
-            let (sum, overflowsSum) = tens.addingReportingOverflow(Int64(digit - 48))
-            guard !overflowsTens, !overflowsSum else { return nil }
-            value = sum
-        }
         self.epoch = String(text[..<hyphen])
-        self.sequence = value
+        self.sequence = sequence
     }
 
     public var text: String { "\(epoch)-\(sequence)" }

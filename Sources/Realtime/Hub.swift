@@ -8,7 +8,7 @@
 /// one of them costs 70 ns, with 10 streams as with 100,000; one for all of them 1.7 ns a stream.
 public struct Hub {
     /// A key as streams are found by it. Tenants are numbers, so no text of one tenant can be mistaken for another's.
-    private struct Route: Hashable {
+    struct Route: Hashable {
         let tenant: Int32
         let isTopic: Bool
         let text: String
@@ -44,17 +44,14 @@ public struct Hub {
 
     private var keys: [Key] = []
     private var freeKeys: [Int32] = []
-    private var keyNumbers: [Route: Int32] = [:]
+    /// The keys that some stream has; no others are stored.
+    private(set) var keyNumbers: [Route: Int32] = [:]
     private var streams: [Stream] = []
     private var tenants: [Tenant?] = []
     private var tenantNumbers: [String: Int32] = [:]
     private var stamp: UInt64 = 0
-    public private(set) var streamCount = 0
 
     public init() {}
-
-    /// Number of keys that some stream has; no others are stored.
-    public var keyCount: Int { keyNumbers.count }
 
     public func contains(_ slot: Int32) -> Bool {
         slot >= 0 && Int(slot) < streams.count && streams[Int(slot)].tenant >= 0
@@ -70,7 +67,6 @@ public struct Hub {
         while streams.count <= Int(slot) { streams.append(Stream()) }
         let number = retainTenant(tenant)
         streams[Int(slot)].tenant = number
-        streamCount += 1
         addAll(slot, scope: scope, topics: topics)
     }
 
@@ -80,7 +76,6 @@ public struct Hub {
         removeAll(slot)
         releaseTenant(streams[Int(slot)].tenant)
         streams[Int(slot)] = Stream()
-        streamCount -= 1
     }
 
     /// Replaces all topics at once: no event in between sees half of them.
@@ -226,27 +221,19 @@ public struct Hub {
         let tenant = streams[Int(slot)].tenant
         var memberships: [Membership] = []
         stamp += 1
-        for text in scope {
-            let key = number(of: Route(tenant: tenant, isTopic: false, text: text))
-            guard isNew(key) else { continue }
-            memberships.append(Membership(key: key, place: keys[Int(key)].streams.append(slot)))
-        }
-        let scopeCount = memberships.count
-        for text in topics {
-            let key = number(of: Route(tenant: tenant, isTopic: true, text: text))
-            guard isNew(key) else { continue }
-            memberships.append(Membership(key: key, place: keys[Int(key)].streams.append(slot)))
-        }
-        streams[Int(slot)].scopeCount = Int32(scopeCount)
+        for text in scope { add(slot, Route(tenant: tenant, isTopic: false, text: text), to: &memberships) }
+        streams[Int(slot)].scopeCount = Int32(memberships.count)
+        for text in topics { add(slot, Route(tenant: tenant, isTopic: true, text: text), to: &memberships) }
         // A copy with exactly the capacity it needs: idle streams are many, and growth leaves half of it unused.
         streams[Int(slot)].memberships = Array(memberships[...])
     }
 
-    /// Whether a key is met for the first time in this round.
-    private mutating func isNew(_ key: Int32) -> Bool {
-        guard keys[Int(key)].audienceStamp != stamp else { return false }
+    /// Adds the stream to a key that is met for the first time in this round.
+    private mutating func add(_ slot: Int32, _ route: Route, to memberships: inout [Membership]) {
+        let key = number(of: route)
+        guard keys[Int(key)].audienceStamp != stamp else { return }
         keys[Int(key)].audienceStamp = stamp
-        return true
+        memberships.append(Membership(key: key, place: keys[Int(key)].streams.append(slot)))
     }
 
     private mutating func removeAll(_ slot: Int32) {

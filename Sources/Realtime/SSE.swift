@@ -37,15 +37,6 @@ public enum SSE {
         bytes.append(contentsOf: "\n\n".utf8)
     }
 
-    /// A comment, which keeps proxies and clients from taking the silence for a dead connection.
-    public static func comment(_ text: String = "") -> [UInt8] {
-        var bytes: [UInt8] = [UInt8(ascii: ":")]
-        if !text.isEmpty { bytes.append(UInt8(ascii: " ")) }
-        bytes.append(contentsOf: text.utf8.filter { $0 != lineFeed && $0 != carriageReturn })
-        bytes.append(contentsOf: [lineFeed, lineFeed])
-        return bytes
-    }
-
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
 

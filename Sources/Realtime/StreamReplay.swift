@@ -42,7 +42,7 @@ public struct StreamReplay<Payload: Sendable>: Sendable {
     }
 
     /// Bytes of live events that may wait for a replay to end. Without a bound a client that reads its replay slowly
-    /// would keep every later event in memory; above it the log is read instead.
+    /// would store every later event in memory; above it the log is read instead.
     static var queueBytesMax: Int { 16 * 1024 }
     /// Rounds of reading the log before the client has to resync. Without it a client that always reads more slowly
     /// than events arrive would be served from disk for ever.

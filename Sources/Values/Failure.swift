@@ -60,3 +60,13 @@ public struct Failure: Error, Sendable, Hashable {
         Failure(.forbidden, code, detail)
     }
 }
+
+extension Optional {
+    /// The value.
+    ///
+    /// - Throws: 404 without one.
+    public func required(_ what: String) throws(Failure) -> Wrapped {
+        guard let self else { throw Failure.notFound(what) }
+        return self
+    }
+}

@@ -30,14 +30,18 @@ public struct Fields: Sendable {
 
     /// Throws all mistakes, members that were not read among them.
     public mutating func finish() throws(Failure) {
-        for name in members.keys.sorted() where !read.contains(name) { reject(name, "is not known here") }
+        rejectUnknown()
         guard mistakes.isEmpty else { throw Failure.invalid(mistakes) }
+    }
+
+    private mutating func rejectUnknown() {
+        for name in names where !read.contains(name) { reject(name, "is not known here") }
     }
 
     /// The names of all members, for checks such as "exactly one of".
     public var names: [String] { members.keys.sorted() }
 
-    public mutating func has(_ name: String) -> Bool { members[name] != nil }
+    public func has(_ name: String) -> Bool { members[name] != nil }
 
     /// The raw member; nil if absent **or null**.
     public mutating func value(_ name: String) -> JSONValue? {
@@ -67,14 +71,27 @@ public struct Fields: Sendable {
         return text
     }
 
+    /// A text without control characters.
+    public mutating func optionalLine(_ name: String, bytesMax: Int) -> String? {
+        guard let text = optionalString(name, bytesMax: bytesMax) else { return nil }
+        guard text.hasNoControls else {
+            reject(name, "must be one line without control characters")
+            return nil
+        }
+        return text
+    }
+
+    public mutating func line(_ name: String, bytesMax: Int) -> String {
+        required(name) { $0.optionalLine(name, bytesMax: bytesMax) } ?? ""
+    }
+
     public mutating func string(_ name: String, bytesMax: Int = 256) -> String {
-        guard requirePresence(name) else { return "" }
-        return optionalString(name, bytesMax: bytesMax) ?? ""
+        required(name) { $0.optionalString(name, bytesMax: bytesMax) } ?? ""
     }
 
     /// An identifier made elsewhere: 1 to 128 bytes without control characters.
     public mutating func id<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity> {
-        ID(requirePresence(name) ? (optionalID(name, Entity.self)?.text ?? "") : "")
+        required(name) { $0.optionalID(name) } ?? ID("")
     }
 
     public mutating func optionalID<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity>? {
@@ -90,7 +107,7 @@ public struct Fields: Sendable {
     public static let idBytesMax = 128
 
     public static func isIdentifier(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= idBytesMax && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+        !text.isEmpty && text.utf8.count <= idBytesMax && text.hasNoControls
     }
 
     public mutating func optionalInt(_ name: String, in range: ClosedRange<Int>) -> Int? {
@@ -113,8 +130,7 @@ public struct Fields: Sendable {
     }
 
     public mutating func int(_ name: String, in range: ClosedRange<Int>) -> Int {
-        guard requirePresence(name) else { return range.lowerBound }
-        return optionalInt(name, in: range) ?? range.lowerBound
+        required(name) { $0.optionalInt(name, in: range) } ?? range.lowerBound
     }
 
     public mutating func optionalBool(_ name: String) -> Bool? {
@@ -127,8 +143,7 @@ public struct Fields: Sendable {
     }
 
     public mutating func bool(_ name: String) -> Bool {
-        guard requirePresence(name) else { return false }
-        return optionalBool(name) ?? false
+        required(name) { $0.optionalBool(name) } ?? false
     }
 
     public mutating func optionalTimestamp(_ name: String) -> Timestamp? {
@@ -141,8 +156,7 @@ public struct Fields: Sendable {
     }
 
     public mutating func timestamp(_ name: String) -> Timestamp {
-        guard requirePresence(name) else { return Timestamp(microseconds: 0) }
-        return optionalTimestamp(name) ?? Timestamp(microseconds: 0)
+        required(name) { $0.optionalTimestamp(name) } ?? Timestamp(microseconds: 0)
     }
 
     /// One of a closed set of words.
@@ -160,25 +174,22 @@ public struct Fields: Sendable {
     public mutating func word<Word: RawRepresentable & CaseIterable>(
         _ name: String, _: Word.Type = Word.self
     ) -> Word where Word.RawValue == String {
-        let placeholder = Word.allCases[Word.allCases.startIndex]
-        guard requirePresence(name) else { return placeholder }
-        return optionalWord(name) ?? placeholder
+        required(name) { $0.optionalWord(name) } ?? Word.allCases[Word.allCases.startIndex]
     }
 
     /// Reads a nested object with the same rules; its mistakes join this reader's.
-    public mutating func object<Result>(_ name: String, _ read: (inout Fields) -> Result) -> Result? {
-        guard let value = value(name) else { return nil }
-        guard case .object(let members) = value else {
-            reject(name, "must be an object, not \(value.typeName)")
-            return nil
-        }
-        var nested = Fields(members, at: "\(prefix)/\(name)")
+    public mutating func nested<Result>(
+        _ members: [String: JSONValue], at place: String, _ read: (inout Fields) -> Result
+    ) -> Result {
+        var nested = Fields(members, at: "\(prefix)/\(place)")
         let result = read(&nested)
-        for name in nested.members.keys.sorted() where !nested.read.contains(name) {
-            nested.reject(name, "is not known here")
-        }
+        nested.rejectUnknown()
         mistakes += nested.mistakes
         return result
+    }
+
+    public mutating func object<Result>(_ name: String, _ read: (inout Fields) -> Result) -> Result? {
+        openObject(name).map { nested($0, at: name, read) }
     }
 
     /// The members of a nested object in which unknown ones are allowed.
@@ -218,10 +229,14 @@ public struct Fields: Sendable {
         return values
     }
 
-    private mutating func requirePresence(_ name: String) -> Bool {
-        read.insert(name)
-        if let value = members[name], value != .null { return true }
+    private mutating func required<Value>(_ name: String, _ read: (inout Fields) -> Value?) -> Value? {
+        if value(name) != nil { return read(&self) }
         reject(name, "is missing")
-        return false
+        return nil
     }
+}
+
+extension String {
+    /// Whether it is one line: no control characters of ASCII.
+    public var hasNoControls: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 }

@@ -13,8 +13,10 @@ public enum JSONValue: Sendable, Hashable {
     /// Stricter than most readers on purpose, because a message that two readers understand differently is an attack:
     /// a repeated key, a lone surrogate, invalid UTF-8 and anything after the document are errors, and every error
     /// names the byte at which it stands. Nesting is bounded, so that reading cannot exhaust the stack.
-    public init(parsing bytes: [UInt8], depthMax: Int = 32) throws(Failure) {
-        var reader = JSONReader(bytes: bytes, depthMax: depthMax)
+    ///
+    /// - Parameter isExact: numbers that would be rounded become strings (``exactNumber(_:)``).
+    public init(parsing bytes: [UInt8], depthMax: Int = 32, isExact: Bool = false) throws(Failure) {
+        var reader = JSONReader(bytes: bytes, depthMax: depthMax, isExact: isExact)
         self = try reader.document()
     }
 
@@ -52,17 +54,13 @@ extension JSONValue: JSONWritable {
     }
 }
 
-/// The reader behind ``JSONValue/init(parsing:depthMax:)``: one pass over the bytes.
+/// The reader behind ``JSONValue/init(parsing:depthMax:isExact:)``: one pass over the bytes.
 private struct JSONReader {
     let bytes: [UInt8]
     let depthMax: Int
+    let isExact: Bool
     var index = 0
     var depth = 0
-
-    init(bytes: [UInt8], depthMax: Int) {
-        self.bytes = bytes
-        self.depthMax = depthMax
-    }
 
     func failure(_ what: String) -> Failure {
         Failure(.malformed, "request.malformed_json", "The body is not valid JSON: \(what) at byte \(index).")
@@ -105,21 +103,21 @@ private struct JSONReader {
         return value
     }
 
-    private mutating func descend() throws(Failure) {
+    /// Reads the opening bracket, and the closing one if it follows: then it returns false.
+    private mutating func enter(closing: UInt8) throws(Failure) -> Bool {
         depth += 1
         guard depth <= depthMax else { throw failure("nesting deeper than \(depthMax)") }
         index += 1
         skipSpace()
+        guard byte == closing else { return true }
+        index += 1
+        depth -= 1
+        return false
     }
 
     private mutating func object() throws(Failure) -> [String: JSONValue] {
-        try descend()
+        guard try enter(closing: UInt8(ascii: "}")) else { return [:] }
         var members: [String: JSONValue] = [:]
-        if byte == UInt8(ascii: "}") {
-            index += 1
-            depth -= 1
-            return members
-        }
         // Most objects have several members: two steps of growth less.
         members.reserveCapacity(6)
         while true {
@@ -139,13 +137,8 @@ private struct JSONReader {
     }
 
     private mutating func array() throws(Failure) -> [JSONValue] {
-        try descend()
+        guard try enter(closing: UInt8(ascii: "]")) else { return [] }
         var values: [JSONValue] = []
-        if byte == UInt8(ascii: "]") {
-            index += 1
-            depth -= 1
-            return values
-        }
         while true {
             values.append(try value())
             skipSpace()
@@ -172,34 +165,34 @@ private struct JSONReader {
         let start = index
         if byte == UInt8(ascii: "-") { index += 1 }
         let integerStart = index
-        digits()
-        guard index > integerStart, index == integerStart + 1 || bytes[integerStart] != 48 else {
-            throw failure("a malformed number")
-        }
+        try digits()
+        guard index == integerStart + 1 || bytes[integerStart] != 48 else { throw failure("a malformed number") }
         var isInteger = true
         if byte == UInt8(ascii: ".") {
             isInteger = false
             index += 1
-            let fractionStart = index
-            digits()
-            guard index > fractionStart else { throw failure("a malformed number") }
+            try digits()
         }
+        // Up to 15 characters without an exponent are exact: 15 digits, or a sign and 13 digits and a point.
+        var isAlwaysExact = index - start <= 15
         if let exponent = byte, exponent | 0x20 == 0x65 {
             isInteger = false
+            isAlwaysExact = false
             index += 1
             if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { index += 1 }
-            let exponentStart = index
-            digits()
-            guard index > exponentStart else { throw failure("a malformed number") }
+            try digits()
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
         if isInteger, let value = Int64(text) { return .integer(value) }
+        if isExact, !isAlwaysExact { return .exactNumber(text) }
         guard let value = Double(text), value.isFinite else { throw failure("a number that is too large") }
         return .number(value)
     }
 
-    private mutating func digits() {
+    private mutating func digits() throws(Failure) {
+        let start = index
         while let byte, byte >= 48, byte <= 57 { index += 1 }
+        guard index > start else { throw failure("a malformed number") }
     }
 
     private mutating func string() throws(Failure) -> String {
@@ -256,7 +249,7 @@ private struct JSONReader {
                 unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
             }
             guard let scalar = Unicode.Scalar(unit) else { throw failure("a lone surrogate") }
-            decoded.append(contentsOf: Array(String(Character(scalar)).utf8))
+            decoded.append(contentsOf: String(Character(scalar)).utf8)
         default: throw failure("an unknown escape")
         }
     }
@@ -273,6 +266,33 @@ private struct JSONReader {
     }
 }
 
+extension JSONValue {
+    /// The value of a JSON number's text, which is never rounded: a string of the same digits where neither an `Int64`
+    /// nor a `Double` represents it.
+    ///
+    /// Databases have such numbers (`numeric`, unsigned 64-bit integers), and a rounded key is another row's key.
+    public static func exactNumber(_ text: String) -> JSONValue {
+        if let integer = Int64(text) { return .integer(integer) }
+        // Longer ones are never exact; this bound saves the conversion, whose time grows faster than the digits.
+        guard text.utf8.count <= 40, text.utf8.contains(where: { $0 != UInt8(ascii: "-") && !(48...57).contains($0) }),
+            let double = Double(text), double.isFinite, digits(text) == digits(double.description)
+        else { return .string(text) }
+        return .number(double)
+    }
+
+    /// A decimal number taken apart: `-0.00120e5` has the digits 12 and the exponent 3 of 0.12 × 10³.
+    private static func digits(_ text: String) -> (significant: [UInt8], exponent: Int) {
+        let parts = text.split { $0 == "e" || $0 == "E" }
+        let mantissa = parts[0].utf8.drop { $0 == UInt8(ascii: "-") }
+        let all = mantissa.filter { $0 != UInt8(ascii: ".") }
+        var significant = all.drop { $0 == 48 }
+        var exponent = mantissa.prefix { $0 != UInt8(ascii: ".") }.count - (all.count - significant.count)
+        if parts.count > 1 { exponent &+= Int(parts[1]) ?? 0 }
+        while significant.last == 48 { significant.removeLast() }
+        return significant.isEmpty ? ([], 0) : (Array(significant), exponent)
+    }
+}
+
 /// Members of an object by their type: nil where there is none, or one of another type.
 extension [String: JSONValue] {
     public func string(_ name: String) -> String? {
@@ -282,6 +302,11 @@ extension [String: JSONValue] {
     public func strings(_ name: String) -> [String]? {
         guard case .array(let values)? = self[name] else { return nil }
         return values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    }
+
+    public func objects(_ name: String) -> [[String: JSONValue]]? {
+        guard case .array(let values)? = self[name] else { return nil }
+        return values.compactMap { if case .object(let members) = $0 { members } else { nil } }
     }
 
     public func integer(_ name: String) -> Int64? {

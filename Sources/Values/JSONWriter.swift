@@ -74,6 +74,23 @@ public struct JSONWriter: Sendable {
         object(body)
     }
 
+    /// A member with one object for each element.
+    public mutating func member<Element>(
+        _ name: StaticString, _ elements: some Sequence<Element>, _ members: (inout JSONWriter, Element) -> Void
+    ) {
+        key(name)
+        array { writer in
+            for element in elements { writer.object { members(&$0, element) } }
+        }
+    }
+
+    /// A member with an object of numbers.
+    public mutating func member(_ name: StaticString, _ numbers: KeyValuePairs<StaticString, Int>) {
+        member(name) { writer in
+            for (name, number) in numbers { writer.member(name, number) }
+        }
+    }
+
     /// A member whose value is already JSON.
     public mutating func member(_ name: StaticString, json: some Collection<UInt8>) {
         key(name)
@@ -185,6 +202,22 @@ public protocol JSONWritable {
     func write(to writer: inout JSONWriter)
 }
 
+/// A value that writes itself as a JSON object.
+public protocol JSONObjectWritable: JSONWritable {
+    /// The members without the braces, so that other objects can contain them among their own.
+    func write(membersTo writer: inout JSONWriter)
+}
+
+extension JSONObjectWritable {
+    public func write(to writer: inout JSONWriter) {
+        writer.object { write(membersTo: &$0) }
+    }
+}
+
+/// Enums of words write their word.
+extension JSONWritable where Self: RawRepresentable, RawValue == String {
+    public func write(to writer: inout JSONWriter) { writer.string(rawValue) }
+}
 extension String: JSONWritable {
     public func write(to writer: inout JSONWriter) { writer.string(self) }
 }

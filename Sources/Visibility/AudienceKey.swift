@@ -11,11 +11,6 @@ public enum AudienceKey {
     /// Use it wherever a value comes from outside (a token's claim); a key pasted together with `:` would let the
     /// value write further segments.
     public static func make(_ segments: String...) -> String {
-        make(segments: segments)
-    }
-
-    /// As ``make(_:)``, of as many as there are.
-    public static func make(segments: [String]) -> String {
         var key = ""
         for (index, segment) in segments.enumerated() {
             if index > 0 { key += ":" }

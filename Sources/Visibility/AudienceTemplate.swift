@@ -57,17 +57,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     /// The same key over another column.
     public func over(_ column: String) -> AudienceTemplate {
-        AudienceTemplate(segments: segments.map { if case .column = $0 { .column(column) } else { $0 } })
-    }
-
-    private init(segments: [Segment]) {
-        self.segments = segments
-        description = segments.map { segment in
-            switch segment {
-            case .constant(let text): text
-            case .column(let name): "{\(name)}"
-            }
-        }.joined(separator: ":")
+        let parts = segments.map { if case .constant(let text) = $0 { text } else { "{\(column)}" } }
+        return AudienceTemplate(stringLiteral: parts.joined(separator: ":"))
     }
 
     /// Whether some row of this template and some row of the other make the same key.

@@ -127,7 +127,7 @@ struct BellhopStreamTests {
         #expect(server.requests[1].contains("Last-Event-Id: e-\(beforeEnd.count)\r\n"))
     }
 
-    @Test func bufferIsBounded_andHoldsWhatCameFirst() async throws {
+    @Test func bufferIsBounded_andContainsWhatCameFirst() async throws {
         let sent = (0..<200).map { "data: \($0) \(String(repeating: "x", count: 1000))\n\n" }
         let server = try ScriptedServer([.stream(sent, staysOpen: true)])
         let request = URLRequest(url: try #require(URL(string: server.baseURL)))
@@ -212,7 +212,7 @@ struct CallTests {
         }
     }
 
-    /// VIS NFR-2.3: an offline write is kept, and sent with the same key.
+    /// VIS NFR-2.3: an offline write is stored, and sent with the same key.
     @Test func offlineWrites_areSentInOrder_withTheirKeys() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable", headers: "Connection: close\r\n"),

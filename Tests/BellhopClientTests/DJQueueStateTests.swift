@@ -2,7 +2,7 @@ import Testing
 
 @testable import BellhopClient
 
-/// A shop's music as an app keeps it (CUT D-1): what the service says wins, what the user does shows at once.
+/// A shop's music as an app stores it (CUT D-1): what the service says wins, what the user does shows at once.
 @Suite struct DJQueueStateTests {
     private static func item(
         _ id: String, up: Int64 = 1, down: Int64 = 0, second: Int = 0, vote: String? = nil, version: Int64 = 2
@@ -47,7 +47,7 @@ import Testing
         try #require(queue.tracks.first { $0.trackId == id })
     }
 
-    @Test func events_keepTheQueueInTheServicesOrder() throws {
+    @Test func events_leaveTheQueueInTheServicesOrder() throws {
         var queue = try Self.queue()
         #expect(Self.ids(queue) == ["a", "b", "c"])
         #expect(queue.isActive)
@@ -56,15 +56,12 @@ import Testing
         #expect(Self.ids(queue) == ["a", "d", "b", "c"])
         queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 5, down: 1, version: 3)))
         #expect(Self.ids(queue) == ["c", "a", "d", "b"])
-        queue = try #require(
-            Self.merged(queue, "track:playing", ["shopId": "s1", "trackId": "b", "version": 4]))
+        queue = try #require(Self.merged(queue, "track:playing", ["shopId": "s1", "trackId": "b", "version": 4]))
         #expect(Self.ids(queue) == ["b", "c", "a", "d"])
         #expect(queue.tracks[0].vote == .up)
         queue = try #require(
-            Self.merged(
-                queue, "track:removed", ["shopId": "s1", "trackId": "b", "reason": "played", "version": 5]))
-        queue = try #require(
-            Self.merged(queue, "track:playing", ["shopId": "s1", "trackId": nil, "version": 5]))
+            Self.merged(queue, "track:removed", ["shopId": "s1", "trackId": "b", "reason": "played", "version": 5]))
+        queue = try #require(Self.merged(queue, "track:playing", ["shopId": "s1", "trackId": nil, "version": 5]))
         #expect(Self.ids(queue) == ["c", "a", "d"])
         #expect(queue.currentTrackId == nil)
     }
@@ -75,7 +72,7 @@ import Testing
             ("track:removed", ["shopId": "s2", "trackId": "a", "version": 9]),
             ("queue:update", ["shopId": "s1", "trackId": "a", "version": 9]), ("dj:session", "no session"),
             ("dj:session", ["shopId": "s1", "version": 9]), ("track:removed", ["shopId": "s1", "trackId": "a"]),
-            // Told before the session was read, and after it arrived.
+            // Published before the session was read, and received after it.
             ("track:removed", ["shopId": "s1", "trackId": "a", "version": 0]),
             ("dj:session", Self.session([], version: 0)),
             ("track:added", ["shopId": "s1", "trackId": "x", "version": 9]),
@@ -94,7 +91,7 @@ import Testing
         #expect(queue.tracks[2].upvotes == 2)
         #expect(queue.tracks[2].downvotes == 1)
         #expect(queue.tracks[2].score == 1)
-        // Somebody else votes meanwhile; what the service has told is what stays.
+        // Somebody else votes meanwhile; what the service has published is what stays.
         queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 3, down: 0, version: 2)))
         let isTaken = queue.merge(track: ["type": "urn:bellhop:problem:dj.not_present", "status": 403])
         #expect(!isTaken)
@@ -110,7 +107,7 @@ import Testing
         #expect(try Self.track("b", in: queue) == Self.track("b", in: untouched))
     }
 
-    /// An answer confirms; its counts give way to those of a later vote that was told first.
+    /// An answer confirms; its counts give way to those of a later vote that was received first.
     @Test func answer_confirms_andNewerCountsStay() throws {
         var queue = try Self.queue()
         queue.show(.up, on: "c")
@@ -125,7 +122,7 @@ import Testing
         #expect(isTaken)
         #expect(track.upvotes == 6)
         #expect(track.vote == .none)
-        // What many are told has no vote of one's own, and leaves it.
+        // What is published to many has no vote of one's own, and leaves it.
         queue = try #require(Self.merged(queue, "dj:session", Self.session([Self.item("b", up: 4)], version: 11)))
         #expect(queue.tracks.map(\.vote) == [.up])
         #expect(queue.tracks.map(\.upvotes) == [4])

@@ -12,7 +12,7 @@ import Testing
     private static let own = #"{"table":"students","type":"UPDATE","recordId":"s1","actorId":"t1","originId":"tab-1"}"#
     private static let foreign = #"{"table":"students","type":"UPDATE","recordId":"s2","actorId":"t2","originId":null}"#
 
-    @Test func echo_isWhatTellsOwnChangesAlone_forTwoSeconds() throws {
+    @Test func echo_hasOwnChangesAlone_forTwoSeconds() throws {
         var mutations = OwnMutations()
         mutations.note(table: "students", recordId: "s1", at: 10)
         let echo = try #require(QueryInvalidation(Self.event(Self.own)))

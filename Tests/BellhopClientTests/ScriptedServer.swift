@@ -10,7 +10,7 @@ final class ScriptedServer: @unchecked Sendable {
     /// What happens to one connection.
     struct Turn: Sendable {
         var pieces: [[UInt8]]
-        /// Keep the socket open afterwards, in silence, until the client leaves or the server ends.
+        /// Leave the socket open afterwards, in silence, until the client leaves or the server ends.
         var staysOpen = false
 
         static func answer(_ status: String, headers: String = "", body: String = "") -> Turn {

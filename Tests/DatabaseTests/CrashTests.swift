@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func killedProcess_keepsEverythingAcknowledged_andNothingByHalves() throws {
+    @Test func killedProcess_losesNothingAcknowledged_andLeavesNothingByHalves() throws {
         let directory = try TemporaryDirectory()
         let log = directory.file("acknowledged")
         for _ in 1...3 {
@@ -52,7 +52,7 @@ import Testing
                 }
                 sched_yield()
             }
-            // The lock of the living child holds, that of the killed one is gone.
+            // The living child has the lock, the killed one no longer.
             #expect(throws: DatabaseError.self) { try Store.open(.file(directory.file("a.sqlite"))) }
             kill(child.processIdentifier, SIGKILL)
             child.waitUntilExit()

@@ -6,12 +6,15 @@ import Testing
 
 /// Who may use the files of a database, and what is said where it is not this process.
 @Suite struct DatabaseFileTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
     private func mode(_ path: String) throws -> Int {
         try #require(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber).intValue
     }
 
     @Test func newFiles_areForTheirOwnerAlone_whateverTheUmask() throws {
-        let directory = try TemporaryDirectory()
         let path = directory.file("a.sqlite")
         let usual = umask(0)
         defer { umask(usual) }
@@ -21,8 +24,7 @@ import Testing
         for suffix in ["", "-wal", "-shm", ".lock"] { #expect(try mode(path + suffix) == 0o600, "a.sqlite\(suffix)") }
     }
 
-    @Test func fileThatIsThere_keepsItsMode() throws {
-        let directory = try TemporaryDirectory()
+    @Test func fileThatIsThere_hasItsModeAsBefore() throws {
         let path = directory.file("a.sqlite")
         try Store.open(.file(path)).close()
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
@@ -31,15 +33,10 @@ import Testing
     }
 
     @Test func missingFolder_isCalledThat() throws {
-        let directory = try TemporaryDirectory()
         let missing = directory.file("missing")
-        do {
-            try Store.open(.file(missing + "/a.sqlite")).close()
-            Issue.record("a folder was made")
-        } catch {
-            #expect(error.code == .cannotOpen)
-            #expect(error.detail == "the folder \(missing) does not exist")
-        }
+        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(missing + "/a.sqlite")).close() }
+        #expect(error?.code == .cannotOpen)
+        #expect(error?.detail == "the folder \(missing) does not exist")
     }
 
     @Test func denial_namesTheOwner_andWhatSetsItRight() {
@@ -49,8 +46,7 @@ import Testing
                 /data belongs to root (uid 0), and the service runs as uid 65532: chown 65532 /data, \
                 or mount a volume that it owns
                 """)
-        let file = DatabaseFile.Place(
-            path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
+        let file = DatabaseFile.Place(path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
         #expect(
             file.denial(to: 65532) == """
                 /data/a.sqlite belongs to uid 1000, and the service runs as uid 65532: chown 65532 /data/a.sqlite
@@ -68,7 +64,6 @@ import Testing
 
     /// What does not exist, or is hidden by its folder, is answered for by the folder.
     @Test func closestPlace_isTheFirstThatExists() throws {
-        let directory = try TemporaryDirectory()
         let place = try #require(DatabaseFile.Place(closestTo: directory.file("missing/a.sqlite")))
         #expect(place.path == directory.path)
         #expect(place.isFolder)

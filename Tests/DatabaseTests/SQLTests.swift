@@ -1,5 +1,4 @@
 import Testing
-import Visibility
 
 @testable import Database
 
@@ -12,8 +11,7 @@ import Visibility
         let hostile = "x'; DROP TABLE notes; --"
         let sql: SQL = "SELECT \(hostile), \("literal"), \(7), \(true), \(nil as String?), \([1, 2] as [UInt8])"
         #expect(sql.text == "SELECT ?, ?, ?, ?, ?, ?")
-        #expect(
-            sql.binds == [.text(hostile), .text("literal"), .integer(7), .integer(1), .null, .blob([1, 2])])
+        #expect(sql.binds == [.text(hostile), .text("literal"), .integer(7), .integer(1), .null, .blob([1, 2])])
     }
 
     @Test func fragments_areSplicedWithTheirBinds_inOrder() {
@@ -38,7 +36,7 @@ import Visibility
         #expect(followed.text == "SELECT * FROM \(inner) AS notes WHERE 1")
     }
 
-    @Test func update_touchesOnlyWritableRows_evenWhereTheConditionHoldsAnOr() {
+    @Test func update_touchesOnlyWritableRows_evenWhereTheConditionHasAnOr() {
         let sql: SQL = "UPDATE \(notes, writableBy: scope) SET n = \(1) WHERE a = \(2) OR b = \(3) RETURNING id"
         let woven = sql.woven()
         let policy = "notes.tenant = ? AND notes.user_id = ?"
@@ -46,9 +44,7 @@ import Visibility
             woven.text
                 == "UPDATE notes SET n = ? WHERE (\(policy)) AND ( a = ? OR b = ? ) RETURNING id, (\(policy))")
         #expect(
-            woven.binds == [
-                .integer(1), .text("t1"), .text("u1"), .integer(2), .integer(3), .text("t1"), .text("u1"),
-            ])
+            woven.binds == [.integer(1), .text("t1"), .text("u1"), .integer(2), .integer(3), .text("t1"), .text("u1")])
         #expect(woven.hasCheck)
     }
 

@@ -2,11 +2,10 @@ import Foundation
 import Synchronization
 import TestSupport
 import Testing
-import Visibility
 
 @testable import Database
 
-@Suite struct StoreTests {
+@Suite final class StoreTests: Sendable {
     private static let items = Migration(
         "0001_items",
         sql: [
@@ -20,11 +19,17 @@ import Visibility
     private let table = Table("items", read: ["user:{user_id}", "tenant:admin"], write: ["user:{user_id}"])
     private let scope = Scope(tenant: "t", keys: ["user:u1"])
 
-    private func makeStore(_ change: (inout StoreOptions) -> Void = { _ in }) throws -> Store {
+    private let store: Store
+
+    init() throws { store = try Self.makeStore() }
+
+    deinit { store.close() }
+
+    private static func makeStore(_ change: (inout StoreOptions) -> Void = { _ in }) throws -> Store {
         var options = StoreOptions()
         change(&options)
         let store = try Store.open(.memory, options: options)
-        try store.migrate([Self.items])
+        try store.migrate([items])
         return store
     }
 
@@ -35,8 +40,6 @@ import Visibility
     // MARK: Values
 
     @Test func everyValue_comesBackAsItWasBound() throws {
-        let store = try makeStore()
-        defer { store.close() }
         let large = String(repeating: "é", count: 100_000)
         let values: [SQLValue] = [
             .null, .integer(.min), .integer(.max), .real(0.1), .text(""), .text("x\u{0}y"), .text(large), .blob([]),
@@ -44,23 +47,21 @@ import Visibility
         ]
         try store.read { db in
             for value in values + values {
-                let found = try db.row("SELECT \(value) AS v") { try $0.value("v") }
+                let found = try db.row("SELECT \(value)") { try $0.value(0) }
                 #expect(found == value)
             }
-            let real = try db.row("SELECT \(2.0) AS v") { try $0.real("v") }
+            let real = try db.row("SELECT \(2.0)") { try $0.real(0) }
             #expect(real == 2)
-            let bool = try db.row("SELECT \(true) AS v") { try $0.bool("v") }
+            let bool = try db.row("SELECT \(true)") { try $0.bool(0) }
             #expect(bool == true)
-            let bytes = try db.row("SELECT '{}' AS v") { try $0.bytes("v") }
+            let bytes = try db.row("SELECT '{}'") { try $0.bytes(0) }
             #expect(bytes == Array("{}".utf8))
-            let null = try db.row("SELECT NULL AS v") { try $0.optionalText("v") }
+            let null = try db.row("SELECT NULL") { try $0.optionalText(0) }
             #expect(null == .some(nil))
         }
     }
 
     @Test func columnOfAnotherType_isAnError_andNeverConverted() throws {
-        let store = try makeStore()
-        defer { store.close() }
         func code(_ body: (Row) throws -> Void) throws -> DatabaseError.Code? {
             do {
                 try store.read { db in
@@ -74,20 +75,17 @@ import Visibility
                 return error.code
             }
         }
-        #expect(try code { _ = try $0.integer("s") } == .column)
-        #expect(try code { _ = try $0.text("n") } == .column)
-        #expect(try code { _ = try $0.text("z") } == .column)
-        #expect(try code { _ = try $0.text("absent") } == .column)
-        #expect(try code { _ = try $0.bool("n") } == .column)
-        #expect(try code { _ = try $0.optionalInteger("z") } == nil)
+        #expect(try code { _ = try $0.integer(0) } == .column)
+        #expect(try code { _ = try $0.text(1) } == .column)
+        #expect(try code { _ = try $0.text(2) } == .column)
+        #expect(try code { _ = try $0.bool(1) } == .column)
+        #expect(try code { _ = try $0.optionalInteger(2) } == nil)
     }
 
     @Test func statementInsideItsOwnCallback_runsBesideIt() throws {
-        let store = try makeStore()
-        defer { store.close() }
         func numbers(_ db: Connection, _ depth: Int) throws -> Int {
-            try db.rows("SELECT value AS v FROM json_each('[1,2,3]')") { row in
-                let own = try row.integer("v")
+            try db.rows("SELECT value FROM json_each('[1,2,3]')") { row in
+                let own = try row.integer(0)
                 return try depth == 0 ? own : own * numbers(db, depth - 1)
             }.reduce(0, +)
         }
@@ -95,7 +93,7 @@ import Visibility
     }
 
     @Test func statementCache_isBounded_andSurvivesManyTexts() throws {
-        let store = try makeStore { $0.statementsMax = 4 }
+        let store = try Self.makeStore { $0.statementsMax = 4 }
         defer { store.close() }
         try store.read { db in
             for number in 0..<50 {
@@ -106,16 +104,12 @@ import Visibility
     }
 
     @Test func misspeltColumnInDoubleQuotes_isAnError() throws {
-        let store = try makeStore()
-        defer { store.close() }
         #expect(throws: DatabaseError.self) { try store.read { try $0.exists("SELECT \"no_such\" FROM items") } }
     }
 
     // MARK: Reading
 
     @Test func read_isOneState_whileOthersCommit() throws {
-        let store = try makeStore()
-        defer { store.close() }
         let counts = try store.read { db in
             let before = try db.integer("SELECT count(*) FROM items")
             try store.writeAndWait { try Self.insert("a", into: $0) }
@@ -126,32 +120,21 @@ import Visibility
     }
 
     @Test func answeredWrite_isSeenByTheNextRead_onEveryThread() async throws {
-        let store = try makeStore()
-        defer { store.close() }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for task in 0..<4 {
-                group.addTask {
-                    for number in 0..<100 {
-                        let id = "\(task)-\(number)"
-                        try await store.write { try Self.insert(id, into: $0) }
-                        #expect(try store.read { try $0.exists("SELECT 1 FROM items WHERE id = \(id)") })
-                    }
-                }
+        try await concurrently(0..<4) { [store] task in
+            for number in 0..<100 {
+                let id = "\(task)-\(number)"
+                try await store.write { try Self.insert(id, into: $0) }
+                #expect(try store.read { try $0.exists("SELECT 1 FROM items WHERE id = \(id)") })
             }
-            try await group.waitForAll()
         }
     }
 
     @Test func reader_cannotWrite() throws {
-        let store = try makeStore()
-        defer { store.close() }
         #expect(throws: DatabaseError.self) { try store.read { try Self.insert("a", into: $0) } }
         #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 0)
     }
 
     @Test func visiblePointRead_usesThePrimaryKey_andListsUseTheTenantIndex() throws {
-        let store = try makeStore()
-        defer { store.close() }
         let point = try store.read {
             try $0.queryPlan("SELECT * FROM \(table, visibleTo: scope) WHERE id = \("a")")
         }
@@ -165,11 +148,9 @@ import Visibility
     // MARK: Writing
 
     @Test func failedJob_undoesItsOwnChangesOnly() throws {
-        let store = try makeStore()
-        defer { store.close() }
         let gate = Gate()
         let results = Collected<Result<Int, any Error>>()
-        // Holds the writer, so that the three jobs behind it make one group.
+        // Occupies the writer, so that the three jobs behind it make one group.
         try store.write({ _ in gate.wait() }, completion: { _ in })
         for number in 0..<3 {
             try store.write(
@@ -187,8 +168,6 @@ import Visibility
     }
 
     @Test func jobsSeeEachOther_inOrder_andShareOneCommit() throws {
-        let store = try makeStore()
-        defer { store.close() }
         let gate = Gate()
         let seen = Collected<Int>()
         try store.write({ _ in gate.wait() }, completion: { _ in })
@@ -203,13 +182,13 @@ import Visibility
         }
         gate.open()
         #expect(seen.wait(for: 100) == Array(0..<100))
-        // The held job's own commit, and that of the hundred; a busy machine may cut a group by time.
+        // The waiting job's own commit, and that of the hundred; a busy machine may cut a group by time.
         #expect(store.metrics().batches - before < 50)
         #expect(store.metrics().batchJobsLargest > 1)
     }
 
     @Test func fullQueue_refuses_andForgetsNothingItTook() throws {
-        let store = try makeStore { $0.queueDepthMax = 8 }
+        let store = try Self.makeStore { $0.queueDepthMax = 8 }
         defer { store.close() }
         let gate = Gate()
         let done = Collected<Int>()
@@ -236,16 +215,14 @@ import Visibility
     }
 
     @Test func commitActions_runBeforeTheAnswer_andNeverForUndoneWork() throws {
-        let store = try makeStore()
-        defer { store.close() }
         let log = Collected<String>()
         let step = GroupStep<String> { db, items in
             log.append("last step: \(items)")
             db.afterCommit { log.append("after it") }
         }
         try store.writeAndWait { db in
-            db.afterCommit { log.append("kept") }
-            db.leave("kept", for: step)
+            db.afterCommit { log.append("done") }
+            db.leave("done", for: step)
             _ = try? db.savepoint {
                 db.afterCommit { log.append("undone") }
                 db.leave("undone", for: step)
@@ -259,37 +236,39 @@ import Visibility
                 throw CancellationError()
             }
         }
-        #expect(log.all == ["last step: [\"kept\"]", "kept", "after it"])
+        #expect(log.all == ["last step: [\"done\"]", "done", "after it"])
     }
 
-    @Test func rowOutsideTheScope_isRefused_evenIfTheErrorIsSwallowed() throws {
-        let store = try makeStore()
-        defer { store.close() }
-        func expectRefused(_ body: @escaping @Sendable (Connection) throws -> Void) throws {
-            do {
-                try store.writeAndWait(body)
-                Issue.record("the row was written")
-            } catch let error as DatabaseError {
-                #expect(error.code == .notPermitted)
-            }
-        }
-        let table = table
-        let scope = scope
-        try expectRefused { db in
-            try db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t"), \("u2"), 1)")
-        }
-        try expectRefused { db in
-            _ = try? db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t2"), \("u1"), 1)")
-        }
-        try store.writeAndWait { db in
+    private func expectRefused(_ body: @escaping @Sendable (Connection) throws -> Void) {
+        let code = errorCode { try store.writeAndWait(body) }
+        #expect(code == .notPermitted)
+    }
+
+    /// Another user's row and one of the scope's own.
+    private func insertRows() throws {
+        try store.writeAndWait { [table, scope] db in
             #expect(try db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t"), \("u1"), 1)") == 1)
             try Self.insert("other", user: "u2", into: db)
         }
-        // A row may not leave the scope, and a row outside it is not there.
-        try expectRefused { db in
+    }
+
+    @Test func rowOutsideTheScope_isRefused_evenIfTheErrorIsSwallowed() throws {
+        expectRefused { [table, scope] db in
+            try db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t"), \("u2"), 1)")
+        }
+        expectRefused { [table, scope] db in
+            _ = try? db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t2"), \("u1"), 1)")
+        }
+        try insertRows()
+        // A row may not leave the scope.
+        expectRefused { [table, scope] db in
             try db.run("UPDATE \(table, writableBy: scope) SET user_id = \("u2") WHERE id = \("a")")
         }
-        try store.writeAndWait { db in
+    }
+
+    @Test func rowOutsideTheScope_isNotThere_forAnyWrite() throws {
+        try insertRows()
+        try store.writeAndWait { [table, scope] db in
             #expect(try db.run("UPDATE \(table, writableBy: scope) SET n = 5 WHERE id = \("other") OR 1 = 1") == 1)
             #expect(try db.run("DELETE FROM \(table, writableBy: scope) WHERE id = \("other")") == 0)
             let upserted = try db.run(
@@ -302,28 +281,21 @@ import Visibility
                 "UPDATE \(table, writableBy: scope) SET n = n + 1 WHERE id = \("a") RETURNING id, n"
             ) { row in
                 #expect(row.count == 2)
-                return try row.integer("n")
+                return try row.integer(1)
             }
             #expect(returned == [6])
         }
         #expect(try store.read { try $0.integer("SELECT n FROM items WHERE id = 'other'") } == 0)
     }
 
-    @Test func asyncWrites_fromManyTasks_areAllKept() async throws {
-        let store = try makeStore()
-        defer { store.close() }
-        try await withThrowingTaskGroup(of: Int.self) { group in
-            for number in 0..<1000 {
-                group.addTask {
-                    try await store.write { db in
-                        try Self.insert("\(number)", into: db)
-                        return number
-                    }
-                }
+    @Test func asyncWrites_fromManyTasks_areAllStored() async throws {
+        let numbers = try await concurrently(0..<1000) { [store] number in
+            try await store.write { db in
+                try Self.insert("\(number)", into: db)
+                return number
             }
-            let sum = try await group.reduce(0, +)
-            #expect(sum == 499_500)
         }
+        #expect(numbers.reduce(0, +) == 499_500)
         #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 1000)
         let metrics = store.metrics()
         #expect(metrics.queueDepth == 0)
@@ -350,7 +322,7 @@ import Visibility
         #expect(try again.integrityCheck() == [])
     }
 
-    @Test func checkpoints_keepTheWALShort_underSteadyWrites() throws {
+    @Test func checkpoints_boundTheWAL_underSteadyWrites() throws {
         let directory = try TemporaryDirectory()
         var options = StoreOptions()
         options.checkpointPages = 20
@@ -370,7 +342,7 @@ import Visibility
     }
 
     @Test func memoryDatabase_leavesNothingBehind() throws {
-        let store = try makeStore()
+        let store = try Self.makeStore()
         let path = store.path
         #expect(FileManager.default.fileExists(atPath: path))
         store.close()
@@ -378,21 +350,19 @@ import Visibility
     }
 
     @Test func memoryDatabaseOfAKilledProcess_isSwept_andALivingOneIsNot() throws {
-        let living = try makeStore()
+        let living = try Self.makeStore()
         defer { living.close() }
         let parent = URL(fileURLWithPath: living.path).deletingLastPathComponent().deletingLastPathComponent()
         let orphan = parent.appending(path: "bellhop-memory-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: orphan, withIntermediateDirectories: true)
         try Data("1\n".utf8).write(to: orphan.appending(path: "owner.lock"))
-        let next = try makeStore()
+        let next = try Self.makeStore()
         defer { next.close() }
         #expect(!FileManager.default.fileExists(atPath: orphan.path))
         #expect(FileManager.default.fileExists(atPath: living.path))
     }
 
-    @Test func checkpointAndSize_tellWhatIsOnDisk() throws {
-        let store = try makeStore()
-        defer { store.close() }
+    @Test func checkpointAndSize_areOfWhatIsOnDisk() throws {
         try store.writeAndWait { db in for number in 0..<500 { try Self.insert("\(number)", into: db) } }
         let before = store.sizeBytes
         try store.checkpoint()

@@ -4,7 +4,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// What may be changed of a booking, by whom and when, and what its customer is told (decisions 1 and 8).
+/// What may be changed of a booking, by whom and when, and what its customer receives (decisions 1 and 8).
 @Suite struct BookingChangeTests {
     private static let nine = Timestamp(microseconds: 1_767_949_200_000_000)
 
@@ -97,13 +97,12 @@ import Testing
             #expect(!draft.isSeen)
         }
         let anonymous = Self.booking(.confirmed, user: nil)
-        #expect(
-            BookingNotification.draft(anonymous, previous: nil, shopName: "The Cut Club", byCustomer: false) == nil)
+        #expect(BookingNotification.draft(anonymous, previous: nil, shopName: "The Cut Club", byCustomer: false) == nil)
     }
 
-    /// Half-open times: one may begin when another ends; who waits in the line or has no barber holds none.
+    /// Half-open times: one may begin when another ends; who waits in the line or has no barber takes none.
     @Test(arguments: BookingStatus.allCases)
-    func time_isHeld_byActiveBookingsOfABarber(_ status: BookingStatus) {
+    func time_isTaken_byActiveBookingsOfABarber(_ status: BookingStatus) {
         var booking = Self.booking(status)
         #expect(booking.isReserving == [.pending, .confirmed, .inProgress].contains(status))
         #expect(booking.endsAt == Self.nine.adding(minutes: 30))

@@ -50,8 +50,7 @@ import Testing
 
     /// Whatever the votes: a total order, the same from any arrangement, that moves only what was voted on.
     @Test func order_isTotalAndStable() {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("order_isTotalAndStable: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         for _ in 0..<200 {
             var items = (0..<Int.random(in: 1...30, using: &random)).map { index in
@@ -77,8 +76,7 @@ import Testing
 
     /// D-3: one side per user; whoever changes it, the counts are those of a recount.
     @Test func tally_isTheRecount_afterAnyVotes() {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("tally_isTheRecount_afterAnyVotes: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var votes: [Int: DJVote] = [:]
         var tally = DJTally()
@@ -94,8 +92,8 @@ import Testing
         }
     }
 
-    /// D-5; and what is told of the moment is what the order goes by.
-    @Test func addedTrack_hasOneVote_andTheMomentThatIsTold() throws {
+    /// D-5; and the moment that is published is what the order goes by.
+    @Test func addedTrack_hasOneVote_andTheMomentThatIsPublished() throws {
         let track = DJTrack(trackId: ID("t"), trackName: "t", artistName: "x", albumArt: nil)
         let item = DJQueueItem.added(track, as: ID("i"), by: ID("u1"), at: Timestamp(microseconds: 1_234_567))
         #expect(item.tally == DJTally(upvotes: 1))
@@ -111,9 +109,9 @@ import Testing
     @Test func updates_haveABudgetForEachSecond() {
         var budget = DJUpdateBudget(second: 0, publishedCount: 0)
         let now = Timestamp(microseconds: 7_900_000)
-        var told = 0
-        for _ in 0..<100 where budget.take(at: now) { told += 1 }
-        #expect(told == DJLimits.updatesPerSecondMax)
+        var updates = 0
+        for _ in 0..<100 where budget.take(at: now) { updates += 1 }
+        #expect(updates == DJLimits.updatesPerSecondMax)
         #expect(budget.second == 7)
         let isRenewed = budget.take(at: Timestamp(microseconds: 8_000_000))
         #expect(isRenewed)
@@ -148,7 +146,7 @@ import Testing
             String(decoding: queue.json(votes: [ID("item-a"): .down]), as: UTF8.self) == json(#","userVote":"down""#))
     }
 
-    /// The whole queue at its longest, with every byte that JSON escapes: what a stream's buffers hold (64 KiB here, 16
+    /// The whole queue at its longest, with every byte that JSON escapes: the size of a stream's buffers (64 KiB here, 16
     /// in the kernel).
     @Test func longestQueue_fitsOneStream() {
         func long(_ count: Int) -> String { String(repeating: "\"", count: count) }

@@ -32,8 +32,7 @@ import Testing
     /// Scores from few to many, so that ties, long runs and single ones are all met; boards grow to many blocks,
     /// shrink to a few entries, and grow again.
     @Test(arguments: [3, 40, 1_000_000]) func board_isWhatASortedArraySays(scores: Int64) throws {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("board_isWhatASortedArraySays(\(scores)): seed \(seed)")
+        let seed = randomSeed(of: "board_isWhatASortedArraySays(\(scores))")
         var random = SeededGenerator(seed: seed)
         var (board, plain, changes) = (Leaderboard(), PlainBoard(), Int64(0))
         for step in 0..<30_000 {
@@ -65,8 +64,7 @@ import Testing
 
     /// A board read at once is the same as one made step by step, and goes on like it.
     @Test func boardOfSortedEntries_isTheSame() throws {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("boardOfSortedEntries_isTheSame: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         for count in [0, 1, 192, 193, 4_608, 4_609, 20_000] {
             var plain = PlainBoard()
@@ -116,7 +114,7 @@ import Testing
         #expect(board.entries(around: ID("nobody"), 5).isEmpty)
     }
 
-    /// Ids are told apart by their bytes: two spellings of é are two users.
+    /// Ids are distinguished by their bytes: two spellings of é are two users.
     @Test func ids_areBytes() {
         var (board, pending) = (Leaderboard(), PendingChanges())
         let ids = [ID<User>("caf\u{e9}"), ID<User>("cafe\u{301}")]
@@ -129,10 +127,9 @@ import Testing
         #expect(ids.map { board.standing(of: $0)?.reached } == [1, 2])
     }
 
-    /// Whoever's rank or position has changed is told, and nobody else.
+    /// Whoever's rank or position has changed is updated, and nobody else.
     @Test func movement_isOfThoseWhosePlaceChanged() {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("movement_isOfThoseWhosePlaceChanged: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var (board, changes) = (Leaderboard(), Int64(0))
         let users = (0..<200).map { ID<User>("u\($0)") }
@@ -147,17 +144,16 @@ import Testing
             }
             let movement = SettledMovement(board.takeMovement())
             for (user, old) in zip(users, before) {
-                let (new, told) = (board.entry(of: user), board.entry(of: user, movedBy: movement))
-                if new?.place != old?.place, new != nil { #expect(told == new, "seed \(seed): \(user)") }
-                if new == old { #expect(told == nil, "seed \(seed): \(user) is told of nothing") }
+                let (new, moved) = (board.entry(of: user), board.entry(of: user, movedBy: movement))
+                if new?.place != old?.place, new != nil { #expect(moved == new, "seed \(seed): \(user)") }
+                if new == old { #expect(moved == nil, "seed \(seed): \(user) receives nothing") }
             }
         }
     }
 
     /// The place behind changes that are not committed is the place once they are.
     @Test func pendingChanges_countAsIfCommitted() {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("pendingChanges_countAsIfCommitted: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var (board, changes) = (Leaderboard(), Int64(0))
         for _ in 0..<400 {

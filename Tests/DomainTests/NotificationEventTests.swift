@@ -127,7 +127,7 @@ import Values
     }
 
     @Test(
-        "decision 18: an update that ends the visit is told as its end",
+        "decision 18: an update that ends the visit becomes its end",
         arguments: [
             (#"{"status":"cancelled"}"#, "Visit Cancelled"), (#"{"status":"Completed"}"#, "Visit Completed"),
             (#"{"status":"cancelled","changes":["status","hospital"]}"#, "Visit Cancelled"),
@@ -135,7 +135,7 @@ import Values
             (#"{"status":"completed","previousStatus":"completed"}"#, "Visit Updated"),
             (#"{"status":"confirmed","changes":{"status":"confirmed"}}"#, "Visit Updated"),
         ])
-    func updateThatEndsTheVisit_isToldAsItsEnd(_ data: String, _ title: String) throws {
+    func updateThatEndsTheVisit_isItsEnd(_ data: String, _ title: String) throws {
         #expect(try Self.draft("visit.updated", data).title == title)
     }
 

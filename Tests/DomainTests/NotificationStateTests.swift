@@ -14,7 +14,7 @@ import Values
         #expect(archived == NotificationState(seenAt: now, archivedAt: now))
     }
 
-    @Test func repeatingAChange_keepsTheFirstMoment() throws {
+    @Test func repeatingAChange_leavesTheFirstMoment() throws {
         let change = try #require(NotificationStateChange(read: true))
         let first = NotificationState(seenAt: earlier).applying(change, at: earlier)
         #expect(first.applying(change, at: now) == first)
@@ -54,7 +54,7 @@ import Values
         #expect(String(decoding: JSONWriter.bytes(read), as: UTF8.self) == #"{"seen":true,"read":true}"#)
     }
 
-    /// Every state reachable by any series of changes keeps the two rules.
+    /// Every state reachable by any series of changes satisfies the two rules.
     @Test func readAndArchived_areAlwaysSeen() {
         var seen: Set<NotificationState> = [NotificationState()]
         var open = Array(seen)
@@ -64,8 +64,7 @@ import Values
                 for readFlag in flags {
                     for archivedFlag in flags {
                         guard
-                            let change = NotificationStateChange(
-                                seen: seenFlag, read: readFlag, archived: archivedFlag)
+                            let change = NotificationStateChange(seen: seenFlag, read: readFlag, archived: archivedFlag)
                         else { continue }
                         let next = state.applying(change, at: now)
                         #expect(next.isSeen || (!next.isRead && !next.isArchived))

@@ -3,7 +3,7 @@ import Rows
 import Testing
 import Values
 
-/// What is read of a new post, and what those who watch one are told.
+/// What is read of a new post, and what those who watch one receive.
 @Suite struct PostTests {
     private static func draft(_ body: String) throws -> PostDraft {
         var fields = try Fields(Array(body.utf8))
@@ -44,7 +44,7 @@ import Values
         id: ID("p1"), authorId: ID("b1"), sequence: 4, visibility: .followers, text: "x", media: [],
         createdAt: Timestamp(microseconds: 5), engagement: Engagement(likeCount: 2, repostCount: 1))
 
-    /// ENG E-8: as the log keeps it, so that a replica reads what another one has written.
+    /// ENG E-8: as the log stores it, so that a replica reads what another one has written.
     @Test func engagement_isAChangeOfCountsAlone() throws {
         let change = Self.post.engagementChange(readers: ["user:b1"])
         #expect(RowChange(reading: JSONWriter.bytes(change)) == change)

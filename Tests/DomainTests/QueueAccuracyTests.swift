@@ -3,7 +3,6 @@ import QueueSimulation
 import Rows
 import TestSupport
 import Testing
-import Values
 
 struct QueueAccuracyTests {
     private let outcomes = [
@@ -66,10 +65,8 @@ struct QueueAccuracyTests {
     @Test func calibratedEstimator_movesOnlyTheUpperPercentile() throws {
         let state = ShopState(
             barbers: [BarberState(id: "a", service: BarberState.Service(elapsedMinutes: 5))], waiting: [])
-        let plain = try #require(WaitEstimator().estimate(state)).standard
-        let wide = try #require(
-            WaitEstimator(calibration: PercentileCalibration(factor: 1.5)).estimate(state)
-        ).standard
+        let plain = try #require(WaitEstimator.estimate(state)).standard
+        let wide = try #require(WaitEstimator.estimate(state, calibration: PercentileCalibration(factor: 1.5))).standard
         #expect(wide.p50 == plain.p50)
         #expect(abs((wide.p90 - wide.p50) - 1.5 * (plain.p90 - plain.p50)) < 1e-9)
     }

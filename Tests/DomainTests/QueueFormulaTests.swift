@@ -2,7 +2,6 @@ import Domain
 import Rows
 import TestSupport
 import Testing
-import Values
 
 /// CUT and the decisions 2, 3 and 7.
 struct QueueFormulaTests {

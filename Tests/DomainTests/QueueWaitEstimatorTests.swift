@@ -1,13 +1,12 @@
-import Domain
 import Rows
 import TestSupport
 import Testing
-import Values
+
+@testable import Domain
 
 struct QueueWaitEstimatorTests {
-    private static let learned = ServiceTimeModel(
-        samples: (0..<100).map { ServiceSample(minutes: 20 + Double($0 % 21)) })
-    private static let noOvertaking = ArrivalModel(blackCard: ArrivalHistory(count: 0, openMinutes: 1_000_000))
+    private static let learned = (0..<100).map { ServiceSample(minutes: 20 + Double($0 % 21)) }
+    private static let noOvertaking = ArrivalHistory(count: 0, openMinutes: 1_000_000)
 
     private func barber(
         _ id: String, busyFor elapsed: Double? = nil, _ duty: BarberState.Duty = .working
@@ -23,21 +22,21 @@ struct QueueWaitEstimatorTests {
     }
 
     private func state(
-        _ barbers: [BarberState], _ waiting: [WaitingCustomer] = [], arrivals: ArrivalModel = noOvertaking
+        _ barbers: [BarberState], _ waiting: [WaitingCustomer] = [], arrivals: ArrivalHistory = noOvertaking
     ) -> ShopState {
-        ShopState(barbers: barbers, waiting: waiting, serviceTimes: Self.learned, arrivals: arrivals)
+        ShopState(barbers: barbers, waiting: waiting, samples: Self.learned, arrivals: arrivals)
     }
 
     /// Decision 2: without anybody to serve there is no estimate.
     @Test func shopWithNobodyToServe_hasNoEstimate() {
-        #expect(WaitEstimator().estimate(state([])) == nil)
-        #expect(WaitEstimator().estimate(state([], line(.standard, 3))) == nil)
+        #expect(WaitEstimator.estimate(state([])) == nil)
+        #expect(WaitEstimator.estimate(state([], line(.standard, 3))) == nil)
         let onBreak = barber("a", busyFor: 10, .onBreak(endsInMinutes: nil))
-        #expect(WaitEstimator().estimate(state([onBreak], line(.blackCard, 1))) == nil)
+        #expect(WaitEstimator.estimate(state([onBreak], line(.blackCard, 1))) == nil)
     }
 
     @Test func idleBarber_meansNoWait() throws {
-        let estimate = try #require(WaitEstimator().estimate(state([barber("a"), barber("b", busyFor: 3)])))
+        let estimate = try #require(WaitEstimator.estimate(state([barber("a"), barber("b", busyFor: 3)])))
         #expect(estimate.standard == WaitEstimate(p50: 0, p90: 0))
         #expect(estimate.blackCard == WaitEstimate(p50: 0, p90: 0))
         #expect(estimate.customers.isEmpty)
@@ -45,8 +44,7 @@ struct QueueWaitEstimatorTests {
     }
 
     @Test func knownEndOfBreak_isTheWait() throws {
-        let estimate = try #require(
-            WaitEstimator().estimate(state([barber("a", .onBreak(endsInMinutes: 12))])))
+        let estimate = try #require(WaitEstimator.estimate(state([barber("a", .onBreak(endsInMinutes: 12))])))
         #expect(estimate.standard == WaitEstimate(p50: 12, p90: 12))
         #expect(estimate.blackCard.p50Minutes == 12)
     }
@@ -56,26 +54,26 @@ struct QueueWaitEstimatorTests {
     @Test func restOfService_shrinksWithElapsedTime_andIsNotMemoryless() throws {
         var last = Double.infinity
         for elapsed in [0.0, 5, 10, 15, 20, 25] {
-            let estimate = try #require(WaitEstimator().estimate(state([barber("a", busyFor: elapsed)])))
+            let estimate = try #require(WaitEstimator.estimate(state([barber("a", busyFor: elapsed)])))
             #expect(estimate.blackCard == estimate.standard)
             #expect(estimate.standard.p50 < last)
             #expect(estimate.standard.p90 > estimate.standard.p50)
             last = estimate.standard.p50
         }
-        let fresh = try #require(WaitEstimator().estimate(state([barber("a", busyFor: 0)])))
+        let fresh = try #require(WaitEstimator.estimate(state([barber("a", busyFor: 0)])))
         #expect((27...32).contains(fresh.standard.p50))
     }
 
     @Test(arguments: [60.0, 300, 10_000, .infinity, -5, .nan])
     func strangeElapsedTime_givesAFiniteWait(elapsed: Double) throws {
-        let estimate = try #require(WaitEstimator().estimate(state([barber("a", busyFor: elapsed)])))
+        let estimate = try #require(WaitEstimator.estimate(state([barber("a", busyFor: elapsed)])))
         #expect(estimate.standard.p50.isFinite)
         #expect(estimate.standard.p90 <= WaitLimits.waitMinutesMax)
         #expect(estimate.standard.p50 >= 0)
     }
 
     @Test func oneBarber_servesOneAfterTheOther() throws {
-        let estimate = try #require(WaitEstimator().estimate(state([barber("a", busyFor: 15)], line(.standard, 4))))
+        let estimate = try #require(WaitEstimator.estimate(state([barber("a", busyFor: 15)], line(.standard, 4))))
         #expect(estimate.customers.map(\.position) == [1, 2, 3, 4])
         #expect(estimate.customers.map(\.id) == (0..<4).map { "standard-\($0)" })
         let waits = estimate.customers.compactMap { $0.wait?.p50 }
@@ -86,7 +84,7 @@ struct QueueWaitEstimatorTests {
 
     @Test func blackCard_standsBeforeStandard() throws {
         let waiting = line(.standard, 3) + line(.blackCard, 2)
-        let estimate = try #require(WaitEstimator().estimate(state([barber("a", busyFor: 15)], waiting)))
+        let estimate = try #require(WaitEstimator.estimate(state([barber("a", busyFor: 15)], waiting)))
         #expect(
             estimate.customers.map(\.id) == ["blackCard-0", "blackCard-1", "standard-0", "standard-1", "standard-2"])
         // A black-card newcomer waits for the two of the lane, as the first of the standard lane does.
@@ -96,7 +94,7 @@ struct QueueWaitEstimatorTests {
 
     @Test func blackCardLaneAlone_isServedInOrder() throws {
         let estimate = try #require(
-            WaitEstimator().estimate(state([barber("a", busyFor: 5), barber("b", busyFor: 20)], line(.blackCard, 5))))
+            WaitEstimator.estimate(state([barber("a", busyFor: 5), barber("b", busyFor: 20)], line(.blackCard, 5))))
         #expect(estimate.customers.allSatisfy { $0.lane == .blackCard })
         #expect(estimate.standard.p50 == estimate.blackCard.p50)
         let waits = estimate.customers.compactMap { $0.wait?.p50 }
@@ -106,9 +104,9 @@ struct QueueWaitEstimatorTests {
     @Test func laterBlackCards_lengthenTheStandardWaitOnly() throws {
         let waiting = line(.standard, 4) + line(.blackCard, 1)
         let barbers = [barber("a", busyFor: 5), barber("b", busyFor: 20)]
-        let calm = try #require(WaitEstimator().estimate(state(barbers, waiting)))
-        let rush = ArrivalModel(blackCard: ArrivalHistory(count: 400, openMinutes: 10_000))
-        let overtaken = try #require(WaitEstimator().estimate(state(barbers, waiting, arrivals: rush)))
+        let calm = try #require(WaitEstimator.estimate(state(barbers, waiting)))
+        let rush = ArrivalHistory(count: 400, openMinutes: 10_000)
+        let overtaken = try #require(WaitEstimator.estimate(state(barbers, waiting, arrivals: rush)))
         #expect(overtaken.blackCard == calm.blackCard)
         #expect(overtaken.standard.p50 > calm.standard.p50 + 10)
         #expect(overtaken.standard.p90 > calm.standard.p90 + 10)
@@ -116,9 +114,9 @@ struct QueueWaitEstimatorTests {
 
     /// More black cards than the barbers can serve: the standard lane never comes, and the estimate ends all the same.
     @Test func blackCardFlood_endsAtTheLongestWait() throws {
-        let flood = ArrivalModel(blackCard: ArrivalHistory(count: 10_000, openMinutes: 10_000))
+        let flood = ArrivalHistory(count: 10_000, openMinutes: 10_000)
         let estimate = try #require(
-            WaitEstimator().estimate(state([barber("a", busyFor: 5)], line(.standard, 2), arrivals: flood)))
+            WaitEstimator.estimate(state([barber("a", busyFor: 5)], line(.standard, 2), arrivals: flood)))
         #expect(estimate.standard.p90 == WaitLimits.waitMinutesMax)
         #expect(estimate.blackCard.p90 < 60)
         #expect(estimate.customers.count == 2)
@@ -129,32 +127,30 @@ struct QueueWaitEstimatorTests {
         let barbers = [barber("a", busyFor: 25)]
         let later = WaitingCustomer(id: "later", lane: .standard, readyInMinutes: 16)
         let soon = WaitingCustomer(id: "soon", lane: .standard, readyInMinutes: 2)
-        let empty = try #require(WaitEstimator().estimate(state(barbers)))
-        #expect(try #require(WaitEstimator().estimate(state(barbers, [later]))) == empty)
-        let estimate = try #require(WaitEstimator().estimate(state(barbers, [later, soon])))
+        let empty = try #require(WaitEstimator.estimate(state(barbers)))
+        #expect(try #require(WaitEstimator.estimate(state(barbers, [later]))) == empty)
+        let estimate = try #require(WaitEstimator.estimate(state(barbers, [later, soon])))
         #expect(estimate.customers.map(\.id) == ["soon"])
         #expect(estimate.standard.p50 > empty.standard.p50 + 15)
-        let idle = try #require(WaitEstimator().estimate(state([barber("a")], [soon])))
+        let idle = try #require(WaitEstimator.estimate(state([barber("a")], [soon])))
         #expect(idle.customers[0].wait == WaitEstimate(p50: 2, p90: 2))
     }
 
     @Test func customerWhoAsksForABarber_waitsForThatBarber() throws {
         let barbers = [barber("a"), barber("b", busyFor: 1)]
         let waiting = line(.standard, 1, barberId: "b")
-        let estimate = try #require(WaitEstimator().estimate(state(barbers, waiting)))
+        let estimate = try #require(WaitEstimator.estimate(state(barbers, waiting)))
         #expect(try #require(estimate.customers[0].wait).p50 > 20)
         #expect(estimate.standard == WaitEstimate(p50: 0, p90: 0))
-        let absent = try #require(
-            WaitEstimator().estimate(state(barbers, line(.standard, 1, barberId: "nobody"))))
+        let absent = try #require(WaitEstimator.estimate(state(barbers, line(.standard, 1, barberId: "nobody"))))
         #expect(absent.customers[0].wait == nil)
         #expect(absent.customers[0].position == 1)
     }
 
     @Test func plannedDuration_movesTheWait() throws {
         func wait(planned: Double?) throws -> Double {
-            let customer = WaitingCustomer(
-                id: "x", lane: .standard, readyInMinutes: -1, plannedMinutes: planned)
-            return try #require(WaitEstimator().estimate(state([barber("a", busyFor: 20)], [customer]))).standard.p50
+            let customer = WaitingCustomer(id: "x", lane: .standard, readyInMinutes: -1, plannedMinutes: planned)
+            return try #require(WaitEstimator.estimate(state([barber("a", busyFor: 20)], [customer]))).standard.p50
         }
         let short = try wait(planned: 15)
         let usual = try wait(planned: 30)
@@ -168,18 +164,16 @@ struct QueueWaitEstimatorTests {
         let samples = (0..<200).map {
             ServiceSample(minutes: 25 + Double($0 % 11), plannedMinutes: $0 % 2 == 0 ? 20 : 60)
         }
-        let model = ServiceTimeModel(samples: samples)
-        let short = WaitEstimator.medianServiceMinutes(model, plannedMinutes: 20)
-        let long = WaitEstimator.medianServiceMinutes(model, plannedMinutes: 60)
+        let short = WaitEstimator.medianServiceMinutes(samples, plannedMinutes: 20)
+        let long = WaitEstimator.medianServiceMinutes(samples, plannedMinutes: 60)
         #expect(long / short < 1.1)
-        #expect(WaitEstimator.medianServiceMinutes(ServiceTimeModel(), plannedMinutes: 60) > 50)
+        #expect(WaitEstimator.medianServiceMinutes([], plannedMinutes: 60) > 50)
     }
 
     @Test func samplesThatAreNoService_areIgnored() throws {
-        let odd = ServiceTimeModel(samples: [0, -3, 0.2, 5_000, .nan, .infinity].map { ServiceSample(minutes: $0) })
+        let odd = [0, -3, 0.2, 5_000, .nan, .infinity].map { ServiceSample(minutes: $0) }
         let estimate = try #require(
-            WaitEstimator().estimate(
-                ShopState(barbers: [barber("a", busyFor: 0)], waiting: [], serviceTimes: odd)))
+            WaitEstimator.estimate(ShopState(barbers: [barber("a", busyFor: 0)], waiting: [], samples: odd)))
         #expect(estimate.sampleSize == 0)
         #expect((20...32).contains(estimate.standard.p50))
     }
@@ -187,7 +181,7 @@ struct QueueWaitEstimatorTests {
     @Test func manyWaiting_areAllAnswered_andTheStandardWaitGrows() throws {
         let barbers = (0..<5).map { barber("b\($0)", busyFor: Double($0) * 5) }
         let estimate = try #require(
-            WaitEstimator().estimate(state(barbers, line(.standard, 260) + line(.blackCard, 40))))
+            WaitEstimator.estimate(state(barbers, line(.standard, 260) + line(.blackCard, 40))))
         #expect(estimate.customers.map(\.position) == Array(1...300))
         #expect(estimate.customers.allSatisfy { $0.wait != nil })
         #expect(estimate.standard.p50 > 500)
@@ -200,10 +194,10 @@ struct QueueWaitEstimatorTests {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<10 {
             var shop = randomState(&random)
-            let estimate = WaitEstimator().estimate(shop)
-            #expect(WaitEstimator().estimate(shop) == estimate, "seed \(seed)")
+            let estimate = WaitEstimator.estimate(shop)
+            #expect(WaitEstimator.estimate(shop) == estimate, "seed \(seed)")
             shop.waiting.shuffle(using: &random)
-            #expect(WaitEstimator().estimate(shop) == estimate, "seed \(seed)")
+            #expect(WaitEstimator.estimate(shop) == estimate, "seed \(seed)")
         }
     }
 
@@ -212,7 +206,7 @@ struct QueueWaitEstimatorTests {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<25 {
             let shop = randomState(&random)
-            let estimate = try #require(WaitEstimator().estimate(shop), "seed \(seed)")
+            let estimate = try #require(WaitEstimator.estimate(shop), "seed \(seed)")
             let waits = estimate.customers.compactMap(\.wait) + [estimate.standard, estimate.blackCard]
             for wait in waits {
                 #expect(0 <= wait.p50, "seed \(seed)")
@@ -235,8 +229,7 @@ struct QueueWaitEstimatorTests {
                 readyInMinutes: Double.random(in: -60...15, using: &random),
                 plannedMinutes: Bool.random(using: &random) ? 45 : nil)
         }
-        let arrivals = ArrivalModel(
-            blackCard: ArrivalHistory(count: Int.random(in: 0...50, using: &random), openMinutes: 3_000))
+        let arrivals = ArrivalHistory(count: Int.random(in: 0...50, using: &random), openMinutes: 3_000)
         return state(barbers, waiting, arrivals: arrivals)
     }
 }

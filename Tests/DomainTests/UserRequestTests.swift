@@ -3,7 +3,7 @@ import Rows
 import Testing
 import Values
 
-/// Requests between users: who may do what with them, and what users are told (decision 16).
+/// Requests between users: who may do what with them, and what users receive (decision 16).
 @Suite struct UserRequestTests {
     private static let request = UserRequest(
         id: ID("r1"), kind: .friend, fromUserId: ID("ana"), toUserId: ID("ben"), fromName: "Ana",
@@ -32,7 +32,7 @@ import Values
         try Self.request.checkWithdrawal(by: .backend)
     }
 
-    @Test func eachSide_isToldItsPart() throws {
+    @Test func eachSide_receivesItsPart() throws {
         let asked = RequestNotification.draft(Self.request)
         #expect(asked.userId == ID("ben"))
         #expect(asked.category == .request)

@@ -4,14 +4,14 @@ import Foundation
 
 /// A server whose routes show one thing each.
 ///
-/// `@unchecked Sendable`: `held` is only touched while `condition` is locked.
+/// `@unchecked Sendable`: `deferred` is only touched while `condition` is locked.
 final class EchoServer: @unchecked Sendable {
     private(set) var streams: StreamShards<Announcer>!
     private(set) var server: Server!
     private let workers = WorkerPool(name: "echo", threads: 4, queueMax: 1000)
-    /// Guards `held`.
+    /// Guards `deferred`.
     private let condition = NSCondition()
-    private var held: [Responder] = []
+    private var deferred: [Responder] = []
 
     /// A program that greets, repeats what it receives to all, and says goodbye.
     final class Announcer: StreamProgram {
@@ -75,12 +75,12 @@ final class EchoServer: @unchecked Sendable {
 
     var port: Int { server.port }
 
-    func waitUntilHeld(_ count: Int) {
-        condition.withLock { while held.count < count { condition.wait() } }
+    func waitUntilDeferred(_ count: Int) {
+        condition.withLock { while deferred.count < count { condition.wait() } }
     }
 
-    func releaseHeld() {
-        for responder in condition.withLock({ held }) { responder.complete(Self.text("released")) }
+    func answerDeferred() {
+        for responder in condition.withLock({ deferred }) { responder.complete(Self.text("released")) }
     }
 
     private static func text(_ text: String) -> Response { Response(status: 200, body: .bytes(Array(text.utf8))) }
@@ -107,10 +107,10 @@ final class EchoServer: @unchecked Sendable {
                 request.context = NSObject()
                 return .again { resume in _ = workers.submit(resume) }
             },
-            Route(.get, "/held") { [unowned self] _ in
+            Route(.get, "/deferred") { [unowned self] _ in
                 .deferred { responder in
                     self.condition.withLock {
-                        self.held.append(responder)
+                        self.deferred.append(responder)
                         self.condition.broadcast()
                     }
                 }

@@ -7,8 +7,18 @@ import Testing
 
 /// The server over real sockets: what is answered, what is refused, and what must not get lost on the way.
 @Suite struct ServerTests {
+    let service: EchoServer
+
+    init() throws { service = try EchoServer() }
+
+    /// A connection on which a request was sent.
+    private func get(_ path: String, of other: EchoServer? = nil) throws -> RawConnection {
+        let raw = try RawConnection((other ?? service).port)
+        try raw.send("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
+        return raw
+    }
+
     @Test func requests_areAnswered_oneAfterTheOtherOnAConnection() throws {
-        let service = try EchoServer()
         let raw = try RawConnection(service.port)
         try raw.send("GET /hello?name=a%20b&flag HTTP/1.1\r\nHost: x\r\nX-Name: Ä\r\n\r\n")
         #expect(try raw.read(until: "hello a b").hasPrefix("HTTP/1.1 200"))
@@ -23,7 +33,6 @@ import Testing
     }
 
     @Test func bodies_arriveWhole_alsoInPiecesAndChunks() throws {
-        let service = try EchoServer()
         let raw = try RawConnection(service.port)
         for piece in ["POST /echo HTTP/1.1\r\nHo", "st: x\r\nContent-Length: 10\r\n\r\n01234", "56789"] {
             try raw.send(piece)
@@ -52,7 +61,6 @@ import Testing
         ("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
     ])
     func badHeads_areAnswered_beforeAnyBody(_ request: String, _ status: String) throws {
-        let service = try EchoServer()
         let raw = try RawConnection(service.port)
         try raw.send(request)
         let answer = try raw.read(until: "\r\n\r\n")
@@ -61,7 +69,6 @@ import Testing
     }
 
     @Test func chunkedBody_thatGrowsTooLarge_isRefused() throws {
-        let service = try EchoServer()
         let raw = try RawConnection(service.port)
         let chunk = "32\r\n" + String(repeating: "x", count: 50) + "\r\n"
         try raw.send(
@@ -75,44 +82,34 @@ import Testing
     }
 
     @Test func handler_runsAgain_withTheSameRequest() throws {
-        let service = try EchoServer()
         let raw = try RawConnection(service.port)
-        try raw.send("POST /again HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Name: kept\r\n\r\nabc")
-        #expect(try raw.read(until: "second abc kept").contains("200"))
+        try raw.send("POST /again HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Name: again\r\n\r\nabc")
+        #expect(try raw.read(until: "second abc again").contains("200"))
     }
 
-    @Test func heldRequests_areNotGivenUp_onAMachineThatHasJustStarted() throws {
+    @Test func deferredRequests_areNotGivenUp_onAMachineThatHasJustStarted() throws {
         // More patience than the machine's clock has counted, as in the first minute after it was switched on.
         let service = try EchoServer(answerSeconds: 1_000_000_000)
-        let raw = try RawConnection(service.port)
-        try raw.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-        service.waitUntilHeld(1)
-        // The reactor looks for what it has kept too long before it answers this.
-        let next = try RawConnection(service.port)
-        try next.send("GET /hello?name=next HTTP/1.1\r\nHost: x\r\n\r\n")
+        let raw = try get("/deferred", of: service)
+        service.waitUntilDeferred(1)
+        // The reactor looks for what has waited too long before it answers this.
+        let next = try get("/hello?name=next", of: service)
         _ = try next.read(until: "hello next")
-        service.releaseHeld()
+        service.answerDeferred()
         #expect(try raw.read(until: "released").hasPrefix("HTTP/1.1 200"))
     }
 
     @Test func clientThatVanishes_whileItsRequestWaits_harmsNobody() throws {
-        let service = try EchoServer()
-        for _ in 0..<50 {
-            let raw = try RawConnection(service.port)
-            try raw.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-        }
-        let patient = try RawConnection(service.port)
-        try patient.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-        service.waitUntilHeld(51)
-        service.releaseHeld()
+        for _ in 0..<50 { _ = try get("/deferred") }
+        let patient = try get("/deferred")
+        service.waitUntilDeferred(51)
+        service.answerDeferred()
         _ = try patient.read(until: "released")
-        let next = try RawConnection(service.port)
-        try next.send("GET /hello?name=alive HTTP/1.1\r\nHost: x\r\n\r\n")
+        let next = try get("/hello?name=alive")
         _ = try next.read(until: "hello alive")
     }
 
     @Test func answersFromOtherThreads_areNotMixedUp() throws {
-        let service = try EchoServer()
         DispatchQueue.concurrentPerform(iterations: 8) { worker in
             do {
                 let raw = try RawConnection(service.port)
@@ -128,15 +125,13 @@ import Testing
     }
 
     @Test func streams_leaveTheServer_andAreSentTo() throws {
-        let service = try EchoServer()
-        let raw = try RawConnection(service.port)
-        try raw.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+        let raw = try get("/stream")
         let head = try raw.read(until: "opened\n")
         #expect(head.hasPrefix("HTTP/1.1 200"))
         #expect(head.contains("Connection: close"))
         service.streams.all[0].post("to all\n")
         #expect(try raw.read(until: "to all\n").hasSuffix("to all\n"))
-        #expect(service.streams.openStreams == 1)
+        #expect(service.streams.counters.opened == 1 && service.streams.counters.closed == 0)
         raw.finishSending()
         #expect(try raw.read() == "")
         let many = try (0..<20).map { _ in try RawConnection(service.port) }
@@ -144,56 +139,49 @@ import Testing
         for raw in many.prefix(8) { _ = try raw.read(until: "opened\n") }
     }
 
-    @Test func shutdown_finishesRequests_tellsStreams_andEnds() throws {
-        let service = try EchoServer()
-        let stream = try RawConnection(service.port)
-        try stream.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+    @Test func shutdown_finishesRequests_closesStreams_andEnds() throws {
+        let stream = try get("/stream")
         _ = try stream.read(until: "opened\n")
-        let held = try RawConnection(service.port)
-        try held.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-        service.waitUntilHeld(1)
+        let deferred = try get("/deferred")
+        service.waitUntilDeferred(1)
         let stopped = DispatchSemaphore(value: 0)
         Thread {
             service.server.shutdown(deadlineSeconds: 20)
             stopped.signal()
         }.start()
-        service.releaseHeld()
-        #expect(try held.read(until: "released").hasPrefix("HTTP/1.1 200"))
+        service.answerDeferred()
+        #expect(try deferred.read(until: "released").hasPrefix("HTTP/1.1 200"))
         #expect(try stream.read() == "bye\n")
         stopped.wait()
         #expect(throws: (any Error).self) { try RawConnection(service.port) }
     }
 
-    @Test func shutdown_answersWhatIsStillHeld() throws {
-        let service = try EchoServer()
-        let held = try RawConnection(service.port)
-        try held.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-        service.waitUntilHeld(1)
+    @Test func shutdown_answersWhatIsStillDeferred() throws {
+        let deferred = try get("/deferred")
+        service.waitUntilDeferred(1)
         service.server.shutdown(deadlineSeconds: 0.2)
-        #expect(try held.read().hasPrefix("HTTP/1.1 503"))
-        service.releaseHeld()
+        #expect(try deferred.read().hasPrefix("HTTP/1.1 503"))
+        service.answerDeferred()
     }
 
-    @Test func shutdown_answersWhatIsPipelinedBehindHeldRequests() throws {
-        let service = try EchoServer()
-        let held = try RawConnection(service.port)
-        try held.send(String(repeating: "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", count: 12))
-        service.waitUntilHeld(1)
+    @Test func shutdown_answersWhatIsPipelinedBehindDeferredRequests() throws {
+        let deferred = try RawConnection(service.port)
+        try deferred.send(String(repeating: "GET /deferred HTTP/1.1\r\nHost: x\r\n\r\n", count: 12))
+        service.waitUntilDeferred(1)
         // Stopping with a suspended connection would abort the process.
         service.server.shutdown(deadlineSeconds: 0.2)
-        #expect(try held.read().hasPrefix("HTTP/1.1 503"))
-        service.releaseHeld()
+        #expect(try deferred.read().hasPrefix("HTTP/1.1 503"))
+        service.answerDeferred()
     }
 
-    @Test func portThatIsTaken_isToldClearly() throws {
-        let service = try EchoServer()
+    @Test func portThatIsTaken_isReportedClearly() throws {
         #expect(throws: ServerError.self) { try EchoServer(port: service.port) }
         #expect(throws: ServerError.self) { try EchoServer(host: "no.such.host.invalid") }
         for port in [-1, 65_536] { #expect(throws: ServerError.self) { try EchoServer(port: port) } }
         _ = try EchoServer(host: "::1")
     }
 
-    @Test func workers_refuseMoreThanTheirQueueHolds_andFinishWhatTheyTook() {
+    @Test func workers_refuseMoreThanTheirQueueMax_andFinishWhatTheyTook() {
         let pool = WorkerPool(name: "test", threads: 1, queueMax: 2)
         let gate = DispatchSemaphore(value: 0)
         let started = DispatchSemaphore(value: 0)

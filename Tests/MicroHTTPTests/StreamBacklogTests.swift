@@ -109,7 +109,7 @@ struct StreamBatchTests {
         #expect(batch.item(for: bytes, collapse: 5) == 1)
     }
 
-    @Test func batch_holdsItsItems_untilItIsEmptied() {
+    @Test func batch_retainsItsItems_untilItIsEmptied() {
         var batch = StreamBatch()
         defer { batch.deallocate() }
         weak var bytes: SharedBytes?

@@ -5,10 +5,12 @@ import Testing
 @testable import MicroHTTP
 
 /// What is sent reaches the streams: whole, once, in order, and joined.
-@Suite(.timeLimit(.minutes(5)))
-struct StreamDeliveryTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamDeliveryTests {
+    let fixture: ShardFixture
+
+    init() throws { fixture = try ShardFixture() }
+
     @Test func bytesReachTheClient_inOrder() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open(context: "hello")
         for number in 0..<100 { fixture.post { $0.sendAll(event(number)) } }
         let expected = (0..<100).map { event($0) }.joined()
@@ -18,7 +20,6 @@ struct StreamDeliveryTests {
 
     /// Eight events posted together cost each stream one call of the kernel.
     @Test func eventsPostedTogether_leaveInOneSend() throws {
-        let fixture = try ShardFixture()
         let clients = try (0..<10).map { _ in try fixture.open() }
         fixture.shard.post(contentsOf: (0..<8).map { number in { @Sendable in $0.sendAll(event(number)) } })
         let expected = (0..<8).map { event($0) }.joined()
@@ -31,7 +32,6 @@ struct StreamDeliveryTests {
 
     /// Streams whose lists differ get their own, whether joined or sent piecewise.
     @Test func eachStream_getsItsOwnList() throws {
-        let fixture = try ShardFixture()
         let clients = try (0..<20).map { _ in try fixture.open() }
         fixture.post { program in
             for number in 0..<12 {
@@ -51,7 +51,6 @@ struct StreamDeliveryTests {
 
     /// More pieces than one call of the kernel takes.
     @Test func manyDifferentItems_reachOneStream() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         let other = try fixture.open()
         fixture.post { program in
@@ -66,7 +65,6 @@ struct StreamDeliveryTests {
     }
 
     @Test func anEmptyItem_isNothing() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         fixture.post { program in
             program.sendAll("")
@@ -78,8 +76,7 @@ struct StreamDeliveryTests {
     }
 
     /// Openings and messages share one order: a message posted after an opening finds the stream.
-    @Test func openingsAndMessages_keepTheirOrder() throws {
-        let fixture = try ShardFixture()
+    @Test func openingsAndMessages_areInOrder() throws {
         var clients: [StreamClient] = []
         for number in 0..<50 {
             let pair = try Loopback()
@@ -89,12 +86,11 @@ struct StreamDeliveryTests {
         }
         fixture.record.wait("all is handled") { $0.entries.count { $0 != .ticked } == 100 }
         #expect(fixture.record.notes == (1...50).map { "\($0)" })
-        #expect(fixture.shard.openStreams == 50)
+        #expect(fixture.perform { $0.shard.table.count } == 50)
     }
 
     /// What a program posts to itself comes after its batch was sent.
     @Test func ownMessages_areHandledInTheNextBatch() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         fixture.post { program in
             program.sendAll("0123456789")
@@ -109,8 +105,7 @@ struct StreamDeliveryTests {
         #expect(fixture.record.notes == ["10", "0"])
     }
 
-    @Test func postersOnManyThreads_keepEachTheirOrder() throws {
-        let fixture = try ShardFixture()
+    @Test func postersOnManyThreads_areEachInOrder() throws {
         let client = try fixture.open()
         let (posters, each) = (4, 2_000)
         DispatchQueue.concurrentPerform(iterations: posters) { poster in
@@ -144,7 +139,6 @@ struct StreamDeliveryTests {
     }
 
     @Test func manyStreams_allGetAll() throws {
-        let fixture = try ShardFixture()
         let clients = try (0..<100).map { _ in try fixture.open() }
         // Few at a time, so that a batch takes many turns.
         fixture.perform { $0.shard.table.flushSliceMax = 7 }
@@ -157,7 +151,6 @@ struct StreamDeliveryTests {
 extension StreamDeliveryTests {
     /// A client that goes in the middle of a batch is not sent to, and takes nothing from the others.
     @Test func clientThatGoesWithinABatch_harmsNobody() throws {
-        let fixture = try ShardFixture()
         let clients = try (0..<60).map { _ in try fixture.open() }
         fixture.perform { $0.shard.table.flushSliceMax = 5 }
         for client in clients[..<30] { client.close() }

@@ -6,19 +6,20 @@ import Testing
 @testable import MicroHTTP
 
 /// How streams end, what becomes of their handles, and how a shard stops.
-@Suite(.timeLimit(.minutes(5)))
-struct StreamLifetimeTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamLifetimeTests {
+    let fixture: ShardFixture
+
+    init() throws { fixture = try ShardFixture() }
+
     @Test func peerThatCloses_isNoticed() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         client.close()
         fixture.record.wait("the end is noticed") { $0.closings == 1 && $0.released == 1 }
         #expect(fixture.record.closings == [.peerClosed])
-        #expect(fixture.shard.openStreams == 0)
+        #expect(fixture.perform { $0.shard.table.count } == 0)
     }
 
     @Test func peerThatResets_isNoticed() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         client.reset()
         fixture.record.wait("the end is noticed") { $0.closings == 1 }
@@ -27,15 +28,13 @@ struct StreamLifetimeTests {
 
     /// A client that vanished before its stream was opened is opened and closed, so that programs need no third case.
     @Test func peerThatHasGoneBefore_isOpenedAndClosed() throws {
-        let fixture = try ShardFixture()
         let pair = try Loopback()
         pair.client.close()
         fixture.shard.adopt(descriptor: pair.server, context: "")
-        fixture.record.wait("both are told") { $0.openings == 1 && $0.closings == 1 }
+        fixture.record.wait("both are noted") { $0.openings == 1 && $0.closings == 1 }
     }
 
     @Test func descriptorThatCannotBeWatched_isReleased() throws {
-        let fixture = try ShardFixture()
         fixture.shard.adopt(descriptor: dup(open("/dev/null", O_RDONLY | O_CLOEXEC)), context: "")
         fixture.record.wait("it is given back") { $0.released == 1 }
         #expect(fixture.record.entries.isEmpty)
@@ -44,7 +43,6 @@ struct StreamLifetimeTests {
 
     /// Stops: a handle of a closed stream that reaches the next client in its place.
     @Test func staleHandle_reachesNobody() throws {
-        let fixture = try ShardFixture()
         let first = try fixture.open()
         let stale = fixture.perform { $0.streams[0] }
         first.close()
@@ -73,7 +71,6 @@ struct StreamLifetimeTests {
     }
 
     @Test func nothingFollowsAClose_inTheSameBatch() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         fixture.post { program in
             let stream = program.streams[0]
@@ -90,7 +87,6 @@ struct StreamLifetimeTests {
 
     /// A client that says something it need not say still gets the last bytes: no reset takes them away.
     @Test func unreadInput_doesNotTakeTheLastBytes() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         client.write("GET / HTTP/1.1\r\n\r\n")
         fixture.post { program in
@@ -100,9 +96,8 @@ struct StreamLifetimeTests {
         #expect(client.readToEnd() == "last")
     }
 
-    /// Stops: a client that keeps a shard busy with input nobody wants.
+    /// Stops: a client that occupies a shard with input nobody wants.
     @Test func peerThatNeverStopsTalking_isCutOff() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         let text = String(repeating: "x", count: 40_000)
         client.write(text)
@@ -125,15 +120,14 @@ struct StreamLifetimeTests {
             }
         }
         fixture.record.wait("all are closed") { $0.closings == rounds && $0.released == rounds }
-        #expect(fixture.shard.openStreams == 0)
-        #expect(fixture.perform { $0.shard.streamCount } == 0)
+        #expect(fixture.perform { $0.shard.table.count } == 0)
         fixture.waitForCounters("all are counted") { $0.opened == rounds && $0.closed == rounds }
     }
 
     // MARK: Cores
 
     /// The shard of the fixture is the fourth, and has the fourth core from the end of those that the process may use.
-    @Test func pinnedShard_keepsToItsCore_andOthersMayUseAll() throws {
+    @Test func pinnedShard_staysOnItsCore_andOthersMayUseAll() throws {
         @Sendable func cores() -> [Int] {
             let status = (try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8)) ?? ""
             let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
@@ -159,7 +153,6 @@ struct StreamLifetimeTests {
     }
 
     @Test func program_isTickedWhileThereAreStreams() throws {
-        let fixture = try ShardFixture()
         let client = try fixture.open()
         fixture.record.wait("the clock goes") { $0.ticks >= 3 }
         client.close()
@@ -169,7 +162,6 @@ struct StreamLifetimeTests {
 
     /// The order of a shutdown: what was posted, the last words, the end of the stream, then the thread.
     @Test func stop_sendsTheLastWords_andCloses() throws {
-        let fixture = try ShardFixture()
         let clients = try (0..<50).map { _ in try fixture.open() }
         fixture.post { $0.atStop = { $0.sendAll("retry: 5000\n\n") } }
         for number in 0..<10 { fixture.post { $0.sendAll(event(number)) } }
@@ -178,10 +170,10 @@ struct StreamLifetimeTests {
         for client in clients { #expect(client.readToEnd() == expected) }
         #expect(fixture.record.closings == Array(repeating: .shutdown, count: 50))
         #expect(fixture.record.released == 50)
-        #expect(fixture.shard.openStreams == 0)
+        #expect(fixture.shard.counters.closed == 50)
     }
 
-    /// Stops: one stalled reader that keeps a process from ending.
+    /// Stops: one stalled reader that prevents a process from ending.
     @Test func stop_waitsForSlowReadersOnlySoLong() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 10_000_000, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
@@ -204,7 +196,6 @@ struct StreamLifetimeTests {
     }
 
     @Test func adoptionAfterStop_closesTheDescriptor() throws {
-        let fixture = try ShardFixture()
         fixture.shard.stop(deadlineSeconds: 1)
         fixture.shard.stop(deadlineSeconds: 1)
         let pair = try Loopback()
@@ -224,7 +215,7 @@ struct StreamLifetimeTests {
         #expect(fixture.record.released == 1)
     }
 
-    /// The shard and its program hold each other while it runs, and let go when it has stopped.
+    /// The shard and its program refer to each other while it runs, and no longer when it has stopped.
     @Test func stoppedShard_isFreed() throws {
         weak var shard: StreamShard<RecordingProgram>?
         do {

@@ -101,7 +101,7 @@ final class StreamClient: @unchecked Sendable {
     }
 }
 
-/// A program that does what the test posts, and notes what it is told.
+/// A program that does what the test posts, and notes its callbacks.
 final class RecordingProgram: StreamProgram {
     typealias Message = @Sendable (RecordingProgram) -> Void
 
@@ -144,7 +144,7 @@ final class RecordingProgram: StreamProgram {
     }
 }
 
-/// What a program was told, for the test's thread to wait for.
+/// The callbacks of a program, for the test's thread to wait for.
 final class StreamRecord: @unchecked Sendable {
     enum Entry: Equatable {
         case opened(StreamHandle, String)
@@ -180,12 +180,12 @@ final class StreamRecord: @unchecked Sendable {
         }
     }
 
-    /// Waits until it holds; the test fails if it does not come to hold.
-    func wait(_ comment: Comment, until holds: (StreamRecord.State) -> Bool) {
+    /// Waits until a condition is met; the test fails if that takes a minute.
+    func wait(_ comment: Comment, until isMet: (StreamRecord.State) -> Bool) {
         let deadline = Date(timeIntervalSinceNow: 60)
         condition.lock()
         defer { condition.unlock() }
-        while !holds(State(entries: list, released: releases)) {
+        while !isMet(State(entries: list, released: releases)) {
             guard condition.wait(until: deadline) else {
                 Issue.record(comment)
                 return
@@ -244,9 +244,9 @@ final class ShardFixture: Sendable {
     }
 
     /// Waits until the shard's counters satisfy it. They are published after the last call of a batch.
-    func waitForCounters(_ comment: Comment, until holds: @escaping @Sendable (StreamCounters) -> Bool) {
+    func waitForCounters(_ comment: Comment, until isMet: @escaping @Sendable (StreamCounters) -> Bool) {
         let deadline = Date(timeIntervalSinceNow: 60)
-        while !holds(shard.counters) {
+        while !isMet(shard.counters) {
             guard Date() < deadline else {
                 Issue.record(comment)
                 return

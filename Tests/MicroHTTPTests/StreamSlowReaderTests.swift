@@ -28,12 +28,12 @@ struct StreamSlowReaderTests {
         #expect(client.read(expected.utf8.count) == expected)
         fixture.waitForCounters("nothing is lost") { $0.delivered == stalledAt + 100 }
         #expect(fixture.perform { $0.shard.waitingBytes(of: $0.streams[0]) } == 0)
-        // It keeps up again.
+        // It is as fast as the sender again.
         fixture.post { $0.sendAll("again") }
         #expect(client.read(5) == "again")
     }
 
-    /// Stops: one stalled reader holds up all others.
+    /// Stops: one stalled reader delays all others.
     @Test func slowReader_delaysNobodyElse() throws {
         let fixture = try ShardFixture()
         _ = try withExtendedLifetime(fixture.open(isNarrow: true)) { _ in
@@ -114,8 +114,8 @@ struct StreamSlowReaderTests {
         fixture.waitForCounters("the replaced are counted") { $0.collapsed == 3 }
     }
 
-    /// While a stream keeps up, nothing is withheld from it.
-    @Test func collapseKeys_meanNothingToAReaderThatKeepsUp() throws {
+    /// Nothing is withheld from a stream that is fast enough.
+    @Test func collapseKeys_meanNothingToAFastReader() throws {
         let fixture = try ShardFixture()
         let client = try fixture.open()
         fixture.post { program in for number in 0..<5 { program.sendAll("\(number)", collapse: 7) } }
@@ -137,7 +137,7 @@ struct StreamSlowReaderTests {
         #expect(fixture.record.closings == [.requested])
     }
 
-    /// Stops: clients that never read, and so keep their streams for ever.
+    /// Stops: clients that never read, and so leave their streams open for ever.
     @Test func close_waitsOnlySoLong() throws {
         let fixture = try ShardFixture(.init(heartbeatSeconds: 0, closingSeconds: 0.5))
         let client = try fixture.open(isNarrow: true)

@@ -22,8 +22,7 @@ public struct PostgresServer: Sendable {
         guard let text = ProcessInfo.processInfo.environment["TEST_POSTGRES"], let url = URL(string: text),
             let port = url.port
         else {
-            throw Unusable(
-                description: "set TEST_POSTGRES to the URL that `.ci/postgres start DIRECTORY` prints")
+            throw Unusable(description: "set TEST_POSTGRES to the URL that `.ci/postgres start DIRECTORY` prints")
         }
         return PostgresServer(port: port)
     }

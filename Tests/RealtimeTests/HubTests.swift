@@ -1,6 +1,7 @@
-import Realtime
 import TestSupport
 import Testing
+
+@testable import Realtime
 
 @Suite struct HubTests {
     private func event(_ tenant: String, _ audience: [String], topic: String? = nil) -> StreamEvent {
@@ -46,7 +47,7 @@ import Testing
         #expect(matches(&hub, event("a", ["user:1"], topic: "user:1")) == [])
     }
 
-    @Test func replacingTopics_isAtomic_andKeepsTheScope() {
+    @Test func replacingTopics_isAtomic_andLeavesTheScope() {
         var hub = Hub()
         hub.join(0, tenant: "a", scope: ["everyone"], topics: ["queue:1", "queue:2"])
         hub.replaceTopics(of: 0, with: ["queue:2", "queue:3", "queue:3"])
@@ -66,68 +67,82 @@ import Testing
             hub.join(Int32(slot), tenant: "t\(slot % 3)", scope: ["user:\(slot)", "everyone"], topics: ["q"])
         }
         for slot in 0..<100 { hub.leave(Int32(slot)) }
-        #expect(hub.streamCount == 0)
-        #expect(hub.keyCount == 0)
+        #expect((0..<100).allSatisfy { !hub.contains($0) })
+        #expect(hub.keyNumbers.isEmpty)
         hub.join(5, tenant: "t1", scope: ["user:5"], topics: [])
         #expect(matches(&hub, event("t1", ["user:5", "everyone"])) == [5])
     }
 
-    /// Random joins, leaves and replacements against the plain statement of the rule, over all streams.
-    @Test func randomOperations_matchThePlainRule() {
-        struct Model {
+    /// A hub and the plain statement of its rule, which do the same operations.
+    private struct Pair {
+        struct Stream {
             var tenant: String, scope: Set<String>, topics: Set<String>
         }
-        let seed = UInt64.random(in: .min ... .max)
-        var random = SeededGenerator(seed: seed)
+
+        static let tenants = ["a", "b"]
+        static let keys = ["user:1", "user:2", "user:3", "everyone", "shop:1:staff", "queue:1", "tenant:service"]
+        static let topics = ["queue:1", "queue:2", "user:1", "everyone"]
+
         var hub = Hub()
-        var model: [Int32: Model] = [:]
-        let tenants = ["a", "b"]
-        let keys = ["user:1", "user:2", "user:3", "everyone", "shop:1:staff", "queue:1", "tenant:service"]
-        let topics = ["queue:1", "queue:2", "user:1", "everyone"]
-        func some(_ all: [String]) -> [String] {
-            (0..<Int.random(in: 0...4, using: &random)).map { _ in all.randomElement(using: &random)! }
+        var streams: [Int32: Stream] = [:]
+        var random: SeededGenerator
+
+        mutating func one(of all: [String]) -> String { all.randomElement(using: &random)! }
+
+        mutating func some(of all: [String]) -> [String] {
+            (0..<Int.random(in: 0...4, using: &random)).map { _ in one(of: all) }
         }
+
+        mutating func join(_ slot: Int32) {
+            let (tenant, scope, topics) = (one(of: Self.tenants), some(of: Self.keys), some(of: Self.topics))
+            hub.join(slot, tenant: tenant, scope: scope, topics: topics)
+            streams[slot] = Stream(tenant: tenant, scope: Set(scope), topics: Set(topics))
+        }
+
+        mutating func change(_ slot: Int32) {
+            switch Int.random(in: 0..<7, using: &random) {
+            case 3, 4:
+                let key = one(of: Self.keys)
+                hub.add(key, toScopeOf: slot)
+                streams[slot]?.scope.insert(key)
+            case 5, 6:
+                let key = one(of: Self.keys)
+                hub.remove(key, fromScopeOf: slot)
+                streams[slot]?.scope.remove(key)
+            case 0:
+                hub.leave(slot)
+                streams[slot] = nil
+            case 1:
+                let topics = some(of: Self.topics)
+                hub.replaceTopics(of: slot, with: topics)
+                streams[slot]?.topics = Set(topics)
+            default:
+                let scope = some(of: Self.keys)
+                hub.replaceScope(of: slot, with: scope)
+                streams[slot]?.scope = Set(scope)
+            }
+        }
+    }
+
+    /// Random joins, leaves and replacements against the plain statement of the rule, over all streams.
+    @Test func randomOperations_matchThePlainRule() {
+        let seed = UInt64.random(in: .min ... .max)
+        var pair = Pair(random: SeededGenerator(seed: seed))
         for step in 0..<20_000 {
-            let slot = Int32.random(in: 0..<40, using: &random)
-            if model[slot] == nil {
-                let (tenant, scope, named) = (tenants.randomElement(using: &random)!, some(keys), some(topics))
-                hub.join(slot, tenant: tenant, scope: scope, topics: named)
-                model[slot] = Model(tenant: tenant, scope: Set(scope), topics: Set(named))
-            } else {
-                switch Int.random(in: 0..<7, using: &random) {
-                case 3, 4:
-                    let key = keys.randomElement(using: &random)!
-                    hub.add(key, toScopeOf: slot)
-                    model[slot]!.scope.insert(key)
-                case 5, 6:
-                    let key = keys.randomElement(using: &random)!
-                    hub.remove(key, fromScopeOf: slot)
-                    model[slot]!.scope.remove(key)
-                case 0:
-                    hub.leave(slot)
-                    model[slot] = nil
-                case 1:
-                    let named = some(topics)
-                    hub.replaceTopics(of: slot, with: named)
-                    model[slot]!.topics = Set(named)
-                default:
-                    let scope = some(keys)
-                    hub.replaceScope(of: slot, with: scope)
-                    model[slot]!.scope = Set(scope)
-                }
-            }
-            let topic = Bool.random(using: &random) ? topics.randomElement(using: &random)! : nil
-            let event = event(tenants.randomElement(using: &random)!, some(keys), topic: topic)
-            let expected = model.filter { _, stream in
+            let slot = Int32.random(in: 0..<40, using: &pair.random)
+            if pair.streams[slot] == nil { pair.join(slot) } else { pair.change(slot) }
+            let topic = Bool.random(using: &pair.random) ? pair.one(of: Pair.topics) : nil
+            let event = event(pair.one(of: Pair.tenants), pair.some(of: Pair.keys), topic: topic)
+            let expected = pair.streams.filter { _, stream in
                 stream.tenant == event.tenant && !stream.scope.isDisjoint(with: event.audience)
-                    && (topic == nil || stream.topics.contains(topic!))
+                    && topic.map(stream.topics.contains) ?? true
             }.keys.sorted()
-            #expect(matches(&hub, event) == expected, "seed \(seed), step \(step)")
-            if let known = model[slot] {
-                #expect(Set(hub.scope(of: slot)) == known.scope)
-                #expect(Set(hub.topics(of: slot)) == known.topics)
+            #expect(matches(&pair.hub, event) == expected, "seed \(seed), step \(step)")
+            if let known = pair.streams[slot] {
+                #expect(Set(pair.hub.scope(of: slot)) == known.scope)
+                #expect(Set(pair.hub.topics(of: slot)) == known.topics)
             }
         }
-        #expect(hub.streamCount == model.count)
+        #expect((Int32(0)..<40).filter(pair.hub.contains) == pair.streams.keys.sorted())
     }
 }

@@ -24,12 +24,10 @@ import Testing
         #expect(encode("x", name: "a\ndata: forged") == "id: k-7\nevent: adata: forged\ndata: x\n\n")
     }
 
-    @Test func retryAndComment_areWellFormed() {
+    @Test func retry_isWellFormed() {
         var bytes: [UInt8] = []
         SSE.appendRetry(milliseconds: 1000, to: &bytes)
         #expect(String(decoding: bytes, as: UTF8.self) == "retry: 1000\n\n")
-        #expect(SSE.comment() == Array(":\n\n".utf8))
-        #expect(SSE.comment("a\nid: 9") == Array(": aid: 9\n\n".utf8))
     }
 
     @Test func streamEvent_carriesIdOnlyIfGiven() {
@@ -41,7 +39,7 @@ import Testing
         #expect(String(decoding: bytes, as: UTF8.self) == "id: k-3\nevent: stream:ready\ndata: {}\n\n")
     }
 
-    @Test func collapsing_keepsTheLatestOfEachState_andEveryLogEvent() {
+    @Test func collapsing_sendsTheLatestOfEachState_andEveryLogEvent() {
         func event(_ sequence: Int64, _ collapse: UInt64) -> StreamEvent {
             StreamEvent(sequence: sequence, tenant: "t", name: "n", audience: [], collapse: collapse, data: [])
         }

@@ -66,7 +66,7 @@ import Testing
         #expect(stream.phase == .live)
     }
 
-    @Test func clientThatStaysBehind_isToldToResync() {
+    @Test func clientThatStaysBehind_resyncs() {
         var stream = Stream(head: 0)
         var sequence: Int64 = 0
         func burst() { for _ in 0..<10 { sequence += 1; _ = receive(&stream, sequence, bytes: 4096) } }
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// VIS NFR-2.3, issue text "nothing lost and nothing twice": every interleaving of worker, shard and socket that the
-    /// seed makes ends with each event after the cursor exactly once and in order, unless the client was told.
+    /// seed makes ends with each event after the cursor exactly once and in order, unless the client was sent a resync.
     @Test func everyInterleaving_losesNothing_andDoublesNothing() {
         let seed = UInt64.random(in: .min ... .max)
         var random = SeededGenerator(seed: seed)

@@ -1,6 +1,5 @@
 import BellhopClient
 import Crypto
-import Domain
 import Foundation
 import JWTKit
 import Rows
@@ -16,7 +15,7 @@ import Values
         try await BellhopClient(baseURL: service.baseURL).with(token: token).get("/v1/me")
     }
 
-    @Test func noToken_isToldHow_andABadOneWhy() async throws {
+    @Test func noToken_isAnsweredWithTheScheme_andABadOneWithTheReason() async throws {
         let service = try TestService.start()
         let none = try await BellhopClient(baseURL: service.baseURL).get("/v1/me")
         #expect(none.status == 401)
@@ -28,7 +27,7 @@ import Values
         #expect(bad[header: "WWW-Authenticate"]?.contains("error=\"invalid_token\"") == true)
     }
 
-    @Test func tokensThatDoNotHold_areRefused() async throws {
+    @Test func invalidTokens_areRefused() async throws {
         let service = try TestService.start()
         let now = service.clock.now.seconds
         let good: [String: JSON] = ["sub": "u1", "exp": .integer(now + 60), "iat": .integer(now)]
@@ -38,7 +37,7 @@ import Values
         let refused: [(String, String)] = [
             ("another secret", TestService.sign(good, secret: "another secret, also with more than 32 bytes")),
             ("alg none", "\(none).\(parts[1])."),
-            ("alg none, signature kept", "\(none).\(parts[1]).\(parts[2])"),
+            ("alg none, signature as before", "\(none).\(parts[1]).\(parts[2])"),
             ("another algorithm", TestService.sign(good, header: ["alg": "HS512", "typ": "JWT"])),
             ("critical header", TestService.sign(good, header: ["alg": "HS256", "crit": ["exp"]])),
             ("changed payload", "\(parts[0]).\(TestService.base64URL(Data("{}".utf8))).\(parts[2])"),
@@ -81,15 +80,14 @@ import Values
             "user_metadata": ["user_role": "admin", "tenant": "school-2"],
         ])
         let me = try await Self.me(service, token).json
-        #expect(me["tenant"].string == "school-1")
-        #expect(me["role"].string == "teacher")
+        expect(me, has: ["tenant": "school-1", "role": "teacher"])
         #expect(
             me["scope"].array?.compactMap(\.string) == [
                 "class:a%3Astaff:staff", "class:c1:staff", "everyone", "student:7", "user:t1",
             ])
     }
 
-    @Test func issuerAndAudience_areHeldTo_ifSet() async throws {
+    @Test func issuerAndAudience_areChecked_ifSet() async throws {
         let service = try TestService.start(["jwtIssuer": "https://issuer", "jwtAudience": "bellhop"])
         func status(_ claims: [String: JSON]) async throws -> Int {
             try await service.client(as: .init(subject: "u1", claims: claims)).get("/v1/me").status

@@ -1,5 +1,4 @@
 import BellhopClient
-import Domain
 import Rows
 import Testing
 import Values
@@ -8,21 +7,23 @@ import Values
 
 /// CNT R-COUNTS-1, R-RT-3, D-CNT-1 over real HTTP.
 @Suite struct BadgesRouteTests {
+    let service: TestService
+
+    init() throws { service = try TestService.start(at: TestService.morning) }
+
     @Test func counts_comeInOneCall_withAVersionThatGrows() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let none = try await service.call("GET", "/v1/badges", as: .user("u1"))
         #expect(none.status == 200)
         #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
-        _ = try await service.call("POST", "/v1/events", as: .service(), NotificationsTests.event("a"))
+        _ = try await service.publish(NotificationsTests.event("a"))
         let one = try await service.call("GET", "/v1/badges", as: .user("u1")).json["version"].int ?? .max
-        _ = try await service.call("POST", "/v1/events", as: .service(), NotificationsTests.event("b"))
+        _ = try await service.publish(NotificationsTests.event("b"))
         let two = try await service.call("GET", "/v1/badges", as: .user("u1")).json["version"].int ?? .min
         #expect(one < two)
         #expect(try await service.badges(of: "u1") == [0, 0, 2, 2])
     }
 
     @Test func conversations_areThere_ifAskedFor() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let with = try await service.call("GET", "/v1/badges?include=conversations", as: .user("u1"))
         #expect(with.json["conversations"] == [])
         let without = try await service.call("GET", "/v1/badges", as: .user("u1"))
@@ -32,10 +33,8 @@ import Values
 
     /// CNT AC-CNT-4: what one device reads, the other finds read.
     @Test func twoDevicesOfAUser_seeTheSameCounts() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let other = try await service.listen(as: .user("u1"))
-        let id = try await service.call("POST", "/v1/events", as: .service(), NotificationsTests.event("a"))
-            .notificationID
+        let id = try await service.publish(NotificationsTests.event("a")).notificationID
         #expect(try await other.next("badges:update").json["bell"] == 1)
         _ = try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), #"{"read":true}"#)
         #expect(try await other.next("badges:update").json["bell"] == 0)

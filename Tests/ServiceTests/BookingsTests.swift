@@ -3,6 +3,7 @@ import Database
 import Domain
 import Foundation
 import Rows
+import TestSupport
 import Testing
 import Values
 
@@ -10,6 +11,10 @@ import Values
 
 /// Bookings over real HTTP (CUT B-1 to B-3; decisions 1 and 8).
 @Suite struct BookingsTests {
+    let service: TestService
+
+    init() async throws { service = try await Self.shop() }
+
     static let nine = "2026-01-10T09:00:00Z"
 
     /// A shop with two barbers on duty, at eight in the morning.
@@ -24,7 +29,7 @@ import Values
         return service
     }
 
-    static func wish(_ start: String = nine, barber: String? = "b1", minutes: Int64 = 30) -> JSON {
+    static func draft(_ start: String = nine, barber: String? = "b1", minutes: Int64 = 30) -> JSON {
         [
             "shopId": "s1", "barberId": barber.map(JSON.string) ?? .null, "service": "cut",
             "scheduledStart": .string(start), "durationMinutes": .integer(minutes), "tier": "standard",
@@ -39,14 +44,13 @@ import Values
             headers: ["If-Match": "\"\(booking["version"].int ?? 0)\""])
     }
 
-    @Test func booking_goesItsWay_andEverybodyHears() async throws {
-        let service = try await Self.shop()
+    @Test func booking_goesItsWay_andEverybodyReceivesIt() async throws {
         let user = service.client(as: .user("u1"))
         let staff = service.client(as: .staff(of: "s1"))
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         let shopStream = try await service.listen(as: .staff(of: "s1"))
         _ = try await stream.next("queue:update")
-        let made = try await user.post("/v1/bookings", Self.wish())
+        let made = try await user.post("/v1/bookings", Self.draft())
         #expect(made.status == 201)
         #expect(made[header: "ETag"] == "\"1\"")
         #expect(made[header: "Location"] == "/v1/bookings/\(made.json["id"].string ?? "")")
@@ -57,8 +61,8 @@ import Values
         let confirmed = try await Self.move(staff, made.json, to: ["status": "confirmed"])
         #expect(confirmed.status == 200)
         #expect(confirmed.json["version"].int == 2)
-        let told = try await stream.next("booking:status_change").json
-        expect(told, has: ["status": "confirmed", "previousStatus": "pending"])
+        let delivered = try await stream.next("booking:status_change").json
+        expect(delivered, has: ["status": "confirmed", "previousStatus": "pending"])
         let notified = try await stream.next("notification:created").json
         expect(notified, has: ["title": "Booking Confirmed", "category": "booking"])
         #expect(notified["data"]["event"].string == "booking_status_change")
@@ -82,9 +86,8 @@ import Values
 
     /// Decision 1: final states are final, only the shop confirms, and the present status changes nothing.
     @Test func moves_thatTheMachineDoesNotKnow_areRefused() async throws {
-        let service = try await Self.shop()
         let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
-        let made = try await user.post("/v1/bookings", Self.wish()).json
+        let made = try await user.post("/v1/bookings", Self.draft()).json
         let unknown = try await Self.move(staff, made, to: ["status": "completed"])
         #expect(unknown.refusal == "409 booking.invalid_transition")
         #expect(unknown.json["allowed"].array?.compactMap(\.string) == ["confirmed", "cancelled"])
@@ -104,9 +107,8 @@ import Values
 
     /// FORMATS.md: missing 428, stale 412.
     @Test func ifMatch_guardsEveryChange() async throws {
-        let service = try await Self.shop()
         let user = service.client(as: .user("u1"))
-        let made = try await user.post("/v1/bookings", Self.wish()).json
+        let made = try await user.post("/v1/bookings", Self.draft()).json
         let path = "/v1/bookings/\(made["id"].string ?? "")"
         #expect(try await user.patch(path, ["status": "cancelled"]).status == 428)
         for tag in ["\"2\"", "\"x\"", "0"] {
@@ -117,20 +119,19 @@ import Values
     }
 
     @Test func overlaps_areFound_atCreationConfirmationAndChange() async throws {
-        let service = try await Self.shop()
         let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
-        let first = try await user.post("/v1/bookings", Self.wish()).json
+        let first = try await user.post("/v1/bookings", Self.draft()).json
         for start in ["2026-01-10T08:31:00Z", "2026-01-10T09:00:00Z", "2026-01-10T09:29:00Z"] {
-            let taken = try await service.client(as: .user("u2")).post("/v1/bookings", Self.wish(start))
+            let taken = try await service.client(as: .user("u2")).post("/v1/bookings", Self.draft(start))
             #expect(taken.refusal == "409 booking.overlap", "\(start)")
         }
         // Half-open: one may begin when another ends. Another barber is free.
         for start in ["2026-01-10T08:30:00Z", "2026-01-10T09:30:00Z"] {
-            #expect(try await user.post("/v1/bookings", Self.wish(start)).status == 201, "\(start)")
+            #expect(try await user.post("/v1/bookings", Self.draft(start)).status == 201, "\(start)")
         }
-        #expect(try await user.post("/v1/bookings", Self.wish(barber: "b2")).status == 201)
+        #expect(try await user.post("/v1/bookings", Self.draft(barber: "b2")).status == 201)
         // Nobody's time is taken by a booking for any barber, until it gets one.
-        let any = try await user.post("/v1/bookings", Self.wish(barber: nil)).json
+        let any = try await user.post("/v1/bookings", Self.draft(barber: nil)).json
         let confirmed = try await Self.move(staff, any, to: ["status": "confirmed", "barberId": "b1"])
         #expect(confirmed.refusal == "409 booking.overlap")
         let moved = try await Self.move(user, first, to: ["durationMinutes": 31])
@@ -142,33 +143,24 @@ import Values
 
     /// No barber is ever booked twice: 10,000 attempts at once for a hundred times.
     @Test func tenThousandAttempts_giveEachTimeOnce() async throws {
-        let service = try await Self.shop()
         let slots = 100
-        let counts = try await withThrowingTaskGroup(of: [Int: Int].self) { group in
-            for worker in 0..<100 {
-                group.addTask {
-                    let client = service.client(as: .user("w\(worker)"))
-                    var counts: [Int: Int] = [:]
-                    for attempt in 0..<slots {
-                        let minute = (attempt + worker) % slots * 10
-                        let start = try #require(Timestamp(rfc3339: Self.nine)).adding(minutes: Int64(minute)).rfc3339
-                        let status = try await client.post("/v1/bookings", Self.wish(start, minutes: 10)).status
-                        counts[status, default: 0] += 1
-                    }
-                    return counts
-                }
+        let statuses = try await concurrently(0..<100) { worker -> [Int] in
+            let client = service.client(as: .user("w\(worker)"))
+            var statuses: [Int] = []
+            for attempt in 0..<slots {
+                let start = try Self.movedStart(minutes: Int64((attempt + worker) % slots * 10)).rfc3339
+                statuses.append(try await client.post("/v1/bookings", Self.draft(start, minutes: 10)).status)
             }
-            return try await group.reduce(into: [:]) { $0.merge($1, uniquingKeysWith: +) }
-        }
-        #expect(counts[201] == slots)
-        #expect(counts[409] == 9900)
+            return statuses
+        }.joined()
+        #expect(statuses.count { $0 == 201 } == slots)
+        #expect(statuses.count { $0 == 409 } == 9900)
         try service.expectExactCounts()
     }
 
     /// The second wall: the database refuses what the service's question would have let through.
     @Test func database_refusesOverlaps_andChangesOfHistory() async throws {
-        let service = try await Self.shop()
-        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.wish()).json
+        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
         let id = try #require(made["id"].string)
         let store = service.app.store
         let tampering = Unscoped.audit("a test does what nobody may")
@@ -186,9 +178,8 @@ import Values
 
     /// A row one may not see is a 404, whoever asks for whatever reason.
     @Test func strangers_findNothing() async throws {
-        let service = try await Self.shop()
         _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
-        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.wish()).json
+        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
         let path = "/v1/bookings/\(made["id"].string ?? "")"
         let strangers: [TestService.Identity] = [
             .user("u2"), .user("u1", tenant: "t2"), .staff(of: "s2"), .service(tenant: "t2"),
@@ -216,8 +207,7 @@ import Values
         #expect(try await service.client(as: .user("u1")).post("/v1/bookings", forOther).status == 422)
     }
 
-    @Test func badBookings_areToldWhatIsWrong() async throws {
-        let service = try await Self.shop()
+    @Test func badBookings_areRefusedWithTheirPlaces() async throws {
         let user = service.client(as: .user("u1"))
         let wrong = try await user.post(
             "/v1/bookings", ["shopId": "s1", "durationMinutes": 4, "scheduledStart": "soon"])
@@ -225,22 +215,21 @@ import Values
         let pointers = Set(wrong.json["errors"].array?.compactMap { $0["pointer"].string } ?? [])
         #expect(pointers == ["/service", "/durationMinutes", "/scheduledStart"])
         #expect(
-            try await user.post("/v1/bookings", Self.wish(barber: "nobody")).json["errors"][0]["pointer"].string
+            try await user.post("/v1/bookings", Self.draft(barber: "nobody")).json["errors"][0]["pointer"].string
                 == "/barberId")
         let tiered = TestService.Identity(subject: "u1", claims: ["tier": "standard"])
-        var wish = try #require(Self.wish().object)
-        wish["tier"] = "blackCard"
-        #expect(try await service.client(as: tiered).post("/v1/bookings", .object(wish)).status == 422)
+        var draft = try #require(Self.draft().object)
+        draft["tier"] = "blackCard"
+        #expect(try await service.client(as: tiered).post("/v1/bookings", .object(draft)).status == 422)
         #expect(try await user.get("/v1/bookings?day=2026-01-10").status == 422)
         #expect(try await user.get("/v1/bookings?shopId=s1&day=2026-02-30").status == 422)
     }
 
     /// The day is the shop's: 23:30 UTC is the next day in Berlin.
     @Test func day_isTheShops() async throws {
-        let service = try await Self.shop()
         let user = service.client(as: .user("u1"))
         for start in ["2026-01-10T22:30:00Z", "2026-01-10T23:30:00Z"] {
-            #expect(try await user.post("/v1/bookings", Self.wish(start)).status == 201)
+            #expect(try await user.post("/v1/bookings", Self.draft(start)).status == 201)
         }
         func starts(_ day: String) async throws -> [String] {
             let page = try await user.get("/v1/bookings?shopId=s1&day=\(day)")

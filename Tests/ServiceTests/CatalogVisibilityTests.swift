@@ -1,4 +1,3 @@
-import Domain
 import PostgresServer
 import Rows
 import TestSupport
@@ -53,7 +52,7 @@ private enum DemoScenario {
     /// What policies look at in a table, its own and those that find memberships in it.
     static func columns(of table: Table) -> [String] {
         let own = (table.read.entries + table.write.entries).flatMap(\.columns)
-        let asked = memberships.filter { $0.table == table }.flatMap { [$0.memberColumn, $0.ofColumn] }
+        let asked = memberships.filter { $0.table.name == table.name }.flatMap { [$0.memberColumn, $0.ofColumn] }
         return Set(own + asked).sorted()
     }
 
@@ -91,24 +90,23 @@ private enum DemoScenario {
         return Scope(tenant: Bool.random(using: &random) ? "t1" : "t2", keys: keys)
     }
 
-    /// The scope with all that its owner holds by rows: the rule in Swift.
+    /// The scope with all keys that rows grant its owner: the rule in Swift.
     static func enlarged(_ scope: Scope, _ rows: [Row]) -> Scope {
-        var held: Set<String> = []
+        var granted: Set<String> = []
         for membership in memberships {
-            for row in rows where row.table == membership.table {
+            for row in rows where row.table.name == membership.table.name {
                 let isOwn = scope.sees(
                     tenant: row.tenant,
                     audience: [membership.holder].compactMap { $0.key(of: { row.values[$0] }) })
                 guard isOwn, let key = membership.given.key(of: { row.values[$0] }) else { continue }
-                held.insert(key)
+                granted.insert(key)
             }
         }
-        return scope.adding(held)
+        return scope.adding(granted)
     }
 
     static func play(on store: Store) throws {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("everyTable_isVisibleAsDeclared: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         let rows = tables.flatMap { table in (0..<24).map { _ in Row(table, &random) } }
         try insert(rows, into: store)
@@ -118,10 +116,9 @@ private enum DemoScenario {
             let scope = scope(&random)
             let enlarged = enlarged(scope, rows)
             for table in tables {
-                let (readable, writable) = (
-                    try read(table, as: scope, in: store), try write(table, as: scope, in: store)
-                )
-                for (number, row) in rows.enumerated() where row.table == table {
+                let readable = try read(table, as: scope, in: store)
+                let writable = try write(table, as: scope, in: store)
+                for (number, row) in rows.enumerated() where row.table.name == table.name {
                     let reads = enlarged.sees(tenant: row.tenant, audience: table.read.audience { row.values[$0] })
                     let writes = enlarged.sees(tenant: row.tenant, audience: table.write.audience { row.values[$0] })
                     cases += 2
@@ -155,12 +152,10 @@ private enum DemoScenario {
     private static func read(_ table: Table, as scope: Scope, in store: Store) throws -> Set<Int> {
         try store.read { db in
             try db.enter(scope)
-            let woven = Set(
-                try db.rows("SELECT row_number FROM \(table, visibleTo: scope)") { try $0.integer(0) })
+            let woven = Set(try db.rows("SELECT row_number FROM \(table, visibleTo: scope)") { try $0.integer(0) })
             guard db.engine == .postgreSQL else { return woven }
             // The policy alone, under a statement that asks for nothing.
-            let bare = Set(
-                try db.rows(SQL(unchecked: "SELECT row_number FROM \(table.name)")) { try $0.integer(0) })
+            let bare = Set(try db.rows(SQL(unchecked: "SELECT row_number FROM \(table.name)")) { try $0.integer(0) })
             #expect(bare == woven, "\(table.name) \(scope.keys)")
             return bare
         }

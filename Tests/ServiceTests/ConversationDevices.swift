@@ -171,9 +171,7 @@ final class ConversationDevices {
             case .user(let name): message.isDeleted || message.sender == name ? 200 : 403
             }
         if status == 200 { model.change(id) { $0.messages[index].isDeleted = true } }
-        return try expect(
-            status, "DELETE", "/v1/conversations/\(id)/messages/\(message.id)", as: actor
-        ).step
+        return try expect(status, "DELETE", "/v1/conversations/\(id)/messages/\(message.id)", as: actor).step
     }
 
     /// Mostly oneself; a member who would remove another changes nothing.

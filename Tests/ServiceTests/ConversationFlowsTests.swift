@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
 import Rows
 import TestSupport
@@ -11,7 +10,11 @@ import Values
 
 /// The flows and acceptance criteria of trustworthy badges (CNT), with devices that are on, off, or late.
 @Suite struct ConversationFlowsTests {
-    /// What one device holds: lists that it cached, and the counts, which the server's newer ones overwrite.
+    let service: TestService
+
+    init() throws { service = try TestService.start(at: TestService.morning) }
+
+    /// What one device has: lists that it cached, and the counts, which the server's newer ones overwrite.
     private struct Device {
         var listener: StreamListener?
         var badges: JSON = .null
@@ -33,16 +36,14 @@ import Values
     /// Flow C1, AC-CNT-2: one event brings who is connected all that the conversation's row and the badge need; the next
     /// reconciliation says the same. How soon it comes is measured where nothing else runs.
     @Test func flowC1_messageArrives_whileAppIsForegrounded() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
         try await device.reconcile(service, as: "ben")
         _ = try await service.send("hi", to: id, as: "ana")
-        let told = try #require(try await device.listener?.next("message:created").json)
-        device.take(told["badges"])
+        let delivered = try #require(try await device.listener?.next("message:created").json)
+        device.take(delivered["badges"])
         #expect(device.messages == 1)
-        #expect(told["unread"] == 1)
-        #expect(told["preview"] == "hi")
+        expect(delivered, has: ["unread": 1, "preview": "hi"])
         let fast = device.badges
         try await device.reconcile(service, as: "ben")
         #expect(device.badges == fast)
@@ -51,7 +52,6 @@ import Values
     /// Flow C2, AC-CNT-4: what one device reads, the other finds read: at once if it listens, at its next
     /// reconciliation if it does not.
     @Test func flowC2_readingOnOneDevice_isSeenOnTheOther() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await service.converse("ana", "ben")
         for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
         var (phone, tablet, watch) = (Device(), Device(), Device())
@@ -60,10 +60,10 @@ import Values
         #expect(watch.messages == 3)
         tablet.take(try await service.read(3, of: id, as: "ben").json["badges"])
         #expect(tablet.messages == 0)
-        let told = try #require(try await phone.listener?.next("conversation:read").json)
-        phone.take(told["badges"])
+        let delivered = try #require(try await phone.listener?.next("conversation:read").json)
+        phone.take(delivered["badges"])
         #expect(phone.messages == 0)
-        #expect(told["unread"] == 0)
+        #expect(delivered["unread"] == 0)
         // The watch was off. It is stale, and then it is not.
         #expect(watch.messages == 3)
         try await watch.reconcile(service, as: "ben")
@@ -74,7 +74,6 @@ import Values
     /// Flow C3, AC-CNT-3: two minutes without a connection. What was said meanwhile comes when the stream is back,
     /// each message once and in order, and the counts are the server's.
     @Test func flowC3_twoMinutesWithoutAConnection_areCaughtUp() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
         _ = try await service.send("before", to: id, as: "ana")
@@ -111,13 +110,10 @@ import Values
     /// AC-CNT-1: after coming to the foreground the counts are the server's, within one round trip, and a poll against
     /// them costs a 304.
     @Test func acCnt1_foreground_isOneRoundTrip() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await service.converse("ana", "ben")
         _ = try await service.send("hi", to: id, as: "ana")
-        _ = try await service.call(
-            "POST", "/v1/notifications", as: .service(), NotificationsTests.draft("request", to: "ben"))
-        _ = try await service.call(
-            "POST", "/v1/notifications", as: .service(), NotificationsTests.draft("news", to: "ben"))
+        _ = try await service.notify(NotificationsTests.draft("request", to: "ben"))
+        _ = try await service.notify(NotificationsTests.draft("news", to: "ben"))
         let client = service.client(as: .user("ben"))
         let answer = try await client.get("/v1/badges")
         let counts = answer.json
@@ -129,7 +125,6 @@ import Values
     /// AC-CNT-5: a cached list that implies another count never wins: counts have versions, lists have none, and the
     /// list that is fetched anew adds up to the badge.
     @Test func acCnt5_cachedLists_neverWin() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
         for _ in 1...2 { _ = try await service.send("m", to: one, as: "ana") }
         _ = try await service.send("m", to: two, as: "cem")
@@ -159,8 +154,7 @@ import Values
     @Test func randomOperations_neverDrift() async throws {
         let asked = ProcessInfo.processInfo.environment["TEST_CONVERSATION_OPERATIONS"].flatMap { Int($0) }
         let operations = asked ?? 2_000
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("randomOperations_neverDrift: seed \(seed), \(operations) operations")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var done = 0
         while done < operations {
@@ -184,22 +178,7 @@ import Values
 
     /// Devices that all act at once: whoever is served first, nothing drifts.
     @Test func devicesAtTheSameTime_leaveNoDrift() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let play = ConversationPlay(service)
-        try await play.begin()
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("devicesAtTheSameTime_leaveNoDrift: seed \(seed)")
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for device in 0..<8 {
-                group.addTask {
-                    var random = SeededGenerator(seed: seed &+ UInt64(device))
-                    for _ in 0..<40 { _ = try await play.step(&random) }
-                }
-            }
-            try await group.waitForAll()
-        }
-        let drift = try play.drift()
-        #expect(drift.isEmpty, "seed \(seed): \(drift)")
+        try await ConversationPlay(service).run(steps: 40)
     }
 }
 
@@ -216,7 +195,7 @@ struct ConversationPlay: Sendable {
         self.others = others
     }
 
-    func begin() async throws {
+    private func begin() async throws {
         for id in Self.ids {
             let made = try await service.call(
                 "POST", "/v1/conversations", as: .service(), #"{"id":"\#(id)","memberIds":["ana","ben","cem"]}"#)
@@ -224,10 +203,20 @@ struct ConversationPlay: Sendable {
         }
     }
 
-    func drift() throws -> [String] { try service.audit() }
+    /// Eight devices that all act at once.
+    func run(steps: Int, of test: String = #function) async throws {
+        try await begin()
+        let seed = randomSeed(of: test)
+        try await concurrently(0..<8) { device in
+            var random = SeededGenerator(seed: seed &+ UInt64(device))
+            for _ in 0..<steps { _ = try await step(&random) }
+        }
+        let drift = try service.audit()
+        #expect(drift.isEmpty, "seed \(seed): \(drift)")
+    }
 
     /// - Returns: what was done.
-    func step(_ random: inout SeededGenerator) async throws -> String {
+    private func step(_ random: inout SeededGenerator) async throws -> String {
         let user = Self.users.randomElement(using: &random) ?? ""
         let id = Self.ids.randomElement(using: &random) ?? ""
         let service = ([service] + others).randomElement(using: &random) ?? service

@@ -5,9 +5,9 @@ import Rows
 @testable import Service
 
 /// Conversations as they must be: every message and every place by itself, and nothing counted beforehand. What the
-/// service keeps as numbers is counted here anew, each time it is asked for.
+/// service stores as numbers is counted here anew, each time it is asked for.
 ///
-/// It predicts the status and the counts of each answer, and every row that the service keeps.
+/// It predicts the status and the counts of each answer, and every row that the service stores.
 struct ConversationModel {
     struct Message {
         let id: String

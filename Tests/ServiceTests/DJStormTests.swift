@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
 import Rows
 import TestSupport
@@ -8,6 +7,7 @@ import Testing
 import Values
 
 @testable import Service
+@testable import Domain
 
 /// Many votes at once: the counts are those of a recount, the order is total, and watchers are not flooded.
 @Suite struct DJStormTests {
@@ -68,9 +68,8 @@ import Values
     }
 
     /// 10,000 votes of 200 guests at once; the first track plays meanwhile.
-    @Test func tenThousandVotes_endInTheRecount_andWatchersAreToldTheEnd() async throws {
-        let seed = UInt64.random(in: 1...UInt64.max / 2)
-        print("tenThousandVotes_endInTheRecount: seed \(seed)")
+    @Test func tenThousandVotes_endInTheRecount_andWatchersReceiveTheEnd() async throws {
+        let seed = randomSeed()
         let service = try await DJTests.open()
         let staff = service.client(as: .staff(of: "s1"))
         let tracks = (0..<10).map { "t\($0)" }
@@ -80,14 +79,9 @@ import Values
         #expect(try await staff.put("\(DJTests.session)/current-track", ["trackId": "t0"]).status == 200)
         let stream = try await service.listen(as: .user("watcher"), topics: ["dj:s1"])
         try await stream.next("dj:session")
-        let last = try await withThrowingTaskGroup(of: [String: DJVote].self) { group in
-            for index in 0..<200 {
-                group.addTask {
-                    let guest = try await DJTests.guest("u\(index)", at: service)
-                    return try await Self.voteRepeatedly(guest, times: 50, on: tracks, seed: seed &+ UInt64(index))
-                }
-            }
-            return try await group.reduce(into: []) { $0.append($1) }
+        let last = try await concurrently(0..<200) { index -> [String: DJVote] in
+            let guest = try await DJTests.guest("u\(index)", at: service)
+            return try await Self.voteRepeatedly(guest, times: 50, on: tracks, seed: seed &+ UInt64(index))
         }
         let expected = Self.tallies(last, of: tracks)
         let session = try await staff.get(DJTests.session).json
@@ -95,28 +89,27 @@ import Values
         #expect(session["queue"][0]["trackId"].string == "t0")
         Self.expect(expected, in: session["queue"], "seed \(seed)")
         try service.expectExactCounts()
-        // All of it happened within one second of the service's clock: watchers are told the rest with the next.
+        // All of it happened within one second of the service's clock: watchers receive the rest with the next.
         service.clock.advance(seconds: 1)
-        var told: [String: JSON] = [:]
+        var delivered: [String: JSON] = [:]
         var updates = 0
-        while told.count < tracks.count
-            || tracks.contains(where: { told[$0]?["upvotes"].int != expected[$0]?.upvotes })
-            || tracks.contains(where: { told[$0]?["downvotes"].int != expected[$0]?.downvotes })
+        while delivered.count < tracks.count
+            || tracks.contains(where: { delivered[$0]?["upvotes"].int != expected[$0]?.upvotes })
+            || tracks.contains(where: { delivered[$0]?["downvotes"].int != expected[$0]?.downvotes })
         {
             let update = try await stream.next("dj:queue_update").json
-            told[update["trackId"].string ?? ""] = update
+            delivered[update["trackId"].string ?? ""] = update
             updates += 1
         }
         #expect(updates <= DJLimits.updatesPerSecondMax + tracks.count, "\(updates)")
         for item in session["queue"].array ?? [] {
-            #expect(told[item["trackId"].string ?? ""]?["position"].int == item["position"].int, "seed \(seed)")
+            #expect(delivered[item["trackId"].string ?? ""]?["position"].int == item["position"].int, "seed \(seed)")
         }
     }
 
     /// Votes on two replicas at once, while tracks come and go: each counts once.
     @Test func votesOnTwoReplicas_countOnce() async throws {
-        let seed = UInt64.random(in: 1...UInt64.max / 2)
-        print("votesOnTwoReplicas_countOnce: seed \(seed)")
+        let seed = randomSeed()
         let (a, b) = try TestService.startReplicas()
         let backend = a.client(as: .service())
         #expect(try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
@@ -126,25 +119,18 @@ import Values
             #expect(try await backend.post("\(DJTests.session)/tracks", DJTests.track(track)).status == 201)
         }
         let stream = try await b.listen(as: .user("watcher"), topics: ["dj:s1"])
-        let last = try await withThrowingTaskGroup(of: [String: DJVote].self) { group in
-            for index in 0..<24 {
-                group.addTask {
-                    let guest = try await DJTests.guest("u\(index)", at: index % 2 == 0 ? a : b)
-                    return try await Self.voteRepeatedly(guest, times: 25, on: tracks, seed: seed &+ UInt64(index))
-                }
-            }
-            group.addTask {
-                try await Self.playForeignTracks(on: [a, b], count: 20)
-                return [:]
-            }
-            return try await group.reduce(into: []) { $0.append($1) }
+        async let played: Void = Self.playForeignTracks(on: [a, b], count: 20)
+        let last = try await concurrently(0..<24) { index -> [String: DJVote] in
+            let guest = try await DJTests.guest("u\(index)", at: index % 2 == 0 ? a : b)
+            return try await Self.voteRepeatedly(guest, times: 25, on: tracks, seed: seed &+ UInt64(index))
         }
+        try await played
         #expect(try await backend.put("\(DJTests.session)/current-track", ["trackId": nil]).status == 200)
         let session = try await b.client(as: .user("anybody")).get(DJTests.session).json
         Self.expect(Self.tallies(last, of: tracks), in: session["queue"], "seed \(seed)")
         try a.expectExactCounts()
         while try await !stream.next("track:playing").json["trackId"].isNull {}
-        // What the other replica has done just before may be told here as well, beside the state that holds it already.
+        // What the other replica has done just before may be delivered here as well, although the state has it already.
         let added = stream.received.filter { $0.name == "track:added" }.compactMap { $0.json["trackId"].string }
         #expect(added.filter { $0.hasPrefix("x") } == (0..<20).map { "x\($0)" })
         // Codes are the same on both.

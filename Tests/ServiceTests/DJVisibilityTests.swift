@@ -11,13 +11,32 @@ import Visibility
 @testable import Service
 
 /// The rule of visibility for the tables of DJ mode as they are: Swift, SQLite and PostgreSQL decide the same on each row.
-@Suite struct DJVisibilityTests {
+@Suite final class DJVisibilityTests {
+    private let sqlite: Store
+    private let postgres: Store
+    private let database: TestDatabase
+
+    init() throws {
+        sqlite = try Store.open(DatabaseURL("sqlite::memory:"))
+        try sqlite.migrate(Catalog.migrations)
+        database = try TestDatabase(on: PostgresServer.shared())
+        postgres = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
+    }
+
+    deinit {
+        sqlite.close()
+        postgres.close()
+        database.drop()
+    }
+
     /// A row with the columns that its audience is made of.
     private struct Row: Sendable {
         let tenant: String
         let shop: String
         let user: String
-        let id: String
+        let number: Int
+
+        var id: String { "\(number)" }
 
         func column(_ name: String) -> String? {
             switch name {
@@ -42,7 +61,7 @@ import Visibility
             """
             INSERT INTO \(DJFeature.shops, unscoped: writing) (tenant, shop_id, asks_code, is_active, started_at,
                 version, told_second, told_count)
-            VALUES (\(row.tenant), \(row.shop), 0, 0, \(Int(row.id) ?? 0), 0, 0, 0)
+            VALUES (\(row.tenant), \(row.shop), 0, 0, \(row.number), 0, 0, 0)
             ON CONFLICT (tenant, shop_id) DO UPDATE SET started_at = excluded.started_at
             """
         },
@@ -50,7 +69,7 @@ import Visibility
             """
             INSERT INTO \(DJFeature.tracks, unscoped: writing) (tenant, item_id, shop_id, track_id, track_name,
                 artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_untold)
-            VALUES (\(row.tenant), \(row.id), \(row.shop), \(row.id), 'x', 'x', \(row.user), \(Int(row.id) ?? 0), 0, 0,
+            VALUES (\(row.tenant), \(row.id), \(row.shop), \(row.id), 'x', 'x', \(row.user), \(row.number), 0, 0,
                 0, 0)
             """
         },
@@ -64,7 +83,7 @@ import Visibility
             """
             INSERT INTO \(DJFeature.presences, unscoped: writing) (tenant, user_id, booking_id, shop_id, source, since,
                 expires_at)
-            VALUES (\(row.tenant), \(row.user), \(row.id), \(row.shop), 'claim', \(Int(row.id) ?? 0), 0)
+            VALUES (\(row.tenant), \(row.user), \(row.id), \(row.shop), 'claim', \(row.number), 0)
             """
         },
     ]
@@ -89,67 +108,59 @@ import Visibility
         return Scope(tenant: ["t1", "t1", "t2", "é"].randomElement(using: &random) ?? "t1", keys: Set(keys))
     }
 
+    /// Puts rows of a table into both databases; gives those that are there: of rows with one key the last stays.
+    private func insertRows(of subject: Probe, _ random: inout SeededGenerator) throws -> [Row] {
+        let rows = (1...60).map { number in
+            Row(
+                tenant: ["t1", "t1", "t2", "e\u{301}"].randomElement(using: &random) ?? "t1",
+                shop: Self.pick(&random), user: Self.pick(&random), number: number)
+        }
+        for store in [sqlite, postgres] {
+            try store.writeAndWait { db in for row in rows { try db.run(subject.insertion(row)) } }
+        }
+        let all: SQL = "SELECT \(SQL(unchecked: subject.identifier)) FROM \(subject.table, unscoped: Self.writing)"
+        let present = try sqlite.read { db in Set(try db.rows(all) { try $0.integer(0) }) }
+        return rows.filter { present.contains($0.number) }
+    }
+
+    /// The numbers of the rows that a statement gives to a scope.
+    private func numbers(_ sql: SQL, in store: Store, as scope: Scope) throws -> Set<Int> {
+        try store.writeAndWait { db in
+            try db.enter(scope)
+            return Set(try db.rows(sql) { try $0.integer(0) })
+        }
+    }
+
     @Test func tablesOfDJMode_showTheSameRows_onBothEngines_andInSwift() throws {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("tablesOfDJMode_showTheSameRows: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
-        let sqlite = try Store.open(DatabaseURL("sqlite::memory:"))
-        defer { sqlite.close() }
-        try sqlite.migrate(Catalog.migrations)
-        let database = try TestDatabase(on: PostgresServer.shared())
-        defer { database.drop() }
-        let postgres = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
-        defer { postgres.close() }
         var (cases, visible) = (0, 0)
         for subject in Self.subjects {
-            let rows = (1...60).map { number in
-                Row(
-                    tenant: ["t1", "t1", "t2", "e\u{301}"].randomElement(using: &random) ?? "t1",
-                    shop: Self.pick(&random), user: Self.pick(&random), id: "\(number)")
-            }
-            for store in [sqlite, postgres] {
-                try store.writeAndWait { db in for row in rows { try db.run(subject.insertion(row)) } }
-            }
-            // Of rows with one key the last has stayed.
-            let identifier = SQL(unchecked: subject.identifier)
-            let present = try sqlite.read { db in
-                Set(
-                    try db.rows("SELECT \(identifier) FROM \(subject.table, unscoped: Self.writing)") {
-                        try $0.integer(0)
-                    })
-            }
+            let (table, identifier) = (subject.table, SQL(unchecked: subject.identifier))
+            let rows = try insertRows(of: subject, &random)
             for _ in 0..<60 {
                 let scope = Self.scope(&random)
-                let bare = SQL(unchecked: "SELECT \(subject.identifier) FROM \(subject.table.name)")
-                let reading: SQL = "SELECT \(identifier) FROM \(subject.table, visibleTo: scope)"
-                let change: SQL = """
-                    UPDATE \(subject.table, writableBy: scope) SET tenant = tenant RETURNING \(identifier)
-                    """
-                func found(_ store: Store, _ sql: SQL) throws -> Set<Int> {
-                    try store.writeAndWait { db in
-                        try db.enter(scope)
-                        return Set(try db.rows(sql) { try $0.integer(0) })
-                    }
-                }
-                let answers = [
-                    ("SQLite", try found(sqlite, reading)), ("PostgreSQL", try found(postgres, reading)),
-                    ("the policy", try found(postgres, bare)),
+                let reading: SQL = "SELECT \(identifier) FROM \(table, visibleTo: scope)"
+                let bare = SQL(unchecked: "SELECT \(subject.identifier) FROM \(table.name)")
+                let change: SQL = "UPDATE \(table, writableBy: scope) SET tenant = tenant RETURNING \(identifier)"
+                let readable = [
+                    ("SQLite", try numbers(reading, in: sqlite, as: scope)),
+                    ("PostgreSQL", try numbers(reading, in: postgres, as: scope)),
+                    ("the policy", try numbers(bare, in: postgres, as: scope)),
                 ]
-                let changes = [("SQLite", try found(sqlite, change)), ("PostgreSQL", try found(postgres, change))]
+                let writable = [
+                    ("SQLite", try numbers(change, in: sqlite, as: scope)),
+                    ("PostgreSQL", try numbers(change, in: postgres, as: scope)),
+                ]
                 for row in rows {
-                    guard let id = Int(row.id), present.contains(id) else { continue }
-                    let sees = scope.sees(
-                        tenant: row.tenant, audience: subject.table.read.audience(of: row.column))
-                    let writes = scope.sees(
-                        tenant: row.tenant, audience: subject.table.write.audience(of: row.column))
-                    for (who, ids) in answers {
-                        #expect(
-                            ids.contains(id) == sees, "seed \(seed): \(who) \(subject.table.name) \(scope.keys) \(row)")
+                    let sees = scope.sees(tenant: row.tenant, audience: table.read.audience(of: row.column))
+                    let writes = scope.sees(tenant: row.tenant, audience: table.write.audience(of: row.column))
+                    let what = "\(table.name) \(scope.keys) \(row)"
+                    for (who, found) in readable {
+                        #expect(found.contains(row.number) == sees, "seed \(seed): \(who) \(what)")
                     }
-                    for (who, ids) in changes {
-                        #expect(
-                            ids.contains(id) == writes,
-                            "seed \(seed): \(who) changes \(subject.table.name) \(scope.keys) \(row)")
+                    for (who, found) in writable {
+                        #expect(found.contains(row.number) == writes, "seed \(seed): \(who) changes \(what)")
                     }
                     cases += 2
                     visible += (sees ? 1 : 0) + (writes ? 1 : 0)
@@ -161,52 +172,47 @@ import Visibility
         #expect(visible < cases / 2, "\(visible) of \(cases)")
     }
 
-    /// Decision 10: the databases' order is the domain's, whatever the ids hold.
+    private static func randomItem(_ id: String, of round: Int, _ random: inout SeededGenerator) -> DJQueueItem {
+        DJQueueItem(
+            id: ID("\(round)-\(id)"),
+            track: DJTrack(trackId: ID(id), trackName: "x", artistName: "x", albumArt: nil), addedBy: ID("u"),
+            addedAt: Timestamp(microseconds: Int64.random(in: 0...2, using: &random)),
+            tally: DJTally(
+                upvotes: Int.random(in: 0...2, using: &random), downvotes: Int.random(in: 0...2, using: &random)))
+    }
+
+    private static func insert(_ items: [DJQueueItem], shop: String, into db: Connection) throws {
+        for item in items {
+            try db.run(
+                """
+                INSERT INTO \(DJFeature.tracks, unscoped: writing) (tenant, item_id, shop_id, track_id,
+                    track_name, artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_untold)
+                VALUES ('t', \(item.id.text), \(shop), \(item.track.trackId.text), 'x', 'x', 'u',
+                    \(item.addedAt.microseconds), \(item.tally.upvotes), \(item.tally.downvotes),
+                    \(-item.tally.score), 0)
+                """)
+        }
+    }
+
+    /// Decision 10: the databases' order is the domain's, whatever characters the ids have.
     @Test func order_isTheSame_onBothEngines_andInSwift() throws {
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("order_isTheSame: seed \(seed)")
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
-        let sqlite = try Store.open(DatabaseURL("sqlite::memory:"))
-        defer { sqlite.close() }
-        try sqlite.migrate(Catalog.migrations)
-        let database = try TestDatabase(on: PostgresServer.shared())
-        defer { database.drop() }
-        let postgres = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
-        defer { postgres.close() }
+        let scope = Scope(tenant: "t", keys: ["everyone"])
         let ids = [
             "a", "B", "aa", "a b", "é", "e\u{301}", "z", "🦊", "\u{FFFD}", "~", "0", "00", "ß", "SS", "ſ", "%", "'",
         ]
         for round in 0..<20 {
-            let items = ids.map { id in
-                DJQueueItem(
-                    id: ID("\(round)-\(id)"),
-                    track: DJTrack(trackId: ID(id), trackName: "x", artistName: "x", albumArt: nil), addedBy: ID("u"),
-                    addedAt: Timestamp(microseconds: Int64.random(in: 0...2, using: &random)),
-                    tally: DJTally(
-                        upvotes: Int.random(in: 0...2, using: &random),
-                        downvotes: Int.random(in: 0...2, using: &random)))
-            }
+            let items = ids.map { Self.randomItem($0, of: round, &random) }
             let current = Bool.random(using: &random) ? items.randomElement(using: &random)?.id : nil
             let queue = DJQueue(DJSession(shopId: ID("s\(round)"), currentItem: current), items: items)
-            let scope = Scope(tenant: "t", keys: ["everyone"])
             for store in [sqlite, postgres] {
-                try store.writeAndWait { db in
-                    for item in items {
-                        try db.run(
-                            """
-                            INSERT INTO \(DJFeature.tracks, unscoped: Self.writing) (tenant, item_id, shop_id, track_id,
-                                track_name, artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_untold)
-                            VALUES ('t', \(item.id.text), \("s\(round)"), \(item.track.trackId.text), 'x', 'x', 'u',
-                                \(item.addedAt.microseconds), \(item.tally.upvotes), \(item.tally.downvotes),
-                                \(-item.tally.score), 0)
-                            """)
-                    }
-                }
+                try store.writeAndWait { try Self.insert(items, shop: "s\(round)", into: $0) }
                 try store.read { db in
                     try db.enter(scope)
                     for item in items where item.id != current {
-                        let sql = DJFeature.placesBefore(item, in: queue.session, visibleTo: scope)
-                        let before = try db.integer(sql) ?? -1
+                        let before =
+                            try db.integer(DJFeature.placesBefore(item, in: queue.session, visibleTo: scope)) ?? -1
                         let place = before + (current == nil ? 1 : 2)
                         #expect(place == queue.position(of: item.id), "seed \(seed): \(item.track.trackId)")
                     }

@@ -25,6 +25,13 @@ import Testing
         return listener
     }
 
+    /// What `bellhop health` says of a port where no healthy service is.
+    private static func unhealthyText(port: String) throws -> String {
+        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": port]).finish()
+        #expect(status == 1)
+        return text
+    }
+
     @Test(arguments: hosts) func runningService_isHealthy_whereverItListens(_ host: String) throws {
         let service = try TestService.start(["host": host])
         let health = try BellhopProcess(["health"], settings: ["HOST": host, "PORT": "\(service.port)"])
@@ -41,25 +48,22 @@ import Testing
         #expect(try BellhopProcess(["health"], settings: ["CONFIG": file]).finish().status == 0)
     }
 
-    @Test func nobodyThere_isToldInOneLine() throws {
-        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": "1"]).finish()
-        #expect(status == 1)
+    @Test func nobodyThere_isReportedInOneLine() throws {
+        let text = try Self.unhealthyText(port: "1")
         #expect(text == "bellhop: 127.0.0.1:1 cannot be reached: Connection refused\n")
     }
 
     @Test func answerOtherThan200_isNotHealthy() throws {
         let socket = try Self.listener(answering: "HTTP/1.1 503 Service Unavailable\r\n\r\n")
         defer { socket.stop() }
-        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": "\(socket.port)"]).finish()
-        #expect(status == 1)
+        let text = try Self.unhealthyText(port: "\(socket.port)")
         #expect(text == "bellhop: 127.0.0.1:\(socket.port)/healthz answered 503\n")
     }
 
     @Test func otherProtocols_areNotHealthy() throws {
         let socket = try Self.listener(answering: "220 mail.example ESMTP\r\n")
         defer { socket.stop() }
-        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": "\(socket.port)"]).finish()
-        #expect(status == 1)
+        let text = try Self.unhealthyText(port: "\(socket.port)")
         #expect(text.hasSuffix("is not HTTP\n"))
     }
 
@@ -68,22 +72,19 @@ import Testing
         let socket = try LoopbackListener()
         defer { socket.stop() }
         let start = ContinuousClock.now
-        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": "\(socket.port)"]).finish()
-        #expect(status == 1)
+        let text = try Self.unhealthyText(port: "\(socket.port)")
         #expect(text.hasSuffix("did not answer within 3 seconds\n"))
         #expect(.now - start >= .seconds(3))
     }
 
     @Test func openPort_cannotBeKnown() throws {
-        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": "0"]).finish()
-        #expect(status == 1)
+        let text = try Self.unhealthyText(port: "0")
         #expect(text.contains("the settings leave the port open"))
     }
 
     /// Docker knows exit codes 0 and 1 only.
-    @Test func unusableSettings_areToldToo() throws {
-        let (status, text) = try BellhopProcess(["health"], settings: ["PORT": "eighty"]).finish()
-        #expect(status == 1)
+    @Test func unusableSettings_areReportedToo() throws {
+        let text = try Self.unhealthyText(port: "eighty")
         #expect(text.hasPrefix("bellhop: port (BELLHOP_PORT): eighty"))
     }
 }

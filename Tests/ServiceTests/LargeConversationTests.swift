@@ -9,6 +9,10 @@ import Values
 
 /// Conversations as large as they can be: what is written for many members at once is exact for each of them.
 @Suite struct LargeConversationTests {
+    let service: TestService
+
+    init() throws { service = try TestService.start(at: TestService.morning) }
+
     /// The largest there can be: more than are written by one statement, and no multiple of it without the sender.
     private static let size = ConversationLimits.membersMax
 
@@ -35,7 +39,6 @@ import Values
     }
 
     @Test func messages_countForEachMember_onceEach() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await Self.converse(service)
         for number in 1...3 {
             let sent = try await service.send("m\(number)", to: id, as: Self.name(0))
@@ -50,28 +53,19 @@ import Values
 
     /// One less for whoever had not read as far, with a version of its own; nothing for the others, nor a new version.
     @Test func deletions_takeFromThoseWhoHadNotReadAsFar() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await Self.converse(service)
         var messages: [String] = []
         for number in 1...3 {
-            messages.append(
-                try #require(
-                    try await service.send("m\(number)", to: id, as: Self.name(0)).json["message"]["id"].string))
+            let sent = try await service.send("m\(number)", to: id, as: Self.name(0))
+            messages.append(try #require(sent.json["message"]["id"].string))
         }
-        // Every third has read nothing, one message, all; one has a bell too.
-        for number in 1..<Self.size where number % 3 > 0 {
-            #expect(try await service.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
-        }
-        _ = try await service.call(
-            "POST", "/v1/notifications", as: .service(), NotificationsTests.draft("news", to: Self.name(3)))
+        try await readByThirds(id)
         let before = try Self.counts(service)
-        let listeners = [
-            try await service.listen(as: .user(Self.name(3))), try await service.listen(as: .user(Self.name(4))),
-            try await service.listen(as: .user(Self.name(5))),
-        ]
+        var listeners: [StreamListener] = []
+        for number in 3...5 { listeners.append(try await service.listen(as: .user(Self.name(number)))) }
 
-        let path = "/v1/conversations/\(id)/messages"
-        #expect(try await service.call("DELETE", "\(path)/\(messages[1])", as: .user(Self.name(0))).status == 200)
+        let path = "/v1/conversations/\(id)/messages/\(messages[1])"
+        #expect(try await service.call("DELETE", path, as: .user(Self.name(0))).status == 200)
         let after = try Self.counts(service)
         #expect(after.count == before.count)
         for number in 1..<Self.size {
@@ -80,31 +74,40 @@ import Values
             #expect(new == [old[0] - lost, old[1], old[2], old[3] + lost], "\(Self.name(number))")
         }
         try service.expectExactCounts()
-
-        // Each is told as many as are stored; who loses nothing is told no counts.
         for (number, listener) in zip(3..., listeners) {
-            let told = try await listener.next("message:deleted").json
-            let stored = after[Self.name(number)] ?? []
-            #expect(told["sequence"] == 2)
-            guard number % 3 < 2 else {
-                #expect(told["badges"] == .null)
-                continue
-            }
-            #expect(told["unread"].int == stored[0])
-            #expect(told["badges"]["messages"].int == stored[0])
-            #expect(told["badges"]["bell"].int == stored[2])
-            #expect(told["badges"]["version"].int == stored[3])
-            #expect(try await listener.next("badges:update").json == told["badges"])
+            try await Self.expectDeletion(on: listener, counts: number % 3 < 2 ? after[Self.name(number)] : nil)
         }
 
         // Once more changes nothing.
-        #expect(try await service.call("DELETE", "\(path)/\(messages[1])", as: .service()).status == 200)
+        #expect(try await service.call("DELETE", path, as: .service()).status == 200)
         #expect(try Self.counts(service) == after)
+    }
+
+    /// Every third has read nothing, one message, all; one has a bell too.
+    private func readByThirds(_ id: String) async throws {
+        for number in 1..<Self.size where number % 3 > 0 {
+            #expect(try await service.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
+        }
+        let draft = NotificationsTests.draft("news", to: Self.name(3))
+        _ = try await service.notify(draft)
+    }
+
+    /// A stream receives the counts that are stored; that of a user who loses nothing receives none.
+    private static func expectDeletion(on listener: StreamListener, counts: [Int]?) async throws {
+        let deleted = try await listener.next("message:deleted").json
+        #expect(deleted["sequence"] == 2)
+        guard let counts else {
+            #expect(deleted["badges"] == .null)
+            return
+        }
+        #expect(deleted["unread"].int == counts[0])
+        #expect(
+            ["messages", "bell", "version"].map { deleted["badges"][$0].int } == [counts[0], counts[2], counts[3]])
+        #expect(try await listener.next("badges:update").json == deleted["badges"])
     }
 
     /// A stream that was away reads what many statements have stored as if it had been one: in order, and its own only.
     @Test func streamsResume_overMessagesToMany() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let id = try await Self.converse(service)
         let first = try await service.listen(as: .user(Self.name(200)))
         _ = try await service.send("m1", to: id, as: Self.name(0))

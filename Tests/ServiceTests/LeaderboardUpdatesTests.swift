@@ -9,37 +9,38 @@ import Testing
 
 /// `leaderboard:update` on real streams (CUT L-1).
 @Suite struct LeaderboardUpdatesTests {
+    let service: TestService
+
+    init() async throws { service = try await ChallengesTests.start() }
+
     /// Whoever's rank has moved is sent it, at once and then once a second; those who watch get the top.
     @Test func updates_reachThoseWhoMoved_andThoseWhoWatch() async throws {
-        let service = try await ChallengesTests.start()
         for (user, score) in [("ada", 30), ("bob", 20), ("cem", 10)] {
-            try await ChallengesTests.score(service, user, score)
+            try await service.score(user, score)
         }
         try await service.untilPublished()
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
         let state = try await watcher.next("leaderboard:update").json
         #expect(state["top"].array?.compactMap { $0["userId"].string } == ["ada", "bob", "cem"])
         expect(state, has: ["changed": 0, "entries": 3, "version": 3])
-        let (ada, bob, cem) = (
-            try await service.listen(as: .user("ada")), try await service.listen(as: .user("bob")),
-            try await service.listen(as: .user("cem"))
-        )
+        let ada = try await service.listen(as: .user("ada"))
+        let bob = try await service.listen(as: .user("bob"))
+        let cem = try await service.listen(as: .user("cem"))
         // A stream begins with the own rank.
         for (stream, rank) in [(ada, 1), (bob, 2), (cem, 3)] {
             #expect(try await stream.next("leaderboard:update").json["rank"].int == rank)
         }
         service.clock.advance(seconds: 2)
-        try await ChallengesTests.score(service, "cem", 15)
+        try await service.score("cem", 15)
         let moved = try await bob.next("leaderboard:update").json
-        expect(moved, has: ["rank": 3, "position": 3, "score": 20])
-        expect(moved, has: ["challengeId": "c1", "changed": 1, "version": 4])
+        expect(moved, has: ["rank": 3, "position": 3, "score": 20, "challengeId": "c1", "changed": 1, "version": 4])
         #expect(try await cem.next("leaderboard:update").json["rank"].int == 2)
         var published = try await watcher.next("leaderboard:update").json
         while published["version"].int != 4 { published = try await watcher.next("leaderboard:update").json }
         #expect(published["top"][1]["userId"].string == "cem")
         // Within the second nothing comes; after it, all at once.
-        try await ChallengesTests.score(service, "bob", 1)
-        try await ChallengesTests.score(service, "bob", 100)
+        try await service.score("bob", 1)
+        try await service.score("bob", 100)
         service.clock.advance(seconds: 1)
         let later = try await watcher.next("leaderboard:update").json
         #expect(later["changed"].int == 2)
@@ -54,23 +55,22 @@ import Testing
 
     /// More people than one pass looks up: each who has moved is sent it once, and the next round waits for its second.
     @Test func roundOverMany_reachesEachOnce() async throws {
-        let service = try await ChallengesTests.start()
-        for index in 0..<30 { try await ChallengesTests.score(service, "u\(index)", 100 - index) }
-        _ = try await ChallengesTests.board(service)
+        for index in 0..<30 { try await service.score("u\(index)", 100 - index) }
+        _ = try await service.board()
         try await service.untilPublished()
         service.app.rankUpdates.stop()
         let strangers = (0..<LeaderboardLimits.lookedUpAtOnceMax).map { "stranger-\($0)" }
         let users = (0..<15).map { "u\($0)" } + strangers + (15..<30).map { "u\($0)" } + strangers
         let published = Collected<OwnState>()
         let updates = RankUpdates(
-            service.app.boards, now: service.app.runner.clock.now, users: { _ in users }, hasUsers: { _ in true },
-            deliver: { published.append(contentsOf: $0) })
+            boards: service.app.boards, now: service.app.runner.clock.now, users: { _ in users },
+            hasUsers: { _ in true }, deliver: { published.append(contentsOf: $0) })
         updates.start()
         service.clock.advance(seconds: 2)
         // From the 30th place to the 7th, with u5's score: those between move, the others do not.
-        try await ChallengesTests.score(service, "u29", 24)
+        try await service.score("u29", 24)
         try await eventually("who has moved receives it") { published.all.count >= 24 }
-        try await ChallengesTests.score(service, "u0", 1)
+        try await service.score("u0", 1)
         #expect(published.all.map(\.key).sorted() == (6..<30).map { "user:u\($0)" }.sorted())
         // The first one's rank stays, the own score does not.
         service.clock.advance(seconds: 1)
@@ -81,13 +81,12 @@ import Testing
 
     /// Own ranks are no rows of the log: a stream that resumes, also after a restart, begins with the present ones.
     @Test func resumingStream_beginsWithItsRanks() async throws {
-        let service = try await ChallengesTests.start()
-        try await ChallengesTests.score(service, "ada", 30)
+        try await service.score("ada", 30)
         let first = try await service.listen(as: .user("ada"))
         #expect(try await first.next("leaderboard:update").json["rank"].int == 1)
         first.close()
         service.clock.advance(seconds: 2)
-        try await ChallengesTests.score(service, "bob", 40)
+        try await service.score("bob", 40)
         let resumed = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
         #expect(try await resumed.next("leaderboard:update").json["rank"].int == 2)
         resumed.close()
@@ -106,11 +105,10 @@ import Testing
 
     /// The topic of another tenant's challenge, or of none, has no state; it comes when the challenge does.
     @Test func watchers_receiveChallengesThatComeToBe() async throws {
-        let service = try await ChallengesTests.start()
         let stream = try await service.listen(as: .user("u1"), topics: ["leaderboard:c9", "leaderboard:c1"])
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c1")
-        #expect(try await service.client(as: .service()).put("/v1/challenges/c9", ChallengesTests.wish).status == 201)
-        try await ChallengesTests.score(service, "u2", 1, challenge: "c9")
+        #expect(try await service.client(as: .service()).put("/v1/challenges/c9", ChallengesTests.draft).status == 201)
+        try await service.score("u2", 1, challenge: "c9")
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c9")
     }
 }

@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Rows
 import Testing
 import Values
@@ -11,7 +10,7 @@ import Values
     /// The moment before which the statements act.
     static let due = Timestamp(microseconds: 1000)
 
-    /// What is left after a statement ran over one kept, one lately removed and one long removed notification, as
+    /// What is left after a statement ran over one present, one lately removed and one long removed notification, as
     /// `id:title`.
     static func remains(after sql: SQL) throws -> [String] {
         let store = try Store.open(DatabaseURL("sqlite::memory:"))
@@ -19,7 +18,7 @@ import Values
         try store.migrate(NotificationsFeature.migrations)
         return try store.writeAndWait { db in
             for (id, tenant, removedAt) in [
-                ("kept", "t", nil), ("late", "t", 1000), ("old", "t", 999), ("elsewhere", "other", 999),
+                ("intact", "t", nil), ("late", "t", 1000), ("old", "t", 999), ("elsewhere", "other", 999),
             ] as [(String, String, Int?)] {
                 try db.run(
                     """
@@ -38,11 +37,11 @@ import Values
 
     @Test func textsOfLongRemoved_areErased() throws {
         let remains = try Self.remains(after: NotificationsFeature.erasure(tenant: "t", before: Self.due))
-        #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"kept:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#, "old:::{}"])
+        #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"intact:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#, "old:::{}"])
     }
 
     @Test func eventsOfLongRemoved_areForgotten() throws {
         let remains = try Self.remains(after: NotificationsFeature.pruning(tenant: "t", before: Self.due))
-        #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"kept:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#])
+        #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"intact:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#])
     }
 }

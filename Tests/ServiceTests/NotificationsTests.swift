@@ -9,6 +9,10 @@ import Values
 
 /// Notifications over real HTTP: creation, idempotency, lists, states, the cap, and what must not be possible.
 @Suite struct NotificationsTests {
+    let service: TestService
+
+    init() throws { service = try TestService.start(at: TestService.morning) }
+
     static let visit =
         #"{"visitId":"v1","visitType":"Check-up","hospital":"St. Mary","status":"confirmed"}"#
 
@@ -24,44 +28,38 @@ import Values
 
     // MARK: Creation
 
-    /// VIS FR-1.2, FR-1.4, FR-2.1: the answer, the list, the stream and the counts tell the same.
+    /// VIS FR-1.2, FR-1.4, FR-2.1: the answer, the list, the stream and the counts say the same.
     @Test func event_becomesANotification_everywhereAtOnce() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let stream = try await service.listen(as: .user("u1"))
-        let made = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
+        let made = try await service.publish(Self.event("evt-1"))
         #expect(made.status == 201)
         let notification = made.json["notification"]
-        #expect(notification["title"] == "Check-up Scheduled")
-        #expect(notification["message"] == "Your check-up at St. Mary is confirmed")
-        #expect(notification["data"] == ["visitId": "v1"])
+        expect(notification, has: ["title": "Check-up Scheduled", "message": "Your check-up at St. Mary is confirmed"])
+        expect(notification, has: ["data": ["visitId": "v1"]])
         #expect(notification["haptic"]["pulses"] == 2)
-        #expect(notification["sound"] == true)
-        #expect(notification["seenAt"] == .null)
+        expect(notification, has: ["sound": true, "seenAt": nil])
 
         #expect(try await stream.next("notification:created").json == notification)
         let badges = try await stream.next("badges:update").json
-        #expect(badges["bell"] == 1)
-        #expect(badges["total"] == 1)
+        expect(badges, has: ["bell": 1, "total": 1])
 
         let list = try await service.call("GET", "/v1/notifications", as: .user("u1"))
-        #expect(list.json["items"] == .array([notification]))
-        #expect(list.json["next"] == .null)
+        expect(list.json, has: ["items": .array([notification]), "next": nil])
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
     /// VIS NFR-4.3: the same id again is answered like the first time, whatever it says now.
     @Test func repeatedEvent_isAnsweredLikeTheFirst_andMakesNothing() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let first = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
+        let first = try await service.publish(Self.event("evt-1"))
         let id = try first.notificationID
-        let again = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
+        let again = try await service.publish(Self.event("evt-1"))
         #expect(again.status == 200)
         #expect(again.json == first.json)
         _ = try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), #"{"read":true}"#)
         let other = Self.event("evt-1", "emergency.accepted", to: "u1", "{}")
-        #expect(try await service.call("POST", "/v1/events", as: .service(), other).json == first.json)
+        #expect(try await service.publish(other).json == first.json)
         _ = try await service.call("DELETE", "/v1/notifications/\(id)", as: .user("u1"))
-        let afterRemoval = try await service.call("POST", "/v1/events", as: .service(), Self.event("evt-1"))
+        let afterRemoval = try await service.publish(Self.event("evt-1"))
         #expect(afterRemoval.status == 200)
         #expect(afterRemoval.json == first.json)
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
@@ -70,9 +68,8 @@ import Values
     }
 
     @Test func sameEventId_ofAnotherUserOrTenant_isAnotherEvent() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        #expect(try await service.call("POST", "/v1/events", as: .service(), Self.event("e", to: "u1")).status == 201)
-        #expect(try await service.call("POST", "/v1/events", as: .service(), Self.event("e", to: "u2")).status == 201)
+        #expect(try await service.publish(Self.event("e", to: "u1")).status == 201)
+        #expect(try await service.publish(Self.event("e", to: "u2")).status == 201)
         let elsewhere = try await service.call(
             "POST", "/v1/events", as: .service(tenant: "other"), Self.event("e", to: "u1"))
         #expect(elsewhere.status == 201)
@@ -81,21 +78,18 @@ import Values
 
     /// Decision 17.
     @Test func login_isListed_butLightsNoBadge() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let made = try await service.call("POST", "/v1/events", as: .service(), Self.event("e", "auth.login"))
-        #expect(made.json["notification"]["seenAt"] == made.json["notification"]["createdAt"])
-        #expect(made.json["notification"]["haptic"] == .null)
+        let made = try await service.publish(Self.event("e", "auth.login"))
+        expect(made.json["notification"], has: ["seenAt": made.json["notification"]["createdAt"], "haptic": nil])
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.count == 1)
         #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
-        let again = try await service.call("POST", "/v1/events", as: .service(), Self.event("e", "auth.login"))
+        let again = try await service.publish(Self.event("e", "auth.login"))
         #expect(again.json == made.json)
     }
 
     /// Decision 18.
     @Test func emptyDifference_makesNothing() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let event = Self.event("e", "visit.updated", to: "u1", #"{"changes":[]}"#)
-        let answer = try await service.call("POST", "/v1/events", as: .service(), event)
+        let answer = try await service.publish(event)
         #expect(answer.status == 200)
         #expect(answer.json["notification"] == .null)
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
@@ -103,38 +97,35 @@ import Values
 
     /// Decision 16.
     @Test func notificationThatIsNoEvent_countsByItsCategory() async throws {
-        let service = try TestService.start(at: TestService.morning)
         for category in ["request", "request", "news", "message"] {
-            let made = try await service.call("POST", "/v1/notifications", as: .service(), Self.draft(category))
+            let made = try await service.notify(Self.draft(category))
             #expect(made.status == 201)
         }
         #expect(try await service.badges(of: "u1") == [0, 2, 1, 3])
         let body = #"{"id":"n-1",\#(Self.draft("news").dropFirst())"#
-        #expect(try await service.call("POST", "/v1/notifications", as: .service(), body).status == 201)
-        #expect(try await service.call("POST", "/v1/notifications", as: .service(), body).status == 200)
+        #expect(try await service.notify(body).status == 201)
+        #expect(try await service.notify(body).status == 200)
         #expect(try await service.badges(of: "u1") == [0, 2, 2, 4])
     }
 
     // MARK: States
 
-    @Test func seenReadArchived_changeTheCounts_andAreToldOnce() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let id = try await service.call("POST", "/v1/events", as: .service(), Self.event("e")).notificationID
+    @Test func seenReadArchived_changeTheCounts_andArePublishedOnce() async throws {
+        let id = try await service.publish(Self.event("e")).notificationID
         let path = "/v1/notifications/\(id)"
         let stream = try await service.listen(as: .user("u1"))
         let seen = try await service.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
         #expect(seen.status == 200)
         #expect(seen.json["badges"]["bell"] == 0)
         #expect(seen.json["notification"]["seenAt"] != .null)
-        let told = try await stream.next("notification:updated").json
-        #expect(told["ids"] == .array([.string(id)]))
-        #expect(told["state"] == ["seen": true])
+        let delivered = try await stream.next("notification:updated").json
+        expect(delivered, has: ["ids": .array([.string(id)]), "state": ["seen": true]])
 
         let again = try await service.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
         #expect(again.json == seen.json, "nothing changed, so neither moment nor version did")
         let archived = try await service.call("PATCH", path, as: .user("u1"), #"{"archived":true}"#)
         #expect(archived.json["notification"]["readAt"] == .null)
-        // The next update told is the archiving: the repetition told nothing.
+        // The next update published is the archiving: the repetition published nothing.
         #expect(try await stream.next("notification:updated").json["state"]["archived"] == true)
 
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
@@ -148,9 +139,7 @@ import Values
 
     /// CNT R-RECON-3: the answer carries the counts, also of what is deleted.
     @Test func deletion_takesTheBadgeAlong_andIsFinal() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let id = try await service.call("POST", "/v1/notifications", as: .service(), Self.draft("request"))
-            .notificationID
+        let id = try await service.notify(Self.draft("request")).notificationID
         let stream = try await service.listen(as: .user("u1"))
         let gone = try await service.call("DELETE", "/v1/notifications/\(id)", as: .user("u1"))
         #expect(gone.status == 200)
@@ -163,12 +152,9 @@ import Values
     }
 
     @Test func bulkChange_takesAllUpToOne_andNoneThatCameAfter() async throws {
-        let service = try TestService.start(at: TestService.morning)
         var ids: [String] = []
         for category in ["visit", "news", "visit", "visit"] {
-            ids.append(
-                try await service.call("POST", "/v1/notifications", as: .service(), Self.draft(category)).notificationID
-            )
+            ids.append(try await service.notify(Self.draft(category)).notificationID)
         }
         let stream = try await service.listen(as: .user("u1"))
         let body = #"{"upTo":"\#(ids[2])","category":"visit","set":{"seen":true}}"#
@@ -178,8 +164,7 @@ import Values
         #expect(
             try await stream.next("notification:updated").json["ids"] == .array([.string(ids[0]), .string(ids[2])]))
         let again = try await service.call("PATCH", "/v1/notifications", as: .user("u1"), body)
-        #expect(again.json["changed"] == 0)
-        #expect(again.json["badges"] == changed.json["badges"])
+        expect(again.json, has: ["changed": 0, "badges": changed.json["badges"]])
         let all = #"{"upTo":"\#(ids[3])","set":{"read":true}}"#
         #expect(try await service.call("PATCH", "/v1/notifications", as: .user("u1"), all).json["changed"] == 4)
         #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
@@ -189,11 +174,9 @@ import Values
     // MARK: Lists
 
     @Test func list_isPagedNewestFirst_withoutGapsOrDoubles() async throws {
-        let service = try TestService.start(at: TestService.morning)
         var ids: [String] = []
         for index in 0..<23 {
-            ids.append(
-                try await service.call("POST", "/v1/events", as: .service(), Self.event("e\(index)")).notificationID)
+            ids.append(try await service.publish(Self.event("e\(index)")).notificationID)
         }
         var found: [String] = []
         var path: String? = "/v1/notifications?limit=5"
@@ -203,19 +186,15 @@ import Values
             found += page.items.compactMap { $0["id"].string }
             path = page.json["next"].string.map { "/v1/notifications?limit=5&cursor=\($0)" }
             // What arrives meanwhile stands before the first page and moves nothing.
-            if found.count == 5 { _ = try await service.call("POST", "/v1/events", as: .service(), Self.event("late")) }
+            if found.count == 5 { _ = try await service.publish(Self.event("late")) }
         }
         #expect(found == ids.reversed())
     }
 
     @Test func list_isFilteredByCategoryStateAndPriority() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let visit = try await service.call("POST", "/v1/events", as: .service(), Self.event("a")).notificationID
-        let login = try await service.call("POST", "/v1/events", as: .service(), Self.event("b", "auth.login"))
-            .notificationID
-        let urgent = try await service.call(
-            "POST", "/v1/events", as: .service(), Self.event("c", "emergency.arriving")
-        ).notificationID
+        let visit = try await service.publish(Self.event("a")).notificationID
+        let login = try await service.publish(Self.event("b", "auth.login")).notificationID
+        let urgent = try await service.publish(Self.event("c", "emergency.arriving")).notificationID
         _ = try await service.call("PATCH", "/v1/notifications/\(visit)", as: .user("u1"), #"{"read":true}"#)
         let expected: [(String, [String])] = [
             ("", [urgent, login, visit]), ("category=visit", [visit]), ("state=unseen", [urgent]),
@@ -233,7 +212,6 @@ import Values
         "state=all&state=all",
     ])
     func badQuery_isRefusedByName(_ query: String) async throws {
-        let service = try TestService.start(at: TestService.morning)
         let answer = try await service.call("GET", "/v1/notifications?\(query)", as: .user("u1"))
         #expect(answer.status == 422)
         #expect(answer.pointers.first == "?" + query.prefix { $0 != "=" })
@@ -243,22 +221,19 @@ import Values
 
     /// VIS NFR-1.4, decision 22.
     @Test func fiftyFirst_evictsTheOldest_withCountsAndEvents() async throws {
-        let service = try TestService.start(at: TestService.morning)
         var ids: [String] = []
         for index in 0..<50 {
-            ids.append(
-                try await service.call("POST", "/v1/events", as: .service(), Self.event("e\(index)")).notificationID)
+            ids.append(try await service.publish(Self.event("e\(index)")).notificationID)
         }
         #expect(try await service.badges(of: "u1") == [0, 0, 50, 50])
         let stream = try await service.listen(as: .user("u1"))
-        ids.append(
-            try await service.call("POST", "/v1/notifications", as: .service(), Self.draft("request")).notificationID)
+        ids.append(try await service.notify(Self.draft("request")).notificationID)
         #expect(try await stream.next("notification:removed").json == ["ids": [.string(ids[0])]])
         #expect(try await service.badges(of: "u1") == [0, 1, 49, 50])
         let list = try await service.call("GET", "/v1/notifications?limit=100", as: .user("u1"))
         #expect(list.items.compactMap { $0["id"].string } == ids.dropFirst().reversed())
         #expect(try await service.call("GET", "/v1/notifications/\(ids[0])", as: .user("u1")).status == 404)
-        let evicted = try await service.call("POST", "/v1/events", as: .service(), Self.event("e0"))
+        let evicted = try await service.publish(Self.event("e0"))
         #expect(evicted.status == 200, "an evicted event does not come back")
         try service.expectExactCounts()
     }
@@ -281,12 +256,11 @@ import Values
     /// Decision 22: read first, then seen, then LOW, then oldest; unread URGENT last. Every step is compared with the
     /// rule of the domain.
     @Test func eviction_followsTheRule() async throws {
-        let service = try TestService.start(at: TestService.morning)
         var random = SeededGenerator(seed: 22)
         for _ in 0..<50 {
             let priority = Priority.allCases.randomElement(using: &random)!
             let body = Self.draft("a", priority.rawValue)
-            let id = try await service.call("POST", "/v1/notifications", as: .service(), body).notificationID
+            let id = try await service.notify(body).notificationID
             let changes = [nil, nil, #"{"seen":true}"#, #"{"read":true}"#, #"{"archived":true}"#]
             guard let change = changes.randomElement(using: &random)! else { continue }
             _ = try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), change)
@@ -295,7 +269,7 @@ import Values
             let before = try await service.all(of: "u1")
             let priority = Priority.allCases.randomElement(using: &random)!
             let body = Self.draft("a", priority.rawValue)
-            let made = try await service.call("POST", "/v1/notifications", as: .service(), body)
+            let made = try await service.notify(body)
             let candidates = before + [made.json["notification"]]
             let expected = try candidates.min { try Self.rank($0) < Self.rank($1) }
             let after = try await service.all(of: "u1").map { $0["id"] }
@@ -309,8 +283,7 @@ import Values
 
     /// VIS NFR-3.1: another's notification is not there.
     @Test func anothersNotification_isNotFound() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let id = try await service.call("POST", "/v1/events", as: .service(), Self.event("e")).notificationID
+        let id = try await service.publish(Self.event("e")).notificationID
         let strangers: [TestService.Identity] = [.user("u2"), .user("u1", tenant: "other"), .service()]
         for stranger in strangers {
             #expect(try await service.call("GET", "/v1/notifications", as: stranger).items.isEmpty)
@@ -326,15 +299,13 @@ import Values
     }
 
     @Test func users_cannotNotify() async throws {
-        let service = try TestService.start(at: TestService.morning)
         #expect(try await service.call("POST", "/v1/events", as: .user("u1"), Self.event("e")).status == 403)
         #expect(try await service.call("POST", "/v1/notifications", as: .user("u1"), Self.draft()).status == 403)
         #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
     }
 
     @Test func badInput_isNamed_andChangesNothing() async throws {
-        let service = try TestService.start(at: TestService.morning)
-        let id = try await service.call("POST", "/v1/events", as: .service(), Self.event("e")).notificationID
+        let id = try await service.publish(Self.event("e")).notificationID
         let one = "/v1/notifications/\(id)"
         let user = TestService.Identity.user("u1")
         let cases: [(String, String, TestService.Identity, String, [String])] = [
@@ -367,10 +338,9 @@ import Values
 
     // MARK: Counts under everything at once
 
-    /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations the kept counts are what a recount finds.
+    /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations the stored counts are what a recount finds.
     @Test(arguments: [UInt64(1), 2, 3])
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
-        let service = try TestService.start(at: TestService.morning)
         var random = SeededGenerator(seed: seed)
         let users = ["u1", "u2", "u3"]
         for step in 0..<400 {

@@ -1,5 +1,4 @@
 import BellhopClient
-import Domain
 import Rows
 import Testing
 import Values
@@ -8,12 +7,13 @@ import Values
 
 /// VIS FR-5.2, FR-5.3 and quiet hours over real HTTP, with the service's clock in the test's hand.
 @Suite struct PreferencesTests {
+    let service: TestService
+
+    init() throws { service = try TestService.start(at: TestService.morning) }
+
     @Test func preferences_haveDefaults_andAreReplacedWhole() async throws {
-        let service = try TestService.start(at: TestService.morning)
         let defaults = try await service.call("GET", "/v1/preferences", as: .user("u1"))
-        #expect(defaults.json["sound"] == true)
-        #expect(defaults.json["haptics"] == true)
-        #expect(defaults.json["quietHours"] == .null)
+        expect(defaults.json, has: ["sound": true, "haptics": true, "quietHours": nil])
         let body =
             #"{"sound":false,"quietHours":{"start":"22:00","end":"07:00"},"timeZone":"Europe/Berlin"}"#
         let put = try await service.call("PUT", "/v1/preferences", as: .user("u1"), body)
@@ -26,17 +26,14 @@ import Values
 
     /// VIS FR-5.3: silenced, never dropped.
     @Test func switchedOff_silences_andDropsNothing() async throws {
-        let service = try TestService.start(at: TestService.morning)
         _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
-        let made = try await service.call("POST", "/v1/events", as: .service(), NotificationsTests.event("a"))
-        #expect(made.json["notification"]["sound"] == false)
-        #expect(made.json["notification"]["haptic"] == .null)
+        let made = try await service.publish(NotificationsTests.event("a"))
+        expect(made.json["notification"], has: ["sound": false, "haptic": nil])
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
     /// 23:30 in Berlin is 21:30 UTC in summer: quiet there, not yet in London, and never for an emergency.
-    @Test func quietHours_holdInTheUsersZone_andNotForUrgent() async throws {
-        let service = try TestService.start(at: TestService.morning)
+    @Test func quietHours_areOfTheUsersZone_andNotForUrgent() async throws {
         service.clock.set(try #require(Timestamp(rfc3339: "2026-07-01T21:30:00Z")))
         let hours = #""quietHours":{"start":"23:00","end":"07:00"}"#
         for (user, zone) in [("berlin", "Europe/Berlin"), ("london", "Europe/London")] {
@@ -45,7 +42,7 @@ import Values
         }
         func sounds(_ user: String, _ type: String) async throws -> JSON {
             let event = NotificationsTests.event(type, type, to: user)
-            return try await service.call("POST", "/v1/events", as: .service(), event).json["notification"]["sound"]
+            return try await service.publish(event).json["notification"]["sound"]
         }
         #expect(try await sounds("berlin", "visit.created") == false)
         #expect(try await sounds("berlin", "emergency.accepted") == true)
@@ -59,7 +56,6 @@ import Values
         (#"{"volume":1}"#, "/volume"),
     ])
     func badPreference_isNamed_andChangesNothing(_ body: String, _ pointer: String) async throws {
-        let service = try TestService.start(at: TestService.morning)
         let before = try await service.call("GET", "/v1/preferences", as: .user("u1")).json
         let answer = try await service.call("PUT", "/v1/preferences", as: .user("u1"), body)
         #expect(answer.status == 422)

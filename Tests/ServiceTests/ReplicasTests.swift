@@ -1,8 +1,6 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
-import PostgresServer
 import Rows
 import TestSupport
 import Testing
@@ -10,8 +8,13 @@ import Values
 
 @testable import Service
 
-/// Two replicas on one PostgreSQL: what is done on one holds on the other.
+/// Two replicas on one PostgreSQL: what is done on one is valid on the other.
 @Suite struct ReplicasTests {
+    private let a: TestService
+    private let b: TestService
+
+    init() throws { (a, b) = try TestService.startReplicas() }
+
     private static func notify(_ service: TestService, _ user: String, _ id: String) async throws -> Int {
         try await service.client(as: .service()).post(
             "/v1/events",
@@ -24,28 +27,22 @@ import Values
 
     /// Both write at once; the streams of both get everything, in the same order, without a gap.
     @Test func streamsOfBoth_getTheSame_whicheverWrites() async throws {
-        let (a, b) = try TestService.startReplicas()
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         let count = 40
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for index in 0..<count {
-                let (service, user) = (index % 2 == 0 ? a : b, index % 5 == 0 ? "u2" : "u1")
-                group.addTask {
-                    let status = try await Self.notify(service, user, "e\(index)")
-                    #expect(status == 201)
-                }
-            }
-            try await group.waitForAll()
+        try await concurrently(0..<count) { index in
+            let (service, user) = (index % 2 == 0 ? a : b, index % 5 == 0 ? "u2" : "u1")
+            let status = try await Self.notify(service, user, "e\(index)")
+            #expect(status == 201)
         }
         #expect(try await Self.notify(a, "u1", "last") == 201)
-        func heard(_ listener: StreamListener) async throws -> [String] {
+        func eventIds(_ listener: StreamListener) async throws -> [String] {
             var ids: [String] = []
             while ids.last != "last" {
                 ids.append(try await listener.next("notification:created").json["eventId"].string ?? "")
             }
             return ids
         }
-        let (first, second) = (try await heard(onA), try await heard(onB))
+        let (first, second) = (try await eventIds(onA), try await eventIds(onB))
         #expect(first == second)
         #expect(first.count == count * 4 / 5 + 1)
         #expect(Set(first).count == first.count)
@@ -70,26 +67,10 @@ import Values
 
     /// Messages, positions and members through both at once: numbers without gaps, counts without drift.
     @Test func conversationsThroughBoth_leaveNoDrift() async throws {
-        let (a, b) = try TestService.startReplicas()
-        let play = ConversationPlay(a, and: [b])
-        try await play.begin()
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("conversationsThroughBoth_leaveNoDrift: seed \(seed)")
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for device in 0..<8 {
-                group.addTask {
-                    var random = SeededGenerator(seed: seed &+ UInt64(device))
-                    for _ in 0..<25 { _ = try await play.step(&random) }
-                }
-            }
-            try await group.waitForAll()
-        }
-        let drift = try play.drift()
-        #expect(drift.isEmpty, "seed \(seed): \(drift)")
+        try await ConversationPlay(a, and: [b]).run(steps: 25)
     }
 
     @Test func ticketOfOne_opensOneStream_onTheOther() async throws {
-        let (a, b) = try TestService.startReplicas()
         let made = try await a.client(as: .user("u1")).post("/v1/stream-tickets")
         let ticket = try #require(made.json["ticket"].string)
         let raw = try RawConnection(b.port)
@@ -102,7 +83,6 @@ import Values
     }
 
     @Test func revocationOnOne_closesStreams_andRefusesTokens_onTheOther() async throws {
-        let (a, b) = try TestService.startReplicas()
         let identity = TestService.Identity(subject: "u1", claims: ["jti": "token-1"])
         let token = b.token(for: identity)
         let stream = StreamListener(BellhopClient(baseURL: b.baseURL).with(token: token).events())
@@ -115,7 +95,6 @@ import Values
 
     /// No sticky sessions: a request about a stream may arrive anywhere.
     @Test func requestsAboutAStream_areAnsweredByAnyReplica() async throws {
-        let (a, b) = try TestService.startReplicas()
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
         #expect(try await a.client(as: .service()).put("/v1/shops/s1", shop).status == 201)
         let identity = TestService.Identity.user("u1")
@@ -136,19 +115,13 @@ import Values
     }
 
     @Test func idempotencyKey_sentToBothAtOnce_isDoneOnce() async throws {
-        let (a, b) = try TestService.startReplicas()
         let body: JSON = [
             "userId": "u1", "type": "REMINDER", "category": "visit", "priority": "HIGH", "title": "t", "message": "m",
         ]
         for round in 0..<5 {
-            let answers = try await withThrowingTaskGroup(of: ServiceAnswer.self) { group in
-                for index in 0..<8 {
-                    let client = (index % 2 == 0 ? a : b).client(as: .service())
-                    group.addTask {
-                        try await client.post("/v1/notifications", body, headers: ["Idempotency-Key": "key-\(round)"])
-                    }
-                }
-                return try await group.reduce(into: []) { $0.append($1) }
+            let answers = try await concurrently(0..<8) { index -> ServiceAnswer in
+                let client = (index % 2 == 0 ? a : b).client(as: .service())
+                return try await client.post("/v1/notifications", body, headers: ["Idempotency-Key": "key-\(round)"])
             }
             #expect(Set(answers.map(\.status)) == [201])
             #expect(Set(answers.compactMap { $0.json["notification"]["id"].string }).count == 1)
@@ -159,29 +132,24 @@ import Values
     /// One board, written and read on both at once: each answer counts what was committed before it, wherever; in the
     /// end both have in memory what a recount finds.
     @Test func leaderboards_areTheSame_onBoth() async throws {
-        let (a, b) = try TestService.startReplicas()
-        var wish = ChallengesTests.wish.object ?? [:]
-        (wish["startsAt"], wish["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
+        var draft = ChallengesTests.draft.object ?? [:]
+        (draft["startsAt"], draft["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
         for id in ["c1", "c2"] {
-            #expect(try await a.client(as: .service()).put("/v1/challenges/\(id)", .object(wish)).status == 201)
+            #expect(try await a.client(as: .service()).put("/v1/challenges/\(id)", .object(draft)).status == 201)
         }
-        for service in [a, b] { _ = try await ChallengesTests.board(service) }
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("leaderboards_areTheSame_onBoth: seed \(seed)")
+        for service in [a, b] { _ = try await service.board() }
+        let seed = randomSeed()
         try await ChallengesTests.play(on: [a, b], seed: seed, steps: 800)
         // Who has written on one reads it on the other.
         for index in 0..<20 {
             let (writer, reader) = index % 2 == 0 ? (a, b) : (b, a)
-            let answer = try await ChallengesTests.score(writer, "u\(index)", 1000 + index).json
-            let own = try await ChallengesTests.board(reader, as: "u\(index)")["me"]
+            let answer = try await writer.score("u\(index)", 1000 + index).json
+            let own = try await reader.board(as: "u\(index)")["me"]
             #expect(own["rank"].int == answer["rank"].int)
             #expect(own["score"].int == answer["score"].int)
         }
         for challenge in ["c1", "c2"] {
-            let boards = [
-                try await ChallengesTests.board(a, challenge: challenge),
-                try await ChallengesTests.board(b, challenge: challenge),
-            ]
+            let boards = [try await a.board(challenge: challenge), try await b.board(challenge: challenge)]
             #expect(boards[0] == boards[1])
         }
         try a.expectExactCounts()
@@ -190,49 +158,36 @@ import Values
 
     /// A rank that a score on one replica moves is delivered on the other's streams.
     @Test func ranksMovedOnOne_areDeliveredOnTheOther() async throws {
-        let (a, b) = try TestService.startReplicas()
-        var wish = ChallengesTests.wish.object ?? [:]
-        (wish["startsAt"], wish["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
-        #expect(try await a.client(as: .service()).put("/v1/challenges/c1", .object(wish)).status == 201)
-        try await ChallengesTests.score(a, "u1", 10)
+        var draft = ChallengesTests.draft.object ?? [:]
+        (draft["startsAt"], draft["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
+        #expect(try await a.client(as: .service()).put("/v1/challenges/c1", .object(draft)).status == 201)
+        try await a.score("u1", 10)
         let own = try await b.listen(as: .user("u1"))
         let watcher = try await b.listen(as: .user("u9"), topics: ["leaderboard:c1"])
         a.clock.advance(seconds: 2)
-        try await ChallengesTests.score(a, "u2", 20)
+        try await a.score("u2", 20)
         while try await own.next("leaderboard:update").json["rank"].int != 2 {}
         while try await watcher.next("leaderboard:update").json["version"].int != 2 {}
     }
 
     /// Nobody is booked twice, whichever replica is asked.
     @Test func bookings_neverOverlap_whicheverReplicaIsAsked() async throws {
-        let (a, b) = try TestService.startReplicas()
         let backend = a.client(as: .service())
-        #expect(
-            try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "Europe/Berlin"]).status == 201)
+        let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
+        #expect(try await backend.put("/v1/shops/s1", shop).status == 201)
         #expect(try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": true]).status == 201)
-        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-            for index in 0..<60 {
-                let client = (index % 2 == 0 ? a : b).client(as: .user("u\(index)"))
-                let start = "2030-01-10T\(10 + index % 4):\(index % 3)0:00Z"
-                group.addTask {
-                    try await client.post(
-                        "/v1/bookings",
-                        [
-                            "shopId": "s1", "barberId": "b1", "service": "cut", "durationMinutes": 60,
-                            "scheduledStart": .string(start), "tier": "standard",
-                        ]
-                    ).status
-                }
-            }
-            return try await group.reduce(into: [Int: Int]()) { $0[$1, default: 0] += 1 }
+        let statuses = try await concurrently(0..<60) { index -> Int in
+            let start = "2030-01-10T\(10 + index % 4):\(index % 3)0:00Z"
+            let client = (index % 2 == 0 ? a : b).client(as: .user("u\(index)"))
+            return try await client.post("/v1/bookings", BookingsTests.draft(start, minutes: 60)).status
         }
-        #expect((statuses[201] ?? 0) + (statuses[409] ?? 0) == 60, "\(statuses)")
-        #expect((2...4).contains(statuses[201] ?? 0), "\(statuses)")
+        #expect(statuses.count { $0 == 201 || $0 == 409 } == 60, "\(statuses)")
+        #expect((2...4).contains(statuses.count { $0 == 201 }), "\(statuses)")
         try a.expectExactCounts()
     }
 
     /// CNT G4 for one who spreads requests over replicas: the counts are added up once a second.
-    @Test func rateLimit_holdsAcrossReplicas() async throws {
+    @Test func rateLimit_isSharedByReplicas() async throws {
         let (a, b) = try TestService.startReplicas(["rateLimitUser": "20"])
         a.clock.set(Timestamp(rfc3339: "2030-01-10T12:00:00Z")!)
         let (onA, onB) = (a.client(as: .user("u1")), b.client(as: .user("u1")))
@@ -242,8 +197,9 @@ import Values
         var remaining = Int.max
         while remaining > 5 {
             a.clock.advance(seconds: 1)
-            let told = try await onB.get("/v1/badges").headers["ratelimit"] ?? ""
-            remaining = told.split(separator: ";").first { $0.hasPrefix("r=") }.flatMap { Int($0.dropFirst(2)) } ?? .max
+            let header = try await onB.get("/v1/badges").headers["ratelimit"] ?? ""
+            remaining =
+                header.split(separator: ";").first { $0.hasPrefix("r=") }.flatMap { Int($0.dropFirst(2)) } ?? .max
         }
         var statuses: [Int] = []
         for _ in 0..<6 { statuses.append(try await onB.get("/v1/badges").status) }
@@ -254,14 +210,13 @@ import Values
     /// under another name of the log.
     ///
     /// - Parameter written: events written at once, so that numbers are given again before anybody has looked.
-    @Test(arguments: [0, 6]) func logThatLostWhatWasTold_getsAnotherName_onAllReplicas(written: Int) async throws {
-        let (a, b) = try TestService.startReplicas()
+    @Test(arguments: [0, 6]) func logThatLostDeliveredEvents_getsAnotherName_onAllReplicas(written: Int) async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         for index in 0..<3 { #expect(try await Self.notify(a, "u1", "e\(index)") == 201) }
         for stream in [onA, onB] {
             while stream.received.last?.json["eventId"].string != "e2" { try await stream.next("notification:created") }
         }
-        let told = onA.lastEventID
+        let cursor = onA.lastEventID
         try await a.alterTable(
             sqlite: "SELECT 1",
             postgres: """
@@ -273,20 +228,19 @@ import Values
         for stream in [onA, onB] { try await stream.next("stream:closing") }
         var epochs: Set<Substring> = []
         for service in [a, b] {
-            let again = try await service.listen(as: .user("u1"), lastEventID: told)
+            let again = try await service.listen(as: .user("u1"), lastEventID: cursor)
             #expect(try await again.next("stream:resync").json["reason"].string == "epoch")
             epochs.insert(again.ready.id.prefix { $0 != "-" })
         }
         #expect(epochs.count == 1)
-        #expect(epochs.first.map { told.hasPrefix($0) } == false)
+        #expect(epochs.first.map { cursor.hasPrefix($0) } == false)
         let resumed = try await b.listen(as: .user("u1"))
         #expect(try await Self.notify(a, "u1", "afterwards") == 201)
         #expect(try await resumed.next("notification:created").json["eventId"].string == "afterwards")
     }
 
-    /// A replica that finds events missing from the log ends its streams: they resume, and are told.
+    /// A replica that finds events missing from the log ends its streams: they resume, and are cursor.
     @Test func replicaThatFellBehind_endsItsStreams() async throws {
-        let (a, b) = try TestService.startReplicas()
         let stream = try await b.listen(as: .user("u1"))
         // As if the log had been pruned while the replica was away: the counter has moved on, and the rows are gone.
         try await a.alterTable(sqlite: "SELECT 1", postgres: "UPDATE event_counter SET newest = newest + 5")
@@ -297,31 +251,23 @@ import Values
     }
 
     /// Who follows on one replica receives posts on the other, from the very next one on; and likes of both add up.
-    @Test func followsAndLikes_holdOnBoth() async throws {
-        let (a, b) = try TestService.startReplicas()
-        let (onA, onB) = (PostsProbe(a), PostsProbe(b))
+    @Test func followsAndLikes_areValidOnBoth() async throws {
         let stream = try await b.listen(as: .user("ann"))
-        try await onA.follow("bob", as: "ann")
-        let id = try #require(try await onA.post("bob", "first", "followers")["id"].string)
+        try await a.follow("bob", as: "ann")
+        let id = try #require(try await a.post("bob", "first", "followers")["id"].string)
         #expect(try await stream.next("feed:new_post").json["text"] == "first")
-        try await onB.unfollow("bob", as: "ann")
-        _ = try await onA.post("bob", "second", "followers")
-        try await onA.follow("bob", as: "ann")
-        _ = try await onB.post("bob", "third")
+        try await b.unfollow("bob", as: "ann")
+        _ = try await a.post("bob", "second", "followers")
+        try await a.follow("bob", as: "ann")
+        _ = try await b.post("bob", "third")
         #expect(try await stream.next("feed:new_post").json["text"] == "third")
-        for user in 0..<40 { try await onA.follow("bob", as: "u\(user)") }
-        let seed = UInt64.random(in: 1...UInt64.max)
-        print("followsAndLikes_holdOnBoth: seed \(seed)")
-        try await PostsTests.toggle(id, times: 300, seed: seed, through: [onA, onB])
+        for user in 0..<40 { try await a.follow("bob", as: "u\(user)") }
+        let seed = randomSeed()
+        try await PostsTests.toggle(id, times: 300, seed: seed, through: [a, b])
         // Posts of both at once: none is missed by whoever asks for what is newer.
-        let before = try #require(try await onA.feed("ann")["newest"].int)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for index in 0..<20 {
-                group.addTask { _ = try await (index % 2 == 0 ? onA : onB).post("bob", "n\(index)") }
-            }
-            try await group.waitForAll()
-        }
-        #expect(try await onB.feed("ann", "?since=\(before)")["newCount"] == 20)
+        let before = try #require(try await a.feed("ann")["newest"].int)
+        try await concurrently(0..<20) { index in _ = try await (index % 2 == 0 ? a : b).post("bob", "n\(index)") }
+        #expect(try await b.feed("ann", "?since=\(before)")["newCount"] == 20)
         try a.expectExactCounts()
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Service
 
-/// A setting that cannot be used is told by the names that its reader knows.
+/// A setting that cannot be used is reported by the names that its reader knows.
 @Suite struct SettingsTests {
     private func mistake(_ values: [String: String]) -> String {
         do {
@@ -14,11 +14,11 @@ import Testing
         }
     }
 
-    @Test func missingKeys_areToldByTheirVariables() {
+    @Test func missingKeys_areNamedByTheirVariables() {
         #expect(mistake([:]).contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
     }
 
-    @Test func shortSecrets_areToldByTheirVariables_andNotShown() {
+    @Test func shortSecrets_areNamedByTheirVariables_andNotShown() {
         let short = mistake(["jwtSecret": "hush"])
         #expect(short.hasPrefix("jwtSecret (BELLHOP_JWT_SECRET): must have at least 32 bytes"))
         let changes = mistake(["jwtSecret": TestService.secret, "changesSecret": "hush"])
@@ -33,8 +33,8 @@ import Testing
             "host", "streamCookie", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",
         ]
         for key in Settings.catalog where !free.contains(key.name) && !key.name.hasPrefix("claim") {
-            let told = mistake([key.name: "no such thing"].merging(["jwtSecret": TestService.secret]) { $1 })
-            #expect(told.hasPrefix("\(key.name) (\(key.variable)): "), "\(told)")
+            let text = mistake([key.name: "no such thing"].merging(["jwtSecret": TestService.secret]) { $1 })
+            #expect(text.hasPrefix("\(key.name) (\(key.variable)): "), "\(text)")
         }
     }
 

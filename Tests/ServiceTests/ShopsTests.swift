@@ -87,7 +87,7 @@ import Values
 
     // MARK: Numbers
 
-    /// A barber who goes home after the service at hand keeps nobody else busy.
+    /// A barber who goes home after the service at hand occupies nobody else.
     @Test func serviceOfABarberOffDuty_isNobodyElses() async throws {
         let service = try await BookingsTests.shop()
         let backend = service.client(as: .service())
@@ -100,11 +100,11 @@ import Values
         #expect(status["estimate"]["standard"]["p90"].int == 0, "\(status)")
     }
 
-    /// Who came before the shop has confirmed is told a wait at the confirmation, and waits from then on.
+    /// Who came before the shop has confirmed receives an estimate at the confirmation, and waits from then on.
     @Test func earlyArrival_isTakenIntoAccount_whenTheShopConfirms() async throws {
         let service = try await BookingsTests.shop()
         let staff = service.client(as: .staff(of: "s1"))
-        let made = try await service.client(as: .user("u1")).post("/v1/bookings", BookingsTests.wish()).json
+        let made = try await service.client(as: .user("u1")).post("/v1/bookings", BookingsTests.draft()).json
         let arrived = try await BookingsTests.move(staff, made, to: ["arrived": true]).json
         #expect(arrived["status"].string == "pending")
         #expect(!arrived["arrivedAt"].isNull)
@@ -118,22 +118,22 @@ import Values
     }
 
     /// nobody does anything in a closed shop at midnight, and yet tomorrow's bookings become today's.
-    @Test func closedShop_tellsItsWatchers_whenADayBegins() async throws {
+    @Test func closedShop_updatesItsWatchers_whenADayBegins() async throws {
         let service = try TestService.start(at: "2026-01-10T22:50:00Z")
         let backend = service.client(as: .service())
         let shop: JSON = ["name": "Night Cuts", "timeZone": "Europe/Berlin"]
         #expect(try await backend.put("/v1/shops/s1", shop).status == 201)
-        let wish: JSON = [
+        let draft: JSON = [
             "shopId": "s1", "service": "cut", "scheduledStart": "2026-01-11T09:00:00Z", "durationMinutes": 30,
             "customerName": "Kim",
         ]
-        let made = try await backend.post("/v1/bookings", wish).json
+        let made = try await backend.post("/v1/bookings", draft).json
         #expect(try await BookingsTests.move(backend, made, to: ["status": "confirmed"]).status == 200)
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         #expect(try await stream.next("queue:update").json["queueLength"].int == 0)
         service.clock.advance(seconds: 15 * 60)
-        let told = try await stream.next("queue:update").json
-        expect(told, has: ["queueLength": 1, "state": "unstaffed"])
+        let delivered = try await stream.next("queue:update").json
+        expect(delivered, has: ["queueLength": 1, "state": "unstaffed"])
     }
 
     // MARK: The third wall
@@ -143,7 +143,7 @@ import Values
         let service = try await BookingsTests.shop()
         let user = service.client(as: .user("u1"))
         for start in [BookingsTests.nine, "2026-01-10T12:00:00Z"] {
-            #expect(try await user.post("/v1/bookings", BookingsTests.wish(start)).status == 201)
+            #expect(try await user.post("/v1/bookings", BookingsTests.draft(start)).status == 201)
         }
         try service.expectExactCounts()
         let moved = try BookingsTests.movedStart(minutes: 20)

@@ -4,6 +4,12 @@ import Testing
 
 /// How the built service starts, or says what stands in the way.
 @Suite struct StartTests {
+    private let directory: TemporaryDirectory
+
+    private var folder: String { directory.path }
+
+    init() throws { directory = try TemporaryDirectory() }
+
     private static let settings = ["JWT_SECRET": TestService.secret, "PORT": "0"]
 
     private func serve(_ database: String, as wrapper: [String] = []) throws -> (status: Int32, text: String) {
@@ -12,8 +18,6 @@ import Testing
     }
 
     @Test func missingFolder_isCalledThat() throws {
-        let directory = try TemporaryDirectory()
-        let folder = directory.path
         let (status, text) = try serve(folder + "/missing/a.sqlite")
         #expect(status == 78)
         #expect(text == "bellhop: cannot start: database: the folder \(folder)/missing does not exist\n")
@@ -21,8 +25,6 @@ import Testing
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))
     func folderOfSomebodyElse_isNamedWithItsOwner() throws {
-        let directory = try TemporaryDirectory()
-        let folder = directory.path
         let (status, text) = try serve(folder + "/a.sqlite", as: BellhopProcess.stranger)
         #expect(status == 78)
         #expect(
@@ -35,8 +37,6 @@ import Testing
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))
     func fileOfSomebodyElse_isNamedWithItsOwner() throws {
-        let directory = try TemporaryDirectory()
-        let folder = directory.path
         let file = folder + "/a.sqlite"
         try Data().write(to: URL(fileURLWithPath: file))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
@@ -47,7 +47,7 @@ import Testing
         #expect(text.hasSuffix(": chown 65532 \(file)\n"))
     }
 
-    @Test func missingSecret_isToldByItsVariable() throws {
+    @Test func missingSecret_isNamedByItsVariable() throws {
         let (status, text) = try BellhopProcess(["serve"]).finish()
         #expect(status == 78)
         #expect(text.contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))

@@ -9,6 +9,8 @@ final class StreamListener: @unchecked Sendable {
     }
 
     var ready = ServerSentEvent(id: "", name: "", data: "")
+    /// Whose stream it is, and the service that it was opened at; nil for a stream that was opened by hand.
+    var opener: (service: TestService, identity: TestService.Identity)?
     /// Everything received, in order.
     private(set) var received: [ServerSentEvent] = []
     private let events: AsyncThrowingStream<ServerSentEvent, any Error>

@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Rows
 import Testing
 import Values
@@ -7,22 +6,22 @@ import Values
 @testable import Service
 
 @Suite struct StreamsAdmissionTests {
-    private let owner = StreamAdmission.Owner(tenant: "t", userId: "u1")
+    private let owner = Owner(tenant: "t", userId: ID("u1"))
 
     /// SCH EC10: a user may have several streams; one user may not have them all.
     @Test func leases_areBounded_byUserAndTenant() {
         let admission = StreamAdmission()
-        var held = (0..<3).map { _ in admission.lease(to: owner, max: 3) }
-        #expect(held.allSatisfy { $0 != nil })
+        var leases = (0..<3).map { _ in admission.lease(to: owner, max: 3) }
+        #expect(leases.allSatisfy { $0 != nil })
         #expect(admission.lease(to: owner, max: 3) == nil)
-        #expect(admission.lease(to: .init(tenant: "t", userId: "u2"), max: 3) != nil)
-        #expect(admission.lease(to: .init(tenant: "other", userId: "u1"), max: 3) != nil)
-        held.removeLast()
+        #expect(admission.lease(to: .init(tenant: "t", userId: ID("u2")), max: 3) != nil)
+        #expect(admission.lease(to: .init(tenant: "other", userId: ID("u1")), max: 3) != nil)
+        leases.removeLast()
         #expect(admission.lease(to: owner, max: 3) != nil)
     }
 
     /// SCH FR-002: nothing of a stream that never opened remains.
-    @Test func lease_isGivenBack_whenItsHolderVanishes() {
+    @Test func lease_isGivenBack_whenItsOwnerVanishes() {
         let admission = StreamAdmission()
         for _ in 0..<100 { #expect(admission.lease(to: owner, max: 1) != nil) }
     }
@@ -38,8 +37,9 @@ import Values
     }
 
     private static let cases: [Revocation] = [
-        .token(tenant: "t", id: "token-u1"), .session(tenant: "t", id: "session-u1"),
-        .user(tenant: "t", id: ID("u1"), issuedBefore: Timestamp(microseconds: 101)),
+        .init(tenant: "t", kind: .token, subject: "token-u1"),
+        .init(tenant: "t", kind: .session, subject: "session-u1"),
+        .init(tenant: "t", kind: .user, subject: "u1", issuedBefore: Timestamp(microseconds: 101)),
     ]
 
     /// SCH FR-002, NFR-004.
@@ -54,13 +54,13 @@ import Values
         }
     }
 
-    @Test func tokenIssuedAfterwards_holds() {
+    @Test func tokenIssuedAfterwards_isValid() {
         let moment = Timestamp(microseconds: 100)
-        let list = RevocationList([.user(tenant: "t", id: ID("u1"), issuedBefore: moment)])
+        let list = RevocationList([.init(tenant: "t", kind: .user, subject: "u1", issuedBefore: moment)])
         #expect(!list.isRevoked(caller(issuedAt: 100)))
         #expect(list.isRevoked(caller(issuedAt: 99)))
-        // An earlier moment, told later, takes nothing back.
-        list.insert(.user(tenant: "t", id: ID("u1"), issuedBefore: Timestamp(microseconds: 50)))
+        // An earlier moment, received later, takes nothing back.
+        list.insert([.init(tenant: "t", kind: .user, subject: "u1", issuedBefore: Timestamp(microseconds: 50))])
         #expect(list.isRevoked(caller(issuedAt: 99)))
     }
 

@@ -11,10 +11,22 @@ import Testing
 
 /// `GET /v1/stream` over real sockets: what comes, to whom, and that nothing is lost or doubled.
 @Suite struct StreamsTests {
+    let service: TestService
+
+    init() throws { service = try TestService.start() }
+
     private static func notify(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws
     {
         let body: JSON = ["id": .string(id), "type": "visit.created", "userId": .string(user)]
         #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
+    }
+
+    /// A stream whose bytes the test sees.
+    private static func openRaw(at service: TestService, receiveBufferBytes: Int32? = nil) throws -> RawConnection {
+        let raw = try RawConnection(service.port, receiveBufferBytes: receiveBufferBytes)
+        let token = service.token(for: .user("u1"))
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        return raw
     }
 
     private static func eventIds(_ events: [ServerSentEvent]) -> [String] {
@@ -23,7 +35,6 @@ import Testing
 
     /// CNT §13.1, CUT N-4, VIS FR-1.4.
     @Test func ready_comesFirst_withCountsAndCursor_thenWhatHappens() async throws {
-        let service = try TestService.start()
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         #expect(stream.ready.json["userId"].string == "u1")
         #expect(stream.ready.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s1"])
@@ -35,8 +46,7 @@ import Testing
     }
 
     /// SCH FR-001, NFR-004, EC4: a stream shows its owner's rows and nobody else's, in its tenant and no other.
-    @Test func others_hearNothing() async throws {
-        let service = try TestService.start()
+    @Test func others_receiveNothing() async throws {
         let mine = try await service.listen(as: .user("u1"))
         let other = try await service.listen(as: .user("u2"))
         let elsewhere = try await service.listen(as: .user("u1", tenant: "t2"))
@@ -56,7 +66,6 @@ import Testing
 
     /// SCH FR-003, SC-004; CNT flow C3.
     @Test func resumingStream_getsWhatItMissed_onceAndInOrder_alsoAcrossARestart() async throws {
-        let service = try TestService.start()
         let first = try await service.listen(as: .user("u1"))
         try await Self.notify(service, "u1", "e0")
         _ = try await first.next("badges:update")
@@ -74,7 +83,6 @@ import Testing
     }
 
     @Test func positionThatIsGone_isSaidAloud() async throws {
-        let service = try TestService.start()
         try await Self.notify(service, "u1", "e1")
         for (id, reason) in [("zzzzzz-1", "epoch"), ("nonsense", "gap")] {
             let stream = try await service.listen(as: .user("u1"), lastEventID: id)
@@ -84,14 +92,15 @@ import Testing
         let epoch = try #require(now.ready.id.split(separator: "-").first)
         service.clock.advance(seconds: 25 * 3600)
         try await Self.notify(service, "u2", "e2")
-        // Upkeep forgets the old events; it looks at the clock by itself.
-        while try service.app.store.read({ try EventLog.oldestSequence(in: $0) }) <= 2 { await Task.yield() }
+        // Upkeep looks at the clock by itself.
+        try await eventually("the old events are forgotten") {
+            try service.app.store.read { try EventLog.oldestSequence(in: $0) } > 2
+        }
         let late = try await service.listen(as: .user("u1"), lastEventID: "\(epoch)-0")
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
     @Test func ticket_opensOneStream_onceAndSoon() async throws {
-        let service = try TestService.start()
         let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets", ["topics": ["queue:s1"]])
         #expect(made.status == 201)
         #expect(made[header: "Cache-Control"] == "no-store")
@@ -110,7 +119,6 @@ import Testing
     }
 
     @Test func cookie_opensStreams_andNothingElse() async throws {
-        let service = try TestService.start()
         let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
         let raw = try RawConnection(service.port)
         try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b; \(cookie)\r\n\r\n")
@@ -121,7 +129,6 @@ import Testing
 
     /// SCH FR-002.
     @Test func stream_warnsAndCloses_whenItsTokenExpires_unlessItIsRenewed() async throws {
-        let service = try TestService.start()
         let identity = TestService.Identity.user("u1")
         func open() async throws -> StreamListener {
             let client = BellhopClient(baseURL: service.baseURL)
@@ -148,7 +155,6 @@ import Testing
     }
 
     @Test func revocation_closesStreams_andRefusesTheToken() async throws {
-        let service = try TestService.start()
         let revoked = TestService.Identity(subject: "u1", claims: ["jti": "token-1", "session_id": "s-1"])
         let stays = TestService.Identity(subject: "u1", claims: ["jti": "token-2", "session_id": "s-2"])
         let (first, second) = (try await service.listen(as: revoked), try await service.listen(as: stays))
@@ -164,7 +170,6 @@ import Testing
 
     /// ENG E-7.
     @Test func topics_areReplaced_withoutReconnecting() async throws {
-        let service = try TestService.start()
         let backend = service.client(as: .service())
         for shop in ["s1", "s2"] {
             _ = try await backend.put("/v1/shops/\(shop)", ["name": "Shop", "timeZone": "UTC"])
@@ -191,16 +196,14 @@ import Testing
         let third = try await service.client(as: .user("u1")).get("/v1/stream")
         #expect(third.refusal == "429 stream.too_many")
         first.close()
-        // The place is free when the server has noticed.
-        while service.app.shards.openStreams > 1 { await Task.yield() }
+        try await eventually("the server has noticed the free place") { service.app.shards.counters.closed > 0 }
         let fourth = try await service.listen(as: .user("u1"))
         second.close()
         fourth.close()
     }
 
-    /// A clean stop tells streams, and says when to come back.
-    @Test func shutdown_tellsStreams() async throws {
-        let service = try TestService.start()
+    /// A clean stop closes streams with its reason, and says when to come back.
+    @Test func shutdown_closesStreamsWithItsReason() async throws {
         let stream = try await service.listen(as: .user("u1"))
         let stopping = Task { try await service.restart() }
         let closing = try await stream.next("stream:closing")
@@ -209,23 +212,18 @@ import Testing
         try await stopping.value
     }
 
-    /// CUT N-1, N-2: `retry` for EventSource, and a comment that keeps proxies from closing a silent stream.
-    @Test func silentStream_isKeptOpenByComments() throws {
+    /// CUT N-1, N-2: `retry` for EventSource, and a comment, so that no proxy closes a silent stream.
+    @Test func silentStream_receivesComments() throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])
-        let raw = try RawConnection(service.port)
-        let token = service.token(for: .user("u1"))
-        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        let raw = try Self.openRaw(at: service)
         let head = try raw.read(until: "\n:\n")
         #expect(head.contains("retry: 1000\n"))
         #expect(head.contains("X-Accel-Buffering: no"))
     }
 
-    /// A client that reads too slowly costs a bounded buffer: it is told to fetch everything again, and goes on.
-    @Test func slowReader_isToldToFetchAgain_andGoesOn() async throws {
-        let service = try TestService.start()
-        let raw = try RawConnection(service.port, receiveBufferBytes: 2048)
-        let token = service.token(for: .user("u1"))
-        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+    /// A client that reads too slowly costs a bounded buffer: it has to fetch everything again, and goes on.
+    @Test func slowReader_resyncs_andGoesOn() async throws {
+        let raw = try Self.openRaw(at: service, receiveBufferBytes: 2048)
         _ = try raw.read(until: "serverTime")
         let backend = service.client(as: .service())
         var number = 0
@@ -250,15 +248,11 @@ import Testing
 
     /// SCH EC10: many streams, many writers, every one sees each event once, in the log's order.
     @Test func manyStreams_seeEveryEventOnce_inOrder() async throws {
-        let service = try TestService.start()
         var streams: [StreamListener] = []
         for _ in 0..<8 { streams.append(try await service.listen(as: .user("u1"))) }
         let expected = Set((0..<5).flatMap { writer in (0..<8).map { "w\(writer)-\($0)" } })
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for writer in 0..<5 {
-                group.addTask { for number in 0..<8 { try await Self.notify(service, "u1", "w\(writer)-\(number)") } }
-            }
-            try await group.waitForAll()
+        try await concurrently(0..<5) { writer in
+            for number in 0..<8 { try await Self.notify(service, "u1", "w\(writer)-\(number)") }
         }
         for stream in streams {
             while Self.eventIds(stream.received).count < expected.count {

@@ -8,6 +8,15 @@ import Values
 @testable import Service
 
 extension TestService {
+    /// Has the tenant's backend publish an event that makes a notification.
+    func publish(_ event: String) async throws -> ServiceAnswer {
+        try await call("POST", "/v1/events", as: .service(), event)
+    }
+
+    func notify(_ draft: String) async throws -> ServiceAnswer {
+        try await call("POST", "/v1/notifications", as: .service(), draft)
+    }
+
     /// One operation of the recount test: mostly new notifications, or any change of an old one.
     func randomStep(_ step: Int, user: String, random: inout SeededGenerator) async throws {
         let known = try await all(of: user).compactMap { $0["id"].string }
@@ -18,13 +27,13 @@ extension TestService {
             // Some ids come again.
             let event = "e\(Int.random(in: 0...step, using: &random))"
             let body = NotificationsTests.event(event, kind.rawValue, to: user)
-            let status = try await call("POST", "/v1/events", as: .service(), body).status
+            let status = try await publish(body).status
             #expect(status == 201 || status == 200)
         case 3..<6:
             let category = ["request", "message", "news"].randomElement(using: &random)!
             let priority = Priority.allCases.randomElement(using: &random)!.rawValue
             let body = NotificationsTests.draft(category, priority, to: user)
-            #expect(try await call("POST", "/v1/notifications", as: .service(), body).status == 201)
+            #expect(try await notify(body).status == 201)
         case 6, 7:
             guard let id else { return }
             let change = ["seen", "read", "archived"].randomElement(using: &random)!

@@ -2,7 +2,6 @@ import BellhopClient
 import Configuration
 import Crypto
 import Database
-import Domain
 import Foundation
 import Logging
 import PostgresServer
@@ -46,8 +45,7 @@ final class TestService: @unchecked Sendable {
         }
 
         static func staff(of shops: String..., named name: String = "staff") -> Identity {
-            Identity(
-                subject: name, claims: ["role": "staff", "shop_ids": .array(shops.map(JSON.string))])
+            Identity(subject: name, claims: ["role": "staff", "shop_ids": .array(shops.map(JSON.string))])
         }
 
         static let admin = Identity(subject: "admin", claims: ["role": "admin"])
@@ -111,8 +109,7 @@ final class TestService: @unchecked Sendable {
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
         ]
         values.merge(overrides) { $1 }
-        let app = try App(
-            settings: Self.settings(values), logger: Logger(label: "test"), clock: clock.clock)
+        let app = try App(settings: Self.settings(values), logger: Logger(label: "test"), clock: clock.clock)
         try app.start()
         return app
     }
@@ -143,8 +140,7 @@ final class TestService: @unchecked Sendable {
         _ payload: [String: JSON], header: JSON = ["alg": "HS256", "typ": "JWT"], secret: String = secret
     ) -> String {
         let signed = base64URL(header.data) + "." + base64URL(JSON.object(payload).data)
-        let code = HMAC<SHA256>.authenticationCode(
-            for: Data(signed.utf8), using: SymmetricKey(data: Data(secret.utf8)))
+        let code = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: SymmetricKey(data: Data(secret.utf8)))
         return signed + "." + base64URL(Data(code))
     }
 
@@ -168,8 +164,16 @@ final class TestService: @unchecked Sendable {
         as identity: Identity, topics: [String] = [], lastEventID: String? = nil
     ) async throws -> StreamListener {
         let listener = StreamListener(client(as: identity).events(topics: topics, lastEventID: lastEventID))
+        listener.opener = (self, identity)
         listener.ready = try await listener.next("stream:ready")
         return listener
+    }
+
+    /// Where a stream stands that is opened and closed now: it misses what comes afterwards.
+    func position(as identity: Identity) async throws -> String {
+        let stream = try await listen(as: identity)
+        defer { stream.close() }
+        return stream.ready.id
     }
 
     /// Changes the schema, as nobody should: as the service itself on SQLite, as an administrator on PostgreSQL.

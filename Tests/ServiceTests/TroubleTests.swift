@@ -1,7 +1,6 @@
 import BellhopClient
 import Configuration
 import Database
-import Domain
 import Foundation
 import Logging
 import PostgresServer
@@ -11,11 +10,12 @@ import Testing
 import Values
 
 @testable import Service
+@testable import Domain
 
 /// What happens when the ground gives way: a clear answer, and nothing half done.
 @Suite struct TroubleTests {
     /// What an error of the store means to the one who called.
-    @Test func storeTrouble_isToldAs503_withATimeToComeBack() throws {
+    @Test func storeTrouble_isAnsweredWith503_andATimeToComeBack() throws {
         let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))
         #expect(busy.kind == .unavailable)
         #expect(busy.retryAfterSeconds == 2)
@@ -38,12 +38,10 @@ import Values
         let settings = try TestService.settings([
             "port": "0", "database": "sqlite:\(service.directory.file("test.sqlite"))", "jwtSecret": TestService.secret,
         ])
-        do {
+        let error = #expect(throws: DatabaseError.self) {
             _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
-            Issue.record("two services own one file")
-        } catch let error as DatabaseError {
-            #expect(error.code == .locked)
         }
+        #expect(error?.code == .locked)
         // A look beside the running service is possible.
         #expect(try Operations.check(settings).isEmpty)
     }
@@ -54,12 +52,10 @@ import Values
         let settings = try TestService.settings([
             "port": "0", "database": "sqlite:\(file)", "jwtSecret": TestService.secret,
         ])
-        do {
+        let error = #expect(throws: DatabaseError.self) {
             _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
-            Issue.record("a damaged file was taken")
-        } catch let error as DatabaseError {
-            #expect(error.code == .corrupt)
         }
+        #expect(error?.code == .corrupt)
     }
 
     /// A write that fails leaves nothing, neither rows nor counts nor events.
@@ -67,11 +63,12 @@ import Values
         let service = try TestService.start()
         let stream = try await service.listen(as: .user("u1"))
         let runner = service.app.runner
-        let draft = NotificationDraft(userId: ID("u1"), category: .visit, priority: .low, title: "T", message: "M")
+        let draft = NotificationDraft(
+            userId: ID("u1"), eventId: nil, category: .visit, priority: .low, title: "T", message: "M", data: [:])
         await #expect(throws: Failure.self) {
             try await runner.store.write { db in
                 try runner.write(as: .system(tenant: "default"), in: db) { tx in
-                    tx.record(NotificationRequested(draft: draft))
+                    tx.record(.notificationRequested(draft))
                     try tx.settle()
                     throw Failure.notFound("anything")
                 }

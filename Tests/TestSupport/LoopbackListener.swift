@@ -15,7 +15,7 @@ public final class LoopbackListener: Sendable {
         address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            // A sockaddr_in is a sockaddr to the socket calls; the length tells which.
+            // A sockaddr_in is a sockaddr to the socket calls; the length says which.
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, length) == 0 && listen(descriptor, 64) == 0
                     && getsockname(descriptor, $0, &length) == 0

@@ -59,7 +59,7 @@ public final class RawConnection: Sendable {
         }
     }
 
-    /// Reads the answer to one request, by its Content-Length; the connection is kept.
+    /// Reads the answer to one request, by its Content-Length; the connection stays open.
     public func readAnswer() throws -> (status: Int, body: [UInt8]) {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)

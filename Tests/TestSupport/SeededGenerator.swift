@@ -1,3 +1,10 @@
+/// A seed that a test has not had before, printed so that a failure can be repeated.
+public func randomSeed(of test: String = #function) -> UInt64 {
+    let seed = UInt64.random(in: 1...UInt64.max)
+    print("\(test): seed \(seed)")
+    return seed
+}
+
 /// Random numbers that a failure's printed seed brings back: SplitMix64 (Steele, Lea, Flood 2014).
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What holds for the repository as a whole, beyond single lines of code.
+/// What is true of the repository as a whole, beyond single lines of code.
 extension TidyTests {
     private static func words(of line: String) -> [Substring] {
         line.split { !($0.isLetter || $0.isNumber || $0 == "_") }

@@ -38,7 +38,7 @@ import Testing
             "BellhopClient": ["Threads"], "Rows": ["Values", "Visibility"], "Domain": ["Rows", "Values", "Visibility"],
             "Database": ["CSQLite", "CPostgreSQL", "Threads", "Visibility"],
             "Service": ["MicroHTTP", "Database", "Realtime", "Domain", "Rows", "Threads", "Values", "Visibility"],
-            "bellhop": ["Service", "BellhopClient", "Values"],
+            "bellhop": ["Service", "BellhopClient", "Rows", "Values"],
         ]
         let ours = Set(allowed.keys).union(["CMicroHTTPD", "CSQLite", "CPostgreSQL"])
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
@@ -102,7 +102,7 @@ import Testing
     @Test func lines_fitTheScreen_andFilesTheMind() throws {
         for file in try Self.swift() {
             #expect(file.lines.count <= 520, "\(file.path) has \(file.lines.count) lines")
-            // The formatter holds code to 120 columns and leaves comments to us; tables and texts cannot be broken.
+            // The formatter wraps code at 120 columns and leaves comments to us; tables and texts cannot be broken.
             for (number, line) in file.lines.enumerated() where line.count > 124 && line.contains("//") {
                 #expect(line.contains("/// |"), "\(file.path):\(number + 1) has \(line.count) columns")
             }
@@ -179,8 +179,7 @@ import Testing
 
     @Test func everyDependency_hasItsReason() throws {
         let package = try String(contentsOf: Self.root.appendingPathComponent("Package.swift"), encoding: .utf8)
-        let reasons = try String(
-            contentsOf: Self.root.appendingPathComponent("Docs/dependencies.md"), encoding: .utf8)
+        let reasons = try String(contentsOf: Self.root.appendingPathComponent("Docs/dependencies.md"), encoding: .utf8)
         for line in package.components(separatedBy: "\n") where line.contains("url: \"https://") {
             let name = line.split(separator: "\"").first { $0.hasPrefix("https://") }?.split(separator: "/").last ?? ""
             #expect(reasons.contains(name), "Docs/dependencies.md does not say why \(name)")

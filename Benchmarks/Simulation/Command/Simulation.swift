@@ -90,11 +90,10 @@ struct Simulation {
     private static func printTiming(total: Duration) throws {
         for waiting in [0, 20, 200] {
             let state = busyState(waiting: waiting)
-            let estimator = WaitEstimator()
             let runs = 50
-            _ = estimator.estimate(state)
+            _ = WaitEstimator.estimate(state)
             let clock = ContinuousClock()
-            let times = (0..<runs).map { _ in clock.measure { precondition(estimator.estimate(state) != nil) } }
+            let times = (0..<runs).map { _ in clock.measure { precondition(WaitEstimator.estimate(state) != nil) } }
                 .sorted()
             let microseconds = times[runs / 2].components.attoseconds / 1_000_000_000_000
             print("one estimate, 5 barbers, \(waiting) waiting: median \(microseconds) µs")
@@ -111,7 +110,7 @@ struct Simulation {
                 WaitingCustomer(
                     id: "c\($0)", lane: $0 % 5 == 0 ? .blackCard : .standard, readyInMinutes: -Double(waiting - $0))
             },
-            serviceTimes: ServiceTimeModel(samples: (0..<200).map { ServiceSample(minutes: 20 + Double($0 % 17)) }),
-            arrivals: ArrivalModel(blackCard: ArrivalHistory(count: 200, openMinutes: 6_000)))
+            samples: (0..<200).map { ServiceSample(minutes: 20 + Double($0 % 17)) },
+            arrivals: ArrivalHistory(count: 200, openMinutes: 6_000))
     }
 }

@@ -106,8 +106,8 @@ package struct SimulatedShop: Sendable {
         {
             now = service.endsAt
             completed.append(service.endsAt - service.startedAt)
-            if completed.count > 4 * ServiceTimeModel.samplesMax {
-                completed.removeFirst(completed.count - ServiceTimeModel.samplesMax)
+            if completed.count > 4 * WaitLimits.samplesMax {
+                completed.removeFirst(completed.count - WaitLimits.samplesMax)
             }
             barbers[next] = nil
             callNext()
@@ -136,7 +136,7 @@ package struct SimulatedShop: Sendable {
 
     /// What a customer is told at joining: whole minutes, as shown, or the exact estimate.
     private mutating func predictions(_ lane: QueueLane) -> EstimateOutcome {
-        guard let estimate = WaitEstimator(calibration: calibration).estimate(state())?[lane] else {
+        guard let estimate = WaitEstimator.estimate(state(), calibration: calibration)?[lane] else {
             preconditionFailure("a shop with barbers on duty has an estimate")
         }
         let length = lanes.values.reduce(0) { $0 + $1.count }
@@ -169,10 +169,8 @@ package struct SimulatedShop: Sendable {
                     service: service.map { BarberState.Service(elapsedMinutes: now - $0.startedAt) })
             },
             waiting: waiting,
-            serviceTimes: ServiceTimeModel(
-                samples: completed.suffix(ServiceTimeModel.samplesMax).reversed().map { ServiceSample(minutes: $0) }),
-            arrivals: ArrivalModel(
-                blackCard: ArrivalHistory(count: blackCardArrivals.count, openMinutes: now - windowStart)))
+            samples: completed.suffix(WaitLimits.samplesMax).reversed().map { ServiceSample(minutes: $0) },
+            arrivals: ArrivalHistory(count: blackCardArrivals.count, openMinutes: now - windowStart))
     }
 
     /// In the open interval from 0 to 1.

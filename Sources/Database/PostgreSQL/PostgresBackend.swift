@@ -6,7 +6,6 @@ final class PostgresBackend: StoreBackend {
     let queues: [WriteQueue]
     private let address: String
     private let options: StoreOptions
-    private let vocabulary: ScopeVocabulary
     private let health = PostgresHealth()
     private let pool: PostgresPool
     /// For what must not wait behind requests.
@@ -20,7 +19,6 @@ final class PostgresBackend: StoreBackend {
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         self.address = address
         self.options = options
-        self.vocabulary = vocabulary
         let health = health
         let connect: @Sendable () throws(DatabaseError) -> PostgresConnection = { () throws(DatabaseError) in
             try health.connect { () throws(DatabaseError) in
@@ -30,7 +28,7 @@ final class PostgresBackend: StoreBackend {
         pool = PostgresPool(countMax: max(1, options.readersMax - options.queryConnections), connect: connect)
         vital = PostgresPool(countMax: 1, connect: connect)
         let (first, _) = try pool.take()
-        try PostgresRole.check(first, access: options.access)
+        try PostgresRole.check(first.link, access: options.access)
         pool.give(first)
         queries = PostgresQueries(
             threads: options.access == .exclusive ? options.queryConnections : 0, options: options,
@@ -49,7 +47,7 @@ final class PostgresBackend: StoreBackend {
         let turn = CommitTurn()
         for (thread, queue) in zip(writers, queues) {
             thread.start { [pool, vital] in
-                let writer = PostgresWriter(queue: queue, turn: turn, options: options) { () throws(DatabaseError) in
+                var writer = PostgresWriter(queue: queue, turn: turn, options: options) { () throws(DatabaseError) in
                     // Whatever made a writer's connection unusable may have happened to the readers', who would not
                     // notice a server that has become a standby.
                     pool.clear()
@@ -97,8 +95,7 @@ final class PostgresBackend: StoreBackend {
         _ woven: SQL.Woven, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
-        try queries.append(
-            .init(woven: woven, scope: scope) { result in completion(result.mapError { $0 as any Error }) })
+        try queries.append(.init(woven: woven, kind: woven.text.hashValue, scope: scope, complete: completion))
     }
 
     var isOnWriter: Bool { writers.contains(where: \.isCurrent) }
@@ -106,18 +103,16 @@ final class PostgresBackend: StoreBackend {
     // MARK: Listening
 
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? {
+        var options = options
+        // A direct connection, whatever stands before the others.
+        options.isPooled = false
         let listener = PostgresListener(
-            address: options.listenURL?.serverAddress ?? address, channel: channel, options: options,
-            vocabulary: vocabulary
-        ) { [weak self] connection in
-            // A connection that is lost shows at the next look for notifications.
-            let found = try? connection.askServer("SELECT pg_database_size(current_database())")
-            if let text = found?.first?.first ?? nil, let bytes = Int(text) {
-                self?.size.store(bytes, ordering: .relaxed)
-            }
-        }
-        listener.start(wake)
-        return { listener.stop() }
+            address: options.listenURL?.serverAddress ?? address, channel: channel, options: options, wake: wake
+        ) { [weak self] bytes in self?.size.store(bytes, ordering: .relaxed) }
+        let thread = LoopThread("postgres-listener")
+        thread.start { [thread] in listener.run(on: thread) }
+        // Does not wait for the thread, which may be in the middle of an attempt to connect.
+        return { thread.requestStop() }
     }
 
     // MARK: Upkeep
@@ -150,60 +145,43 @@ extension DatabaseURL {
 }
 
 /// One connection of its own that receives what committed transactions notify.
-private final class PostgresListener: Sendable {
+private struct PostgresListener: Sendable {
     /// How often the thread looks whether it should stop, in milliseconds.
     private static let pause: Int32 = 250
     /// How often the server is asked for its size, in seconds; a look at every file of the database.
     private static let sizePauseSeconds = 60
 
-    private let address: String
-    private let channel: String
-    private let options: StoreOptions
-    private let vocabulary: ScopeVocabulary
-    private let measure: @Sendable (PostgresConnection) -> Void
-    private let thread = LoopThread("postgres-listener")
+    let address: String
+    let channel: String
+    let options: StoreOptions
+    let wake: @Sendable (String?) -> Void
+    /// Receives the bytes of the database.
+    let measured: @Sendable (Int) -> Void
 
-    init(
-        address: String, channel: String, options: StoreOptions, vocabulary: ScopeVocabulary,
-        measure: @escaping @Sendable (PostgresConnection) -> Void
-    ) {
-        self.address = address
-        self.channel = channel
-        var options = options
-        // A direct connection, whatever stands before the others.
-        options.isPooled = false
-        self.options = options
-        self.vocabulary = vocabulary
-        self.measure = measure
-    }
-
-    func start(_ wake: @escaping @Sendable (String?) -> Void) {
-        thread.start { [self] in
-            while !thread.isStopping {
-                do {
-                    let connection = try PostgresConnection(address, options: options, vocabulary: vocabulary)
-                    _ = try connection.askServer("LISTEN \(channel)")
-                    // Before this nobody listened.
-                    wake(nil)
-                    try listen(on: connection, wake)
-                } catch {
-                    // Whoever listens asks the server itself then, and reports what it answers.
-                    wake(nil)
-                    _ = thread.pause(for: .milliseconds(.random(in: 200...500)))
-                }
+    func run(on thread: LoopThread) {
+        while !thread.isStopping {
+            do {
+                let link = try PostgresLink(address, options: options)
+                _ = try link.ask("LISTEN \(channel)")
+                // Before this nobody listened.
+                wake(nil)
+                try listen(on: link, thread)
+            } catch {
+                // Whoever listens asks the server itself then, and reports what it answers.
+                wake(nil)
+                _ = thread.pause(for: .milliseconds(.random(in: 200...500)))
             }
         }
     }
 
-    /// Does not wait for the thread, which may be in the middle of an attempt to connect.
-    func stop() { thread.requestStop() }
-
-    private func listen(on connection: PostgresConnection, _ wake: (String?) -> Void) throws(DatabaseError) {
+    private func listen(on link: PostgresLink, _ thread: LoopThread) throws(DatabaseError) {
         var measuredAt = ContinuousClock.now - .seconds(Self.sizePauseSeconds)
         while !thread.isStopping {
-            for payload in try connection.notifications(within: Self.pause) { wake(payload) }
+            for payload in try link.notifications(within: Self.pause) { wake(payload) }
             if ContinuousClock.now - measuredAt >= .seconds(Self.sizePauseSeconds) {
-                measure(connection)
+                // A connection that is lost shows at the next look for notifications.
+                let found = try? link.ask("SELECT pg_database_size(current_database())")
+                if let text = found?.first?.first ?? nil, let bytes = Int(text) { measured(bytes) }
                 measuredAt = ContinuousClock.now
             }
         }

@@ -14,8 +14,7 @@ final class PostgresConnection: Connection {
         case writing
     }
 
-    private let link: PostgresLink
-    private let options: StoreOptions
+    let link: PostgresLink
     private let vocabulary: ScopeVocabulary
     /// What each transaction is set to, whoever asks. A pooler's connections are others' too: what ours are set to when
     /// they are made, is set for each transaction there.
@@ -27,9 +26,9 @@ final class PostgresConnection: Connection {
     /// The transaction-local settings as the server has them, or will have them once the prefix is sent.
     private var settings: [String: String] = [:]
     private var wanted: [String: String] = [:]
-    /// Settings and subjects as of each open savepoint: undone with it.
-    private var marks: [(settings: [String: String], held: Set<String>)] = []
-    private var held: Set<String> = []
+    /// Settings and locks as of each open savepoint: undone with it.
+    private var marks: [(settings: [String: String], locked: Set<String>)] = []
+    private var locked: Set<String> = []
     /// Whether the server knows of the transaction.
     private var isBegun = false
     /// The transaction's number once it is known, if it has changed anything.
@@ -37,7 +36,7 @@ final class PostgresConnection: Connection {
     /// Whether the outcome is the server's to know.
     private(set) var hasSentCommit = false
     /// True: a lock that is taken elsewhere is waited for; false: it ends the job, which is done again.
-    var waitsForSubjects = true
+    var waitsForLocks = true
     /// How many times the server was asked in this transaction.
     private(set) var exchanges = 0
     /// The next statement asks for the transaction's number too: the last step has begun.
@@ -49,7 +48,6 @@ final class PostgresConnection: Connection {
 
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         link = try PostgresLink(address, options: options)
-        self.options = options
         self.vocabulary = vocabulary
         var settings = [ScopeVocabulary.service: "on"]
         if options.isPooled, options.access != .owner {
@@ -62,7 +60,6 @@ final class PostgresConnection: Connection {
     override var engine: DatabaseEngine { .postgreSQL }
     override var planPrefix: String { "EXPLAIN " }
     var isUsable: Bool { !link.isBroken }
-    func looksAlive() -> Bool { link.looksAlive() }
 
     // MARK: Statements
 
@@ -99,12 +96,12 @@ final class PostgresConnection: Connection {
             precondition(exchanges == 1, "a read that was said to be one statement runs a second one")
             // They end with the implicit transaction.
             defer { settings = [:] }
-            return try link.exchange(commands, within: patience)[commands.count - 1]
+            return try link.exchange(commands)[commands.count - 1]
         }
         let wasBegun = isBegun
         isBegun = true
         do {
-            let results = try link.exchange(commands, within: patience)
+            let results = try link.exchange(commands)
             if isNaming, transactionID == nil { transactionID = results[namePlace].firstText }
             return results[commands.count - 1]
         } catch {
@@ -120,11 +117,6 @@ final class PostgresConnection: Connection {
             }
             throw error
         }
-    }
-
-    /// A little longer than the server's own limit, which gives a better error and keeps the connection.
-    private var patience: Duration? {
-        options.access == .owner ? nil : options.statementTimeout + .seconds(1)
     }
 
     // MARK: Settings
@@ -156,7 +148,7 @@ final class PostgresConnection: Connection {
         return vocabulary.command(from: settings, to: target)
     }
 
-    // MARK: Subjects
+    // MARK: Locks
 
     /// The transaction's number is asked for with what comes next: should the answer to COMMIT get lost, it is needed.
     override func prepareGroupSteps() throws {
@@ -166,15 +158,15 @@ final class PostgresConnection: Connection {
 
     override func lock(_ subjects: [String]) throws {
         precondition(access == .writing, "only a transaction that writes holds subjects")
-        let missing = Set(subjects).subtracting(held)
+        let missing = Set(subjects).subtracting(locked)
         guard !missing.isEmpty else { return }
-        held.formUnion(missing)
+        locked.formUnion(missing)
         // In one order, so that two transactions that want the same ones never wait for each other. What is locked
         // elsewhere and not waited for is an error, so that what travels behind it is not done.
         prefix.append(
             .init(
                 text: "SELECT bellhop_hold($1::text[], $2::boolean)",
-                values: [.text(ScopeVocabulary.array(missing.sorted())), .text(waitsForSubjects ? "t" : "f")]))
+                values: [.text(ScopeVocabulary.array(missing.sorted())), .text(waitsForLocks ? "t" : "f")]))
     }
 
     override func notify(_ channel: StaticString, _ payload: String) throws {
@@ -188,12 +180,12 @@ final class PostgresConnection: Connection {
     func begin(_ access: Access) {
         precondition(self.access == nil, "one transaction at a time")
         // If that fails the connection is lost, and the first statement says so.
-        try? link.forgetIfFull(within: patience)
+        try? link.forgetIfFull()
         self.access = access
         prefix = []
         settings = [:]
         marks = []
-        held = []
+        locked = []
         isBegun = false
         transactionID = nil
         exchanges = 0
@@ -211,7 +203,7 @@ final class PostgresConnection: Connection {
         switch control {
         case .begin, .beginImmediate: preconditionFailure("a transaction is begun by its access")
         case .savepoint:
-            marks.append((settings, held))
+            marks.append((settings, locked))
             prefix.append(.init(text: "SAVEPOINT s\(marks.count)"))
         case .release:
             // Nothing happened in between: neither is worth sending.
@@ -223,7 +215,7 @@ final class PostgresConnection: Connection {
             marks.removeLast()
         case .rollbackTo:
             guard let mark = marks.last else { return }
-            (settings, held) = mark
+            (settings, locked) = mark
             // What the server has not received is undone by not sending it.
             if let unsent = prefix.lastIndex(where: { $0.text == "SAVEPOINT s\(marks.count)" }) {
                 prefix.removeSubrange((unsent + 1)...)
@@ -241,7 +233,7 @@ final class PostgresConnection: Connection {
         guard isBegun else { return }
         if transactionID == nil {
             let command = PostgresLink.Command(text: "SELECT pg_current_xact_id_if_assigned()::text")
-            transactionID = try link.exchange(takePrefix() + [command], within: patience).last?.firstText
+            transactionID = try link.exchange(takePrefix() + [command]).last?.firstText
         }
         guard transactionID != nil else { return }
         prefix.append(.init(text: PostgresSchema.leaveMark, values: [.text(writer), .text(mark)]))
@@ -257,7 +249,7 @@ final class PostgresConnection: Connection {
         // A transaction that was never sent has nothing to commit.
         guard isBegun else { return }
         hasSentCommit = true
-        let results = try link.exchange(takePrefix() + [.init(text: "COMMIT")], within: patience)
+        let results = try link.exchange(takePrefix() + [.init(text: "COMMIT")])
         guard results.last?.tag == "COMMIT" else {
             throw DatabaseError(.contended, "the transaction was rolled back at its end")
         }
@@ -270,35 +262,13 @@ final class PostgresConnection: Connection {
         guard isBegun, !link.isBroken else { return }
         try? link.post([.init(text: command)])
     }
-
-    // MARK: Outside transactions
-
-    /// Runs a command that needs no transaction, scope or policy: for the store's own questions to the server.
-    func askServer(_ text: String, _ values: [SQLValue] = []) throws(DatabaseError) -> [[String?]] {
-        precondition(access == nil, "the store asks between transactions")
-        let found = try link.exchange([.init(text: text, values: values, isPrepared: false)], within: patience)
-        let rows = PostgresRows(found[0], text: text)
-        var table: [[String?]] = []
-        while rows.advance() {
-            table.append(
-                (0..<rows.columnCount).map { index in
-                    rows.type(at: index) == .null
-                        ? nil : String(decoding: rows.bytes(at: index, isText: true), as: UTF8.self)
-                })
-        }
-        return table
-    }
-
-    func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
-        try link.notifications(within: milliseconds)
-    }
 }
 
 /// Statements with `$1` in the place of `?`, by their text.
 final class PlacedTexts: Sendable {
     static let shared = PlacedTexts()
 
-    /// As many as a few connections keep prepared. Without the bound, texts made at run time would fill memory.
+    /// As many as a few connections have prepared. Without the bound, texts made at run time would fill memory.
     private static let textsMax = 4096
 
     private let known = Locked<[String: String]>([:])

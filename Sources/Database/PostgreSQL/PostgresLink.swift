@@ -12,9 +12,11 @@ final class PostgresLink {
         var isPrepared = true
     }
 
-    /// Texts that a connection keeps prepared; see `StoreOptions.statementsMax`.
+    /// Texts that a connection has prepared at most; see `StoreOptions.statementsMax`.
     private let statementsMax: Int
     private let preparesByName: Bool
+    /// A little longer than the server's own limit, which gives a better error and leaves the connection usable.
+    private let patience: Duration?
     private let handle: OpaquePointer
     private var names: [String: String] = [:]
     private var namesMade = 0
@@ -57,12 +59,13 @@ final class PostgresLink {
         self.handle = handle
         statementsMax = options.statementsMax
         preparesByName = !options.isPooled
+        patience = options.access == .owner ? nil : options.statementTimeout + .seconds(1)
         guard PQstatus(handle) == CONNECTION_OK else {
             // `deinit` closes it: everything has its value.
             let reason = Self.message(of: handle)
             throw DatabaseError(.unavailable, "cannot connect: \(reason)")
         }
-        // A standby may lack what was answered, and takes no writes; the server tells it by itself.
+        // A standby may lack what was answered, and takes no writes; the server reports it by itself.
         guard options.access == .readOnly || !isStandby else {
             throw DatabaseError(.unavailable, "cannot connect: the server is a standby")
         }
@@ -112,20 +115,34 @@ final class PostgresLink {
 
     /// Has the server forget the prepared texts when they are too many. Between transactions: one that has failed would
     /// refuse it.
-    func forgetIfFull(within timeout: Duration?) throws(DatabaseError) {
+    func forgetIfFull() throws(DatabaseError) {
         guard names.count >= statementsMax else { return }
         names = [:]
-        _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)], within: timeout)
+        _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)])
+    }
+
+    /// Runs a command that needs no transaction, scope or policy: for the store's own questions to the server.
+    func ask(_ text: String, _ values: [SQLValue] = []) throws(DatabaseError) -> [[String?]] {
+        let rows = PostgresRows(try exchange([Command(text: text, values: values, isPrepared: false)])[0], text: text)
+        var table: [[String?]] = []
+        while rows.advance() {
+            table.append(
+                (0..<rows.columnCount).map { index in
+                    rows.type(at: index) == .null
+                        ? nil : String(decoding: rows.bytes(at: index, isText: true), as: UTF8.self)
+                })
+        }
+        return table
     }
 
     /// Sends the commands in one go and waits for their answers. After the first error the others are not done.
     ///
     /// - Throws: the first error of the server; `.unavailable` when the connection is lost.
-    func exchange(_ commands: [Command], within timeout: Duration?) throws(DatabaseError) -> [PostgresResult] {
+    func exchange(_ commands: [Command]) throws(DatabaseError) -> [PostgresResult] {
         completed = nil
         results = []
         slowAt = onSlow == nil ? nil : .now + .milliseconds(1)
-        let deadline = timeout.map { ContinuousClock.now + $0 }
+        let deadline = patience.map { ContinuousClock.now + $0 }
         let before = unread
         unread = []
         let expected: [Expected]

@@ -50,7 +50,7 @@ final class PostgresPool: Sendable {
     /// - Returns: a connection, and whether it was open before: then the server may have closed it meanwhile.
     func take() throws(DatabaseError) -> (PostgresConnection, wasIdle: Bool) {
         while let known = try wait() {
-            if known.looksAlive() { return (known, true) }
+            if known.link.looksAlive() { return (known, true) }
             drop()
         }
         do {

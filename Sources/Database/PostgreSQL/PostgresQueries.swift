@@ -8,23 +8,15 @@ import Threads
 final class PostgresQueries: Sendable {
     struct Job: Sendable {
         let woven: SQL.Woven
-        let scope: Scope
-        let complete: @Sendable (Result<RowCursor, DatabaseError>) -> Void
-        let queuedAt = ContinuousClock.now
+        /// The hash of its text.
         let kind: Int
-
-        init(
-            woven: SQL.Woven, scope: Scope, complete: @escaping @Sendable (Result<RowCursor, DatabaseError>) -> Void
-        ) {
-            self.woven = woven
-            self.scope = scope
-            self.complete = complete
-            kind = woven.text.hashValue
-        }
+        let scope: Scope
+        let complete: @Sendable (Result<RowCursor, any Error>) -> Void
+        let queuedAt = ContinuousClock.now
     }
 
-    /// Queries of one conversation: enough to make its system calls a small part, few enough that the first is not kept
-    /// waiting by the last.
+    /// Queries of one conversation: enough to make its system calls a small part, few enough that the first does not wait
+    /// long for the last.
     private static let togetherMax = 64
     /// As many as wait for a thread that is at work are worth another one.
     private static let waitingForOne = 16
@@ -83,7 +75,7 @@ final class PostgresQueries: Sendable {
 
     /// Queues a query. A thread that is at work takes it along: waking another for each would make conversations of one.
     func append(_ job: Job) throws(StoreBusy) {
-        // Alone: in a conversation nobody could tell whose text it was.
+        // Alone: in a conversation nobody would know whose text it was.
         if let error = job.woven.unsendable { return job.complete(.failure(error)) }
         try state.withLock { state throws(StoreBusy) in
             if state.isClosed || state.jobs.count >= depthMax { throw StoreBusy(queueDepth: state.jobs.count) }
@@ -196,10 +188,10 @@ final class PostgresQueries: Sendable {
             commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
         }
         if commands.isEmpty { return }
-        try link.forgetIfFull(within: statementTimeout)
+        try link.forgetIfFull()
         var failure: DatabaseError?
         do {
-            _ = try link.exchange(commands, within: statementTimeout + .seconds(1))
+            _ = try link.exchange(commands)
         } catch {
             guard !link.isBroken else { throw error }
             failure = error

@@ -4,8 +4,8 @@ enum PostgresRole {
     /// members of a role inherit as the grants here expect.
     private static let versionMin = 140_000
 
-    static func check(_ connection: PostgresConnection, access: StoreOptions.Access) throws(DatabaseError) {
-        let found = try connection.askServer(
+    static func check(_ link: PostgresLink, access: StoreOptions.Access) throws(DatabaseError) {
+        let found = try link.ask(
             """
             SELECT current_setting('server_version_num'), current_user,
                 (SELECT string_agg(rolname, ', ') FROM pg_roles

@@ -21,7 +21,7 @@ enum PostgresSchema {
                         END $$
                         """))
         }
-        try connection.run(SQL(unchecked: hold))
+        try connection.run(SQL(unchecked: takeLocks))
         try connection.run(SQL(unchecked: marks))
     }
 
@@ -38,8 +38,8 @@ enum PostgresSchema {
     /// A writer's own at its end, and those of writers that ended otherwise.
     static let forgetMarks = "DELETE FROM write_marks WHERE writer = $1 OR at < now() - interval '1 day'"
 
-    /// Holds subjects until the transaction ends: waiting for them, or failing if another transaction has one.
-    private static let hold = """
+    /// Locks names until the transaction ends: waiting for them, or failing if another transaction has one.
+    private static let takeLocks = """
         CREATE OR REPLACE FUNCTION bellhop_hold(subjects text[], waits boolean) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE subject text;
         BEGIN

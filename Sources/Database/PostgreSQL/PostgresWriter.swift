@@ -35,15 +35,15 @@ final class CommitTurn: Sendable {
 /// that meets something locked elsewhere is put off to the next group, so that groups never wait for each other in a
 /// circle.
 ///
-/// Made, used and let go on its thread.
-final class PostgresWriter {
-    private let queue: WriteQueue
+/// Made, used and released on its thread.
+struct PostgresWriter {
+    let queue: WriteQueue
     /// Whose turn it is to commit, among the writers of this process.
-    private let turn: CommitTurn
-    private let options: StoreOptions
-    private let connect: () throws(DatabaseError) -> PostgresConnection
-    private var connection: PostgresConnection?
-    /// Tells this writer's marks from all others', in this process and elsewhere.
+    let turn: CommitTurn
+    let options: StoreOptions
+    let connect: () throws(DatabaseError) -> PostgresConnection
+    var connection: PostgresConnection?
+    /// Distinguishes this writer's marks from all others', in this process and elsewhere.
     private let name = PostgresWriter.randomName()
 
     /// A job with how often it was begun.
@@ -52,50 +52,33 @@ final class PostgresWriter {
         var count = 0
     }
 
-    private struct Group {
-        var answers: [@Sendable (WriteJob.Outcome) -> Void] = []
-        var failures: [(job: WriteJob, error: any Error)] = []
-        /// To be done in the next group.
-        var postponed: [Attempt] = []
-    }
-
     /// How often a job is begun. A lost connection, a deadlock and a lock taken elsewhere pass; what has not passed
     /// by then is answered with 503.
     private static let attemptsMax = 8
     /// How often a group is done again on a new connection.
     private static let connectionsMax = 3
 
-    init(
-        queue: WriteQueue, turn: CommitTurn, options: StoreOptions,
-        connect: @escaping () throws(DatabaseError) -> PostgresConnection
-    ) {
-        self.queue = queue
-        self.turn = turn
-        self.options = options
-        self.connect = connect
-    }
-
     /// Works until the queue is closed and empty.
-    func run() {
+    mutating func run() {
         while let jobs = queue.take(options.batchJobsMax) { commit(jobs.map { Attempt(job: $0) }) }
         // Marks that stay behind are deleted by any other writer's end, a day later.
-        _ = try? usableConnection().askServer(PostgresSchema.forgetMarks, [.text(name)])
+        _ = try? usableConnection().link.ask(PostgresSchema.forgetMarks, [.text(name)])
     }
 
     private static func randomName() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// Does all jobs, in as many groups as it takes; each is answered exactly once.
-    private func commit(_ jobs: [Attempt]) {
+    private mutating func commit(_ jobs: [Attempt]) {
         var waiting = jobs
         var losses = 0
         var counted = StoreMetrics()
         while !waiting.isEmpty {
             do {
-                let group = try runGroup(&waiting, counting: &counted)
-                waiting = group.postponed
-                // Later jobs of the same lane may be answered while these wait; within a group the order holds.
+                let (group, postponed) = try runGroup(&waiting, counting: &counted)
+                waiting = postponed
+                // Later jobs of the same lane may be answered while these wait; within a group the order stays.
                 if waiting.isEmpty { finish(counted) }
-                answer(group)
+                group.answer(.success(()))
             } catch {
                 losses += 1
                 connection = nil
@@ -105,7 +88,7 @@ final class PostgresWriter {
                     counted.jobsFailed += waiting.count
                     finish(counted)
                     let isUndecided = (error as? DatabaseError)?.code == .undecided
-                    let lost = isUndecided ? error : Self.lost(error)
+                    let lost = isUndecided ? error : WriteGroup.lost(error)
                     for attempt in waiting { attempt.job.fail(lost) }
                     return
                 }
@@ -119,37 +102,36 @@ final class PostgresWriter {
         queue.finishBatch { $0 = $0.adding(counted) }
     }
 
-    private func answer(_ group: Group) {
-        for answer in group.answers { answer(.committed) }
-        for failure in group.failures { failure.job.fail(failure.error) }
-    }
-
     /// One transaction. Nothing is answered yet.
     ///
     /// - Parameter jobs: those to begin with; what is taken along is added to them.
+    /// - Returns: the group, and what is to be done in the next one.
     /// - Throws: when nothing of the group was stored.
-    private func runGroup(_ jobs: inout [Attempt], counting counted: inout StoreMetrics) throws -> Group {
+    private mutating func runGroup(
+        _ jobs: inout [Attempt], counting counted: inout StoreMetrics
+    ) throws -> (WriteGroup, postponed: [Attempt]) {
         let connection = try usableConnection()
         connection.begin(.writing)
-        var group = Group()
+        var group = WriteGroup()
+        var postponed: [Attempt] = []
         do {
             let deadline = ContinuousClock.now + options.batchDuration
-            try run(jobs, on: connection, into: &group, until: deadline)
+            try run(jobs, on: connection, into: &group, &postponed, until: deadline)
             // Commits follow one another anyway. Waiting here, and not for the counter's row, leaves the server with one
             // of each replica; and what arrives meanwhile comes along.
             while !turn.takeIfFree() {
-                let mayTake = group.postponed.isEmpty && ContinuousClock.now < deadline
+                let mayTake = postponed.isEmpty && ContinuousClock.now < deadline
                 let more = mayTake ? queue.takeMore(options.batchJobsMax).map { Attempt(job: $0) } : []
                 if more.isEmpty {
                     turn.take()
                     break
                 }
                 jobs += more
-                try run(more, on: connection, into: &group, until: deadline)
+                try run(more, on: connection, into: &group, &postponed, until: deadline)
             }
             let begin = ContinuousClock.now
             try conclude(connection)
-            let seconds = Double((ContinuousClock.now - begin).nanoseconds) / 1e9
+            let seconds = (ContinuousClock.now - begin) / .seconds(1)
             counted.countCommit(jobs: group.answers.count, seconds: seconds)
             counted.jobsFailed += group.failures.count
             for action in connection.takeCommitActions() { action() }
@@ -157,40 +139,40 @@ final class PostgresWriter {
             connection.rollback()
             throw error
         }
-        return group
+        return (group, postponed)
     }
 
-    private func usableConnection() throws(DatabaseError) -> PostgresConnection {
-        if let connection, connection.looksAlive() { return connection }
+    private mutating func usableConnection() throws(DatabaseError) -> PostgresConnection {
+        if let connection, connection.link.looksAlive() { return connection }
         let made = try connect()
         connection = made
         return made
     }
 
     private func run(
-        _ jobs: [Attempt], on connection: PostgresConnection, into group: inout Group,
-        until deadline: ContinuousClock.Instant
+        _ jobs: [Attempt], on connection: PostgresConnection, into group: inout WriteGroup,
+        _ postponed: inout [Attempt], until deadline: ContinuousClock.Instant
     ) throws {
         for (index, var attempt) in jobs.enumerated() {
             if index > 0, ContinuousClock.now >= deadline {
-                group.postponed += jobs[index...]
+                postponed += jobs[index...]
                 return
             }
             // What has waited as long as a statement may take is not begun: when everybody stands behind a lock, all are
-            // told at once, and not one after the other.
+            // answered at once, and not one after the other.
             guard ContinuousClock.now - attempt.job.queuedAt < options.statementTimeout else {
                 group.failures.append((attempt.job, Self.tooLate))
                 continue
             }
             attempt.count += 1
-            connection.waitsForSubjects = group.answers.isEmpty
+            connection.waitsForLocks = group.answers.isEmpty
             do {
                 try connection.enter(nil)
                 group.answers.append(try connection.savepoint { try attempt.job.run(connection) })
             } catch {
                 guard connection.isInTransaction else { throw error }
                 if (error as? DatabaseError)?.code == .contended, attempt.count < Self.attemptsMax {
-                    group.postponed.append(attempt)
+                    postponed.append(attempt)
                 } else {
                     group.failures.append((attempt.job, error))
                 }
@@ -206,7 +188,7 @@ final class PostgresWriter {
     /// Commits, and gives the turn to the next; when the answer gets lost, asks what became of it.
     ///
     /// - Throws: when it was not stored, or nobody can say.
-    private func conclude(_ connection: PostgresConnection) throws {
+    private mutating func conclude(_ connection: PostgresConnection) throws {
         let mark = Self.randomName()
         do {
             defer { turn.give() }
@@ -216,7 +198,7 @@ final class PostgresWriter {
         } catch {
             guard !connection.isUsable, connection.hasSentCommit, let id = connection.transactionID else { throw error }
             self.connection = nil
-            guard try isKept(mark, by: id, lostBy: error) else {
+            guard try isStored(mark, by: id, lostBy: error) else {
                 throw DatabaseError(.unavailable, "the transaction was not kept")
             }
         }
@@ -225,15 +207,15 @@ final class PostgresWriter {
     /// What became of a transaction whose COMMIT was sent and not answered.
     ///
     /// Done again it could be done twice, and answered with an error it could have been done: so the server is asked,
-    /// for as long as a client would wait. The number tells when the transaction has ended, and no more: after a crash
+    /// for as long as a client would wait. The number says when the transaction has ended, and no more: after a crash
     /// or a failover it may be another's. The mark says whether it was stored.
-    private func isKept(_ mark: String, by id: String, lostBy error: any Error) throws -> Bool {
+    private mutating func isStored(_ mark: String, by id: String, lostBy error: any Error) throws -> Bool {
         let deadline = ContinuousClock.now + options.statementTimeout
         while ContinuousClock.now < deadline {
             Self.pause()
             guard let connection = try? usableConnection() else { continue }
             do throws(DatabaseError) {
-                if try connection.askServer("SELECT pg_xact_status($1::text::xid8)", [.text(id)]).first?[0]
+                if try connection.link.ask("SELECT pg_xact_status($1::text::xid8)", [.text(id)]).first?[0]
                     == "in progress"
                 {
                     continue
@@ -242,19 +224,12 @@ final class PostgresWriter {
                 // A number of the future: the server has lost it, and the transaction with it. What the mark says counts.
                 guard connection.isUsable else { continue }
             }
-            if let found = try? connection.askServer(PostgresSchema.findMark, [.text(name)]) {
+            if let found = try? connection.link.ask(PostgresSchema.findMark, [.text(name)]) {
                 return found.first?[0] == mark
             }
         }
         throw DatabaseError(
             .undecided, "a commit was sent and not answered: \(error)", cause: (error as? DatabaseError)?.code)
-    }
-
-    private static func lost(_ error: any Error) -> DatabaseError {
-        let cause = error as? DatabaseError
-        return DatabaseError(
-            .unavailable, "nothing of this group of writes was kept: \(cause?.detail ?? "\(error)")",
-            cause: cause?.code)
     }
 
     /// Long enough for a server to come back or a lock to be given up; jittered, so that writers do not meet again.

@@ -65,14 +65,14 @@ public enum RowLevelSecurity {
     /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
     static func conditions(_ policy: Policy, _ table: Table) -> [String] {
         policy.entries.map { entry in
-            let keyCondition = ScopeVocabulary.Kind(template: entry.template).condition
+            let keyCondition = entry.template.condition
             return entry.condition.map { "(\($0.text(prefix: "")) AND \(keyCondition))" } ?? keyCondition
         }
             + policy.entries.compactMap { entry in
                 guard let membership = entry.membership else { return nil }
                 return membership.question(
                     tenant: "\(table.name).\(table.tenantColumn)",
-                    comparison: ScopeVocabulary.Kind(template: membership.holder).comparison,
+                    comparison: membership.holder.comparison,
                     column: "\(table.name).\(entry.template.columns[0])")
             }
     }

@@ -6,48 +6,8 @@ import Visibility
 /// as an array; a policy compares its column with the array. So the server never takes keys apart, and a policy's
 /// comparison is one that an index serves.
 struct ScopeVocabulary: Sendable {
-    /// One kind of key: a template without its columns' names.
-    struct Kind: Sendable, Hashable {
-        let template: AudienceTemplate
-
-        /// The setting's name. A constant's bytes that no identifier may hold become `_XX`, so that two kinds never
-        /// share a name; a column is `_`.
-        var setting: String {
-            let parts = template.segments.map { segment -> String in
-                guard case .constant(let text) = segment else { return "_" }
-                return text.utf8.enumerated().map { index, byte -> String in
-                    let isLetter = (97...122).contains(byte)
-                    let isDigit = (48...57).contains(byte) && index > 0
-                    if isLetter || isDigit { return String(UnicodeScalar(byte)) }
-                    let digits = String(byte, radix: 16)
-                    return "_" + (digits.count == 1 ? "0" : "") + digits
-                }.joined()
-            }
-            return "bellhop.key." + parts.joined(separator: ".")
-        }
-
-        /// The scope's values of the kind: a subquery, so that it is evaluated once and not for each row.
-        private var value: String { "(SELECT \(RowLevelSecurity.setting(setting)))" }
-
-        /// The comparison that makes a column one of the scope's values. The cast outside the subquery makes it one value.
-        var comparison: String { "= ANY (\(value)::text[])" }
-
-        /// The condition of a policy: the scope has the row's key.
-        var condition: String {
-            let columns = template.columns
-            if columns.isEmpty { return value + " IS NOT NULL" }
-            if columns.count == 1 { return "\(columns[0]) \(comparison)" }
-            // Each value but the last has its length in front: two rows never read the same.
-            let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
-            return "(\(joined)\(columns[columns.count - 1])) = ANY (\(value)::text[])"
-        }
-
-        func value(of columns: [String]) -> String {
-            columns.dropLast().map { "\($0.utf8.count):\($0)" }.joined() + (columns.last ?? "")
-        }
-    }
-
-    let kinds: [Kind]
+    /// One template for each kind of key: those of a kind differ in their columns' names at the most.
+    let kinds: [AudienceTemplate]
     /// The settings that reading each table asks for.
     private let settingsToRead: [String: Set<String>]
     /// The service's own records: open to its transactions, whoever asks.
@@ -57,17 +17,13 @@ struct ScopeVocabulary: Sendable {
 
     init(_ tables: [Table]) {
         settingsToRead = Dictionary(
-            tables.map { table in (table.name, Set(Self.asked(by: table.read).map { Kind(template: $0).setting })) }
+            tables.map { table in (table.name, Set(Self.asked(by: table.read).map(\.setting))) }
         ) { $0.union($1) }
         bookkeeping = Set(tables.filter(\.isBookkeeping).map(\.name))
         written = Set(tables.filter(\.needsWriting).map(\.name))
-        var kinds: [Kind] = []
         var names: Set<String> = []
-        for template in tables.flatMap({ Self.asked(by: $0.read) + Self.asked(by: $0.write) }) {
-            let kind = Kind(template: template)
-            if names.insert(kind.setting).inserted { kinds.append(kind) }
-        }
-        self.kinds = kinds
+        kinds = tables.flatMap { Self.asked(by: $0.read) + Self.asked(by: $0.write) }
+            .filter { names.insert($0.setting).inserted }
     }
 
     /// The templates whose keys a policy looks at: its own, and those by which it finds memberships.
@@ -80,7 +36,7 @@ struct ScopeVocabulary: Sendable {
         var settings = [Self.tenant: scope.tenant]
         let keys = scope.keys.sorted()
         for kind in kinds {
-            let value = keys.compactMap { kind.template.columnValues(of: $0) }
+            let value = keys.compactMap { kind.columnValues(of: $0) }
             guard !value.isEmpty else { continue }
             settings[kind.setting] = Self.array(value.map { kind.value(of: $0) })
         }
@@ -142,5 +98,43 @@ struct ScopeVocabulary: Sendable {
             text += "\""
         }
         return text + "}"
+    }
+}
+
+/// A template as the kind of its keys, in which its columns' names do not count.
+extension AudienceTemplate {
+    /// The setting's name. A constant's bytes that no identifier may have become `_XX`, so that two kinds never
+    /// share a name; a column is `_`.
+    var setting: String {
+        let parts = segments.map { segment -> String in
+            guard case .constant(let text) = segment else { return "_" }
+            return text.utf8.enumerated().map { index, byte -> String in
+                let isLetter = (97...122).contains(byte)
+                let isDigit = (48...57).contains(byte) && index > 0
+                if isLetter || isDigit { return String(UnicodeScalar(byte)) }
+                let digits = String(byte, radix: 16)
+                return "_" + (digits.count == 1 ? "0" : "") + digits
+            }.joined()
+        }
+        return "bellhop.key." + parts.joined(separator: ".")
+    }
+
+    /// The scope's values of the kind: a subquery, so that it is evaluated once and not for each row.
+    private var scopeValue: String { "(SELECT \(RowLevelSecurity.setting(setting)))" }
+
+    /// The comparison that makes a column one of the scope's values. The cast outside the subquery makes it one value.
+    var comparison: String { "= ANY (\(scopeValue)::text[])" }
+
+    /// The condition of a policy: the scope has the row's key.
+    var condition: String {
+        if columns.isEmpty { return scopeValue + " IS NOT NULL" }
+        if columns.count == 1 { return "\(columns[0]) \(comparison)" }
+        // Each value but the last has its length in front: two rows never read the same.
+        let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
+        return "(\(joined)\(columns[columns.count - 1])) = ANY (\(scopeValue)::text[])"
+    }
+
+    func value(of columns: [String]) -> String {
+        columns.dropLast().map { "\($0.utf8.count):\($0)" }.joined() + (columns.last ?? "")
     }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The file of an open database, and what makes it this process's own.
 ///
-/// A lock file beside it holds an advisory lock (`flock`) and the owner's process id. The kernel drops the lock when
+/// A lock file beside it has an advisory lock (`flock`) and the owner's process id. The kernel drops the lock when
 /// the process ends, however it ends, so a stale file never blocks a start. The database file itself is not
 /// locked: other processes of its user may read it (`sqlite3`, `bellhop check`).
 final class DatabaseFile: Sendable {
@@ -31,7 +31,7 @@ final class DatabaseFile: Sendable {
                     throw DatabaseError(.cannotOpen, "there is no database \(path)")
                 }
             } else {
-                // SQLite makes files beside the database, and would tell of a folder that takes none without naming it.
+                // SQLite makes files beside the database, and would report a folder that takes none without naming it.
                 let folder = Self.folder(of: path)
                 guard Self.permits(folder, W_OK | X_OK) else {
                     guard errno == ENOENT else { throw Self.refusal(of: folder, because: errno) }
@@ -123,15 +123,15 @@ final class DatabaseFile: Sendable {
         let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw refusal(of: lockPath, because: errno) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let isHeld = errno == EWOULDBLOCK
+            let isLocked = errno == EWOULDBLOCK
             let reason = lastSystemError()
             defer { close(descriptor) }
-            guard isHeld else { throw DatabaseError(.ioError, "cannot lock \(lockPath): \(reason)") }
+            guard isLocked else { throw DatabaseError(.ioError, "cannot lock \(lockPath): \(reason)") }
             throw DatabaseError(
                 .locked, "\(database) is in use by process \(owner(of: descriptor)); stop that one first")
         }
         let identity = Array("\(getpid())\n".utf8)
-        // For the message above only; the lock holds without it.
+        // For the message above only; the lock is valid without it.
         _ = ftruncate(descriptor, 0)
         _ = pwrite(descriptor, identity, identity.count, 0)
         return descriptor

@@ -3,30 +3,14 @@ import Threads
 
 /// The reading connections of a store: one owner at a time each, as many as there are readers at a time.
 ///
-/// A reader keeps its read transaction open between two reads for a moment and uses it again while nothing has been
+/// A reader leaves its read transaction open between two reads for a moment and uses it again while nothing has been
 /// committed since: beginning one costs several system calls, more than the read itself. It sees what a new
 /// transaction would see, because every commit of this process counts `commits` up before anybody is answered.
 ///
 /// A reader that is out belongs to the thread that took it.
 final class ReaderPool: Sendable {
-    /// One connection that is out at most once.
-    final class Reader {
-        let connection: SQLiteConnection
-        /// The commit count before the open snapshot was taken, and when that was.
-        fileprivate var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
-
-        fileprivate init(_ connection: SQLiteConnection) {
-            self.connection = connection
-        }
-
-        fileprivate func endSnapshot() {
-            snapshot = nil
-            connection.rollback()
-        }
-    }
-
     private struct State {
-        var idle: [Reader] = []
+        var idle: [SQLiteConnection] = []
         var isClosed = false
     }
 
@@ -35,7 +19,7 @@ final class ReaderPool: Sendable {
 
     private let path: String
     private let options: StoreOptions
-    /// Commits of this process. Raised after each COMMIT, before its jobs are answered; and to end kept snapshots.
+    /// Commits of this process. Raised after each COMMIT, before its jobs are answered; and to end open snapshots.
     private let commits = Atomic<UInt64>(0)
     private let state = Locked(State())
 
@@ -49,12 +33,12 @@ final class ReaderPool: Sendable {
     }
 
     /// A reader inside a read transaction that sees everything committed so far.
-    func take() throws -> Reader {
+    func take() throws -> SQLiteConnection {
         let known = try state.withLock { state in
             if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
             return state.idle.popLast()
         }
-        let reader = try known ?? Reader(SQLiteConnection(path: path, role: .reader, options: options))
+        let reader = try known ?? SQLiteConnection(path: path, role: .reader, options: options)
         // The count first: a commit that comes after it may be in the snapshot, one before it must be.
         let seen = commits.load(ordering: .acquiring)
         let now = ContinuousClock.now
@@ -63,26 +47,26 @@ final class ReaderPool: Sendable {
             if isCurrent, options.access == .exclusive { return reader }
             reader.endSnapshot()
         }
-        try reader.connection.beginReading()
+        try reader.control(.begin)
         reader.snapshot = (seen, now)
         return reader
     }
 
     /// Takes a reader back. After an error its transaction is not used again.
-    func give(_ reader: Reader, isReusable: Bool) {
+    func give(_ reader: SQLiteConnection, isReusable: Bool) {
         if !isReusable || options.access == .readOnly { reader.endSnapshot() }
-        let isKept = state.withLock { state in
+        let isStored = state.withLock { state in
             guard !state.isClosed, state.idle.count < options.idleReadersMax else { return false }
             state.idle.append(reader)
             return true
         }
-        if !isKept { reader.endSnapshot() }
+        if !isStored { reader.endSnapshot() }
     }
 
     /// Ends the transactions of readers that are not in use, and has those in use begin anew at their next read.
     ///
-    /// A snapshot that began before the last page was moved keeps the WAL from being started anew; readers that
-    /// come one after the other on one kept snapshot would do so for good.
+    /// A snapshot that began before the last page was moved prevents the WAL from being started anew; readers that
+    /// come one after the other on one open snapshot would do so for good.
     func releaseSnapshots() {
         commits.add(1, ordering: .releasing)
         state.withLock { state in

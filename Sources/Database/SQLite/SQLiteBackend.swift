@@ -29,14 +29,20 @@ final class SQLiteBackend: StoreBackend {
 
     /// Starts the writer and the checkpointer, and gives them their connections for good: each is closed when its
     /// thread ends, the lock of the file after both.
+    ///
+    /// The checkpointer has a thread and a connection of its own, so that neither the writer nor anybody who waits for
+    /// it pays for that fsync.
     private func start(_ connection: sending SQLiteConnection, _ moving: sending SQLiteConnection) {
         let queue = queues[0]
-        let checkpointer = Checkpointer(moving, readers: readers, queue: queue)
+        let checkpointer = LoopThread("sqlite-checkpoint")
+        checkpointer.start { [checkpointer, readers] in
+            while checkpointer.wait() { SQLiteWriter.movePages(by: moving, readers: readers, queue: queue) }
+        }
         // Taken out by the thread, so that it is closed with the writer and not with what the thread captures.
         var owned: SQLiteConnection? = connection
         writer.start { [readers, file, options] in
             if let connection = owned.take() {
-                let writer = SQLiteWriter(
+                var writer = SQLiteWriter(
                     connection: connection, queue: queue, readers: readers, checkpointer: checkpointer, options: options
                 )
                 writer.run()
@@ -47,14 +53,11 @@ final class SQLiteBackend: StoreBackend {
 
     func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value {
         let reader = try readers.take()
-        do {
-            let value = try body(reader.connection)
-            readers.give(reader, isReusable: true)
-            return value
-        } catch {
-            readers.give(reader, isReusable: false)
-            throw error
-        }
+        var isReusable = false
+        defer { readers.give(reader, isReusable: isReusable) }
+        let value = try body(reader)
+        isReusable = true
+        return value
     }
 
     func query(

@@ -13,12 +13,14 @@ final class SQLiteConnection: Connection {
     private var uses: UInt64 = 0
     /// The WAL's length in pages after the last commit of this connection.
     private(set) var walPages = 0
-
+    /// The commit count before the open snapshot was taken, and when that was: for the pool of readers.
+    var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
     private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
 
     private static func text(of control: Control) -> String {
         switch control {
         case .begin: "BEGIN"
+        // Takes the write lock at the start: a later upgrade could fail with busy after half the work.
         case .beginImmediate: "BEGIN IMMEDIATE"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
@@ -28,8 +30,15 @@ final class SQLiteConnection: Connection {
         }
     }
 
+    /// Turns SQLite's memory statistics off, before anything else, for the whole process: they take one mutex at each
+    /// allocation, and four readers then run no faster than one.
+    private static let library: Void = {
+        _ = csqlite_config_memstatus(0)
+        _ = sqlite3_initialize()
+    }()
+
     init(path: String, role: Role, options: StoreOptions) throws(DatabaseError) {
-        SQLiteLibrary.initialize()
+        _ = Self.library
         var handle: OpaquePointer?
         let create = role == .writer ? SQLITE_OPEN_CREATE : 0
         // No mutex: one owner at a time is what this class promises.
@@ -52,7 +61,7 @@ final class SQLiteConnection: Connection {
     }
 
     deinit {
-        // Statements first: a connection with open statements would live on, and keep its locks.
+        // Statements first: a connection with open statements would live on, with its locks.
         statements.removeAll()
         controls.removeAll()
         sqlite3_wal_hook(database, nil, nil)
@@ -111,12 +120,11 @@ final class SQLiteConnection: Connection {
 
     override var isInTransaction: Bool { sqlite3_get_autocommit(database) == 0 }
 
-    /// Begins a transaction that reads one state of the database from its first statement on.
-    func beginReading() throws { try control(.begin) }
-
-    /// Begins a transaction that takes the write lock at the start: a later upgrade could fail with busy after
-    /// half the work.
-    func beginWriting() throws { try control(.beginImmediate) }
+    /// Ends the transaction that a reader has left open for the next read.
+    func endSnapshot() {
+        snapshot = nil
+        rollback()
+    }
 
     override func control(_ control: Control) throws {
         let statement: Statement
@@ -205,16 +213,4 @@ final class SQLiteConnection: Connection {
                 return SQLITE_OK
             }, context)
     }
-}
-
-/// Settings of the library that hold for the whole process.
-enum SQLiteLibrary {
-    /// Turns SQLite's memory statistics off, before anything else: they take one process-wide mutex at each
-    /// allocation, and four readers then run no faster than one.
-    static func initialize() { _ = once }
-
-    private static let once: Void = {
-        _ = csqlite_config_memstatus(0)
-        _ = sqlite3_initialize()
-    }()
 }

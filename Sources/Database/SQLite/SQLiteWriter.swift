@@ -2,35 +2,24 @@ import Threads
 
 /// The one thread that writes: takes what waits, runs each job in a savepoint, commits once, then answers all.
 ///
-/// Made, used and let go on its thread.
-final class SQLiteWriter {
-    private let connection: SQLiteConnection
+/// Made, used and released on its thread.
+struct SQLiteWriter {
+    let connection: SQLiteConnection
+    let queue: WriteQueue
+    let readers: ReaderPool
+    /// Moves pages from the WAL into the database whenever it is woken.
+    let checkpointer: LoopThread
+    let options: StoreOptions
     /// The WAL's length at which the next checkpoint is worth its fsync.
-    private var checkpointWanted: Int
-    private let queue: WriteQueue
-    private let readers: ReaderPool
-    private let checkpointer: Checkpointer
-    private let options: StoreOptions
-
-    init(
-        connection: SQLiteConnection, queue: WriteQueue, readers: ReaderPool, checkpointer: Checkpointer,
-        options: StoreOptions
-    ) {
-        self.connection = connection
-        self.queue = queue
-        self.readers = readers
-        self.checkpointer = checkpointer
-        self.options = options
-        checkpointWanted = options.checkpointPages
-    }
+    var checkpointWanted = 0
 
     /// Works until the queue is closed and empty; the checkpointer and the readers have ended then.
-    func run() {
+    mutating func run() {
         while let jobs = queue.take(options.batchJobsMax) {
             commit(jobs)
             checkpointIfNeeded()
         }
-        checkpointer.close()
+        checkpointer.stop()
         readers.close()
         do {
             _ = try connection.checkpoint(.truncate)
@@ -40,23 +29,17 @@ final class SQLiteWriter {
         }
     }
 
-    private struct Answer {
-        let job: WriteJob
-        let completion: @Sendable (WriteJob.Outcome) -> Void
-    }
-
     private func commit(_ jobs: [WriteJob]) {
         // This commit ends their use anyway; gone now, they let SQLite start a moved WAL anew.
         if connection.walPages >= options.checkpointPages { readers.releaseSnapshots() }
         do {
-            try connection.beginWriting()
+            try connection.control(.beginImmediate)
         } catch {
-            abandon(jobs[...], answers: [], failures: [], because: error)
+            abandon(jobs[...], after: WriteGroup(), because: error)
             return
         }
-        var answers: [Answer] = []
-        answers.reserveCapacity(jobs.count)
-        var failures: [(job: WriteJob, error: any Error)] = []
+        var group = WriteGroup()
+        group.answers.reserveCapacity(jobs.count)
         let deadline = ContinuousClock.now + options.batchDuration
         for (index, job) in jobs.enumerated() {
             if index > 0, ContinuousClock.now >= deadline {
@@ -64,64 +47,56 @@ final class SQLiteWriter {
                 break
             }
             do {
-                answers.append(Answer(job: job, completion: try connection.savepoint { try job.run(connection) }))
+                group.answers.append(try connection.savepoint { try job.run(connection) })
             } catch {
-                failures.append((job, error))
+                group.failures.append((job, error))
                 guard connection.isInTransaction else {
-                    abandon(jobs[(index + 1)...], answers: answers, failures: failures, because: error)
+                    abandon(jobs[(index + 1)...], after: group, because: error)
                     return
                 }
             }
         }
-        conclude(answers, failures)
+        conclude(group)
     }
 
-    private func conclude(_ answers: [Answer], _ failures: [(job: WriteJob, error: any Error)]) {
+    private func conclude(_ group: WriteGroup) {
         let begin = ContinuousClock.now
         do {
             try connection.runGroupSteps()
             try connection.commit()
         } catch {
-            abandon([], answers: answers, failures: failures, because: error)
+            abandon([], after: group, because: error)
             return
         }
         readers.noteCommit()
-        let seconds = Double((ContinuousClock.now - begin).nanoseconds) / 1e9
+        let seconds = (ContinuousClock.now - begin) / .seconds(1)
         let walPages = connection.walPages
         queue.finishBatch { metrics in
-            metrics.countCommit(jobs: answers.count, seconds: seconds)
-            metrics.jobsFailed += failures.count
+            metrics.countCommit(jobs: group.answers.count, seconds: seconds)
+            metrics.jobsFailed += group.failures.count
             metrics.walPages = walPages
         }
         for action in connection.takeCommitActions() { action() }
-        for answer in answers { answer.completion(.committed) }
-        for failure in failures { failure.job.fail(failure.error) }
+        group.answer(.success(()))
     }
 
     /// Nothing of the group is stored. Each job receives that as its error; one that failed by itself receives its own.
-    private func abandon(
-        _ notBegun: ArraySlice<WriteJob>, answers: [Answer], failures: [(job: WriteJob, error: any Error)],
-        because error: any Error
-    ) {
+    private func abandon(_ notBegun: ArraySlice<WriteJob>, after group: WriteGroup, because error: any Error) {
         connection.rollback()
-        let cause = error as? DatabaseError
-        let lost = DatabaseError(
-            .unavailable, "nothing of this group of writes was kept: \(cause?.detail ?? "\(error)")",
-            cause: cause?.code)
+        let lost = WriteGroup.lost(error)
         queue.finishBatch { metrics in
             metrics.batchesFailed += 1
-            metrics.jobsFailed += failures.count + answers.count + notBegun.count
+            metrics.jobsFailed += group.failures.count + group.answers.count + notBegun.count
         }
-        for answer in answers { answer.completion(.failed(lost)) }
-        for failure in failures { failure.job.fail(failure.error) }
+        group.answer(.failure(lost))
         for job in notBegun { job.fail(lost) }
     }
 
-    private func checkpointIfNeeded() {
+    private mutating func checkpointIfNeeded() {
         let pages = connection.walPages
         // The WAL was started anew.
-        if pages < options.checkpointPages { checkpointWanted = options.checkpointPages }
-        guard pages >= checkpointWanted else { return }
+        if pages < options.checkpointPages { checkpointWanted = 0 }
+        guard pages >= max(checkpointWanted, options.checkpointPages) else { return }
         checkpointWanted = pages + options.checkpointPages
         guard pages >= options.checkpointPagesMax else {
             checkpointer.wake()
@@ -129,36 +104,18 @@ final class SQLiteWriter {
         }
         // Passive here too: while the writer itself moves pages none are added, so all are moved, and the next
         // commit begins at the front. Waiting for a long reader would stop all writes.
-        movePages(by: connection, readers: readers, queue: queue)
+        Self.movePages(by: connection, readers: readers, queue: queue)
     }
-}
 
-/// One checkpoint that makes nobody wait, and its count.
-private func movePages(by connection: SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
-    readers.releaseSnapshots()
-    do {
-        _ = try connection.checkpoint(.passive)
-        queue.count { $0.checkpoints += 1 }
-    } catch {
-        // Busy: the other thread is at it already.
-        if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
-    }
-}
-
-/// Moves pages from the WAL into the database on a thread and a connection of its own, so that neither the writer
-/// nor anybody who waits for it pays for that fsync.
-final class Checkpointer: Sendable {
-    private let thread = LoopThread("sqlite-checkpoint")
-
-    /// Starts the thread, to which the connection belongs from here on: it is closed when the thread ends.
-    init(_ connection: sending SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
-        thread.start { [thread] in
-            while thread.wait() { movePages(by: connection, readers: readers, queue: queue) }
+    /// One checkpoint that makes nobody wait, and its count.
+    static func movePages(by connection: SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
+        readers.releaseSnapshots()
+        do {
+            _ = try connection.checkpoint(.passive)
+            queue.count { $0.checkpoints += 1 }
+        } catch {
+            // Busy: the other thread is at it already.
+            if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
         }
     }
-
-    func wake() { thread.wake() }
-
-    /// Ends the thread and waits for it.
-    func close() { thread.stop() }
 }

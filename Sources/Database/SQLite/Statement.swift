@@ -5,8 +5,8 @@ import CSQLite
 /// Used by one connection, on one thread at a time; never shared.
 final class Statement: RowSource {
     /// Texts and blobs of a call that took more room than this give it back. Without the bound every statement that
-    /// once saw a large value keeps as much memory for good.
-    private static let keptArgumentBytesMax = 16 * 1024
+    /// once saw a large value would retain as much memory for good.
+    private static let storedArgumentBytesMax = 16 * 1024
 
     private let handle: OpaquePointer
     private let database: OpaquePointer
@@ -14,7 +14,7 @@ final class Statement: RowSource {
     var isInUse = false
     var lastUse: UInt64 = 0
 
-    /// Holds the bytes of bound texts and blobs while the statement runs, so that one copy serves and SQLite makes
+    /// Stores the bytes of bound texts and blobs while the statement runs, so that one copy serves and SQLite makes
     /// none (`SQLITE_STATIC`). Valid from `bind` to `reset`, the only time in which SQLite looks at it.
     private var arguments: UnsafeMutableRawBufferPointer
 
@@ -67,12 +67,12 @@ final class Statement: RowSource {
             case .integer(let number): result = sqlite3_bind_int64(handle, parameter, number)
             case .real(let number): result = sqlite3_bind_double(handle, parameter, number)
             case .text(var text):
-                let bytes = text.withUTF8 { keep(UnsafeRawBufferPointer($0), at: &used) }
+                let bytes = text.withUTF8 { store(UnsafeRawBufferPointer($0), at: &used) }
                 result = sqlite3_bind_text64(
                     handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
                     UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
             case .blob(let blob):
-                let bytes = blob.withUnsafeBytes { keep($0, at: &used) }
+                let bytes = blob.withUnsafeBytes { store($0, at: &used) }
                 result = sqlite3_bind_blob64(handle, parameter, bytes.baseAddress, UInt64(bytes.count), nil)
             }
             guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: text) }
@@ -100,8 +100,8 @@ final class Statement: RowSource {
         nextRow()
         // The result repeats the error of the last step, which has been thrown already.
         _ = sqlite3_reset(handle)
-        if arguments.count > Self.keptArgumentBytesMax {
-            // Nulls first: SQLite must not keep pointers into memory that is about to go.
+        if arguments.count > Self.storedArgumentBytesMax {
+            // Nulls first: SQLite must not retain pointers into memory that is about to go.
             sqlite3_clear_bindings(handle)
             arguments.deallocate()
             arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
@@ -125,7 +125,7 @@ final class Statement: RowSource {
     }
 
     /// Copies bytes into `arguments`. Never a null pointer, which SQLite would take for NULL.
-    private func keep(_ bytes: UnsafeRawBufferPointer, at used: inout Int) -> UnsafeRawBufferPointer {
+    private func store(_ bytes: UnsafeRawBufferPointer, at used: inout Int) -> UnsafeRawBufferPointer {
         let place = UnsafeMutableRawBufferPointer(rebasing: arguments[used..<used + bytes.count])
         place.copyMemory(from: bytes)
         used += bytes.count

@@ -26,12 +26,7 @@ public struct Badges: Sendable, Hashable {
     public var total: Int { messages + requests + bell }
 }
 
-extension Badges: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { write(membersTo: &$0) }
-    }
-
-    /// The members without the braces, for answers that add their own.
+extension Badges: JSONObjectWritable {
     public func write(membersTo writer: inout JSONWriter) {
         writer.member("messages", messages)
         writer.member("requests", requests)

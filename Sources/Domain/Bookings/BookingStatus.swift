@@ -19,8 +19,6 @@ public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
 
     /// Whether it counts for the shop's queue (CUT Q-2).
     public var isQueued: Bool { self == .confirmed || self == .inProgress }
-
-    public static let active = allCases.filter(\.isActive)
 }
 
 /// Who changes the status of a booking.

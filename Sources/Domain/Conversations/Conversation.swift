@@ -52,7 +52,7 @@ public struct Conversation: Sendable, Hashable {
 }
 
 /// A conversation as one of its members sees it; without a read place for a backend.
-public struct ConversationView: Sendable, JSONWritable {
+public struct ConversationView: Sendable, JSONObjectWritable {
     public let conversation: Conversation
     public let place: ReadPlace?
     /// Nil: not requested.
@@ -62,10 +62,6 @@ public struct ConversationView: Sendable, JSONWritable {
         self.conversation = conversation
         self.place = place
         self.members = members
-    }
-
-    public func write(to writer: inout JSONWriter) {
-        writer.object { write(membersTo: &$0) }
     }
 
     public func write(membersTo writer: inout JSONWriter) {
@@ -87,7 +83,7 @@ public struct ConversationDraft: Sendable, Hashable {
     public init(reading fields: inout Fields) {
         id = fields.optionalID("id")
         kind = fields.optionalWord("kind") ?? .group
-        title = fields.optionalTitle("title")
+        title = fields.optionalLine("title", bytesMax: ConversationLimits.titleBytesMax)
         if fields.value("memberIds") == nil { fields.reject("memberIds", "is missing") }
         let texts = fields.strings("memberIds", countMax: ConversationLimits.membersMax, bytesMax: Fields.idBytesMax)
         for (index, text) in (texts ?? []).enumerated() where !Fields.isIdentifier(text) {
@@ -122,17 +118,6 @@ public struct ConversationChange: Sendable, Hashable {
 
     public init(reading fields: inout Fields) {
         if !fields.has("title") { fields.reject("title", "is missing") }
-        title = fields.optionalTitle("title")
-    }
-}
-
-extension Fields {
-    fileprivate mutating func optionalTitle(_ name: String) -> String? {
-        guard let text = optionalString(name, bytesMax: ConversationLimits.titleBytesMax) else { return nil }
-        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            reject(name, "must be one line without control characters")
-            return nil
-        }
-        return text
+        title = fields.optionalLine("title", bytesMax: ConversationLimits.titleBytesMax)
     }
 }

@@ -31,17 +31,15 @@ public struct Message: Sendable, Hashable {
     }
 }
 
-extension Message: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("conversationId", conversationId)
-            writer.member("sequence", sequence)
-            writer.member("senderId", senderId)
-            writer.member("text", text)
-            writer.member("sentAt", sentAt)
-            writer.member("deletedAt", deletedAt)
-        }
+extension Message: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("conversationId", conversationId)
+        writer.member("sequence", sequence)
+        writer.member("senderId", senderId)
+        writer.member("text", text)
+        writer.member("sentAt", sentAt)
+        writer.member("deletedAt", deletedAt)
     }
 }
 
@@ -79,15 +77,13 @@ public struct MessagePreview: Sendable, Hashable {
     }
 }
 
-extension MessagePreview: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("sequence", sequence)
-            writer.member("senderId", senderId)
-            writer.member("preview", preview)
-            writer.member("sentAt", sentAt)
-        }
+extension MessagePreview: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("sequence", sequence)
+        writer.member("senderId", senderId)
+        writer.member("preview", preview)
+        writer.member("sentAt", sentAt)
     }
 }
 

@@ -29,18 +29,6 @@ public struct ReadPlace: Sendable, Hashable {
 
     public func unread(of last: Int) -> Int { last - position - excluded }
 
-    /// Counts the newest message as sent by the reader.
-    public mutating func addOwnMessage() { excluded += 1 }
-
-    /// Counts another member's message as deleted.
-    ///
-    /// - Returns: whether it had been unread.
-    public mutating func addDeletion(of sequence: Int) -> Bool {
-        guard sequence > position else { return false }
-        excluded += 1
-        return true
-    }
-
     /// The position to which a change leads: not before joining, and backwards only if the change allows it.
     ///
     /// - Throws: 422 for a sequence that no message has yet, and for a step back over too many.
@@ -84,11 +72,9 @@ public struct ReadPositionChange: Sendable, Hashable {
     public let sequence: Int
     public let allowsRewind: Bool
 
-    public init(sequence: Int, allowsRewind: Bool = false) {
-        self.sequence = sequence
-        self.allowsRewind = allowsRewind
-    }
+}
 
+extension ReadPositionChange {
     public init(reading fields: inout Fields) {
         sequence = fields.int("sequence", in: 0...(1 << 53))
         allowsRewind = fields.optionalBool("allowRewind") ?? false

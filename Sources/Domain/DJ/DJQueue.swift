@@ -55,12 +55,6 @@ public struct DJPlace: Sendable, Hashable, Comparable {
     public let addedAt: Timestamp
     public let trackId: ID<DJTrack>
 
-    public init(score: Int, addedAt: Timestamp, trackId: ID<DJTrack>) {
-        self.score = score
-        self.addedAt = addedAt
-        self.trackId = trackId
-    }
-
     public static func < (left: Self, right: Self) -> Bool {
         if left.score != right.score { return left.score > right.score }
         if left.addedAt != right.addedAt { return left.addedAt < right.addedAt }

@@ -79,19 +79,17 @@ extension Challenge.Order {
     public func score(of key: Int64) -> Int64 { self == .ascending ? key : ~key }
 }
 
-extension Challenge: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("name", name)
-            writer.member("shopId", shopId)
-            writer.member("startsAt", startsAt)
-            writer.member("endsAt", endsAt)
-            writer.member("mode", mode.rawValue)
-            writer.member("order", order.rawValue)
-            writer.member("createdAt", createdAt)
-            writer.member("updatedAt", updatedAt)
-        }
+extension Challenge: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("name", name)
+        writer.member("shopId", shopId)
+        writer.member("startsAt", startsAt)
+        writer.member("endsAt", endsAt)
+        writer.member("mode", mode.rawValue)
+        writer.member("order", order.rawValue)
+        writer.member("createdAt", createdAt)
+        writer.member("updatedAt", updatedAt)
     }
 }
 

@@ -1,3 +1,5 @@
+import Values
+
 /// Changes of a board whose moves are not published yet: where each changed entry stood before the first of them.
 public struct Movement: Sendable {
     private(set) var before: [UInt32: Standing] = [:]
@@ -45,11 +47,6 @@ public struct SettledMovement: Sendable {
 
     /// How many stand before a bound.
     private static func count(_ sorted: [Standing], _ bound: Standing) -> Int {
-        var (low, high) = (0, sorted.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if sorted[middle] < bound { low = middle + 1 } else { high = middle }
-        }
-        return low
+        sorted.partitioningIndex { $0 >= bound }
     }
 }

@@ -1,3 +1,5 @@
+import Values
+
 /// The order of a board: sorted blocks of slots, and a Fenwick tree that counts them, so that the place of an entry and
 /// the entry of a place are found in a time that grows with the logarithm of their number.
 ///
@@ -87,21 +89,11 @@ struct StandingOrder: Sendable {
 
     /// The last block whose bound is not behind what is looked for.
     private func block(for standing: Standing) -> Int {
-        var (low, high) = (1, bounds.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if bounds[middle] <= standing { low = middle + 1 } else { high = middle }
-        }
-        return low - 1
+        (1..<bounds.count).partitioningIndex { bounds[$0] > standing } - 1
     }
 
     private static func index(of bound: Standing, in slots: [UInt32], _ standings: [Standing]) -> Int {
-        var (low, high) = (0, slots.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if standings[Int(slots[middle])] < bound { low = middle + 1 } else { high = middle }
-        }
-        return low
+        slots.partitioningIndex { standings[Int($0)] >= bound }
     }
 
     // MARK: Changing

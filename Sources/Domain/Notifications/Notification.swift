@@ -42,32 +42,31 @@ public struct Notification: Sendable, Hashable {
     /// The notification that a draft becomes.
     public init(_ draft: NotificationDraft, id: ID<Notification>, delivery: Delivery, createdAt: Timestamp) {
         self.init(
-            id: id, eventId: draft.eventId, userId: draft.userId, type: draft.type, category: draft.category,
+            id: id, eventId: draft.eventId, userId: draft.userId,
+            type: draft.type, category: draft.category,
             priority: draft.priority, title: draft.title, message: draft.message, lockScreen: draft.lockScreen,
             data: JSONWriter.bytes(JSONValue.object(draft.data)), delivery: delivery, createdAt: createdAt,
             state: NotificationState(seenAt: draft.isSeen ? createdAt : nil))
     }
 }
 
-extension Notification: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("eventId", eventId)
-            writer.member("userId", userId)
-            writer.member("type", type)
-            writer.member("category", category)
-            writer.member("priority", priority)
-            writer.member("title", title)
-            writer.member("message", message)
-            writer.member("lockScreen", lockScreen)
-            writer.member("data", json: data)
-            writer.member("haptic", delivery.vibrates ? priority.haptic : nil)
-            writer.member("sound", delivery.sounds)
-            writer.member("createdAt", createdAt)
-            writer.member("seenAt", state.seenAt)
-            writer.member("readAt", state.readAt)
-            writer.member("archivedAt", state.archivedAt)
-        }
+extension Notification: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("eventId", eventId)
+        writer.member("userId", userId)
+        writer.member("type", type)
+        writer.member("category", category)
+        writer.member("priority", priority)
+        writer.member("title", title)
+        writer.member("message", message)
+        writer.member("lockScreen", lockScreen)
+        writer.member("data", json: data)
+        writer.member("haptic", delivery.vibrates ? priority.haptic : nil)
+        writer.member("sound", delivery.sounds)
+        writer.member("createdAt", createdAt)
+        writer.member("seenAt", state.seenAt)
+        writer.member("readAt", state.readAt)
+        writer.member("archivedAt", state.archivedAt)
     }
 }

@@ -50,10 +50,5 @@ public struct NotificationType: RawRepresentable, Sendable, Hashable {
     public static let booking = NotificationType(for: .booking)
 }
 
-extension NotificationCategory: JSONWritable {
-    public func write(to writer: inout JSONWriter) { writer.value(rawValue) }
-}
-
-extension NotificationType: JSONWritable {
-    public func write(to writer: inout JSONWriter) { writer.value(rawValue) }
-}
+extension NotificationCategory: JSONWritable {}
+extension NotificationType: JSONWritable {}

@@ -8,32 +8,18 @@ public struct NotificationDraft: Sendable, Hashable {
     public let userId: ID<User>
     /// Makes the draft idempotent: a second one for the same user and event id makes nothing.
     public let eventId: String?
-    public let type: NotificationType
+    /// Nil: that of the category.
+    private(set) var namedType: NotificationType?
     public let category: NotificationCategory
     public let priority: Priority
     public let title: String
     public let message: String
-    public let lockScreen: String
+    public private(set) var lockScreen = NotificationDraft.lockScreenDefault
     public let data: [String: JSONValue]
     /// Born seen: listed, but lighting no badge (decision 17).
-    public let isSeen: Bool
+    public private(set) var isSeen = false
 
-    public init(
-        userId: ID<User>, eventId: String? = nil, type: NotificationType? = nil, category: NotificationCategory,
-        priority: Priority, title: String, message: String, lockScreen: String = NotificationDraft.lockScreenDefault,
-        data: [String: JSONValue] = [:], isSeen: Bool = false
-    ) {
-        self.userId = userId
-        self.eventId = eventId
-        self.type = type ?? NotificationType(for: category)
-        self.category = category
-        self.priority = priority
-        self.title = title
-        self.message = message
-        self.lockScreen = lockScreen
-        self.data = data
-        self.isSeen = isSeen
-    }
+    public var type: NotificationType { namedType ?? NotificationType(for: category) }
 
     /// A text that reveals nothing about the matter: others read locked screens too (decision 20).
     public static let lockScreenDefault = "You have a new update"
@@ -44,7 +30,9 @@ public struct NotificationDraft: Sendable, Hashable {
     static let messageBytesMax = 2000
     /// Identifiers for a screen to open, not documents: each of up to 50 notifications travels in lists.
     static let dataBytesMax = 4096
+}
 
+extension NotificationDraft {
     /// Reads a notification that is no event: `{userId, id?, type?, category, priority, title, message, lockScreen?,
     /// data?}`. The optional id is the same as an event's.
     public init(reading fields: inout Fields) {
@@ -61,7 +49,7 @@ public struct NotificationDraft: Sendable, Hashable {
             fields.reject("data", "must have at most \(NotificationDraft.dataBytesMax) bytes as JSON")
         }
         self.init(
-            userId: userId, eventId: eventId, type: type, category: category, priority: priority, title: title,
+            userId: userId, eventId: eventId, namedType: type, category: category, priority: priority, title: title,
             message: message, lockScreen: lockScreen ?? NotificationDraft.lockScreenDefault, data: data)
     }
 }
@@ -84,21 +72,5 @@ extension Fields {
             return nil
         }
         return type
-    }
-
-    fileprivate mutating func line(_ name: String, bytesMax: Int) -> String {
-        let text = string(name, bytesMax: bytesMax)
-        return isLine(text, name) ? text : ""
-    }
-
-    fileprivate mutating func optionalLine(_ name: String, bytesMax: Int) -> String? {
-        guard let text = optionalString(name, bytesMax: bytesMax) else { return nil }
-        return isLine(text, name) ? text : nil
-    }
-
-    private mutating func isLine(_ text: String, _ name: String) -> Bool {
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return true }
-        reject(name, "must be one line without control characters")
-        return false
     }
 }

@@ -34,21 +34,14 @@ public struct NotificationEvent: Sendable, Hashable {
     /// The names of what changed, if the sender names them: nothing changed if it is empty (decision 18).
     public let changes: Set<String>?
 
-    public init(
-        id: String, kind: Kind, userId: ID<User>, details: [Detail: String] = [:], changes: Set<String>? = nil
-    ) {
-        self.id = id
-        self.kind = kind
-        self.userId = userId
-        self.details = details
-        self.changes = changes
-    }
-
     /// A name or a status; longer ones would not fit a title.
     static let detailBytesMax = 120
     /// A visit has a few dozen members; more is a mistake of the sender.
     static let changesMax = 100
 
+}
+
+extension NotificationEvent {
     public init(reading fields: inout Fields) {
         let id = fields.id("id", NotificationEvent.self).text
         let kind: Kind = fields.word("type")
@@ -73,7 +66,7 @@ public struct NotificationEvent: Sendable, Hashable {
             fields.reject(place, "must have at most \(detailBytesMax) bytes, and has \(text.utf8.count)")
             return nil
         }
-        guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+        guard text.hasNoControls else {
             fields.reject(place, "must not contain control characters")
             return nil
         }

@@ -73,12 +73,10 @@ public struct NotificationStateChange: Sendable, Hashable {
     }
 }
 
-extension NotificationStateChange: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            if let seen { writer.member("seen", seen) }
-            if let read { writer.member("read", read) }
-            if let archived { writer.member("archived", archived) }
-        }
+extension NotificationStateChange: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        if let seen { writer.member("seen", seen) }
+        if let read { writer.member("read", read) }
+        if let archived { writer.member("archived", archived) }
     }
 }

@@ -47,14 +47,12 @@ public struct Preferences: Sendable, Hashable {
     }
 }
 
-extension Preferences: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("sound", sound)
-            writer.member("haptics", haptics)
-            writer.member("quietHours", quietHours)
-            writer.member("timeZone", timeZone)
-        }
+extension Preferences: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("sound", sound)
+        writer.member("haptics", haptics)
+        writer.member("quietHours", quietHours)
+        writer.member("timeZone", timeZone)
     }
 }
 
@@ -126,12 +124,10 @@ public struct QuietHours: Sendable, Hashable {
     }
 }
 
-extension QuietHours: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("start", QuietHours.text(startMinute))
-            writer.member("end", QuietHours.text(endMinute))
-        }
+extension QuietHours: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("start", QuietHours.text(startMinute))
+        writer.member("end", QuietHours.text(endMinute))
     }
 }
 

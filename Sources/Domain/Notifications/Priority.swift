@@ -39,9 +39,7 @@ extension Priority: Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }
 
-extension Priority: JSONWritable {
-    public func write(to writer: inout JSONWriter) { writer.value(rawValue) }
-}
+extension Priority: JSONWritable {}
 
 /// One haptic pattern, both as the platform's named calls and as a number of pulses (decision 21): the document gives
 /// both, and a client plays the one its platform has.
@@ -51,12 +49,10 @@ public struct HapticPattern: Sendable, Hashable {
     public let pulses: Int
 }
 
-extension HapticPattern: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("notification", notification)
-            writer.member("impacts", impacts)
-            writer.member("pulses", pulses)
-        }
+extension HapticPattern: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("notification", notification)
+        writer.member("impacts", impacts)
+        writer.member("pulses", pulses)
     }
 }

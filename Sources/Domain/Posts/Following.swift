@@ -1,7 +1,7 @@
 import Values
 
 /// A following: one user follows an author.
-public struct Following: Sendable, Hashable, JSONWritable {
+public struct Following: Sendable, Hashable, JSONObjectWritable {
     public let followerId: ID<User>
     public let authorId: ID<User>
     public let followedAt: Timestamp
@@ -12,12 +12,10 @@ public struct Following: Sendable, Hashable, JSONWritable {
         self.followedAt = followedAt
     }
 
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("followerId", followerId)
-            writer.member("authorId", authorId)
-            writer.member("followedAt", followedAt)
-        }
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("followerId", followerId)
+        writer.member("authorId", authorId)
+        writer.member("followedAt", followedAt)
     }
 }
 

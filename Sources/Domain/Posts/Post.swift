@@ -1,7 +1,7 @@
 import Values
 
 /// A post of an author, visible to followers or to everybody.
-public struct Post: Sendable, Hashable {
+public struct Post: Sendable, Hashable, JSONObjectWritable {
     /// Who sees a post, beside its author.
     public enum Visibility: String, CaseIterable, Sendable {
         /// Everybody of the tenant.
@@ -49,12 +49,8 @@ public struct Post: Sendable, Hashable {
     }
 }
 
-extension Post: JSONWritable {
-    public func write(to writer: inout JSONWriter) { writer.object { write(membersTo: &$0) } }
-}
-
 /// A post as one of its readers sees it.
-public struct PostView: Sendable, JSONWritable {
+public struct PostView: Sendable, JSONObjectWritable {
     public let post: Post
     public let own: OwnEngagement
 
@@ -63,11 +59,9 @@ public struct PostView: Sendable, JSONWritable {
         self.own = own
     }
 
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            post.write(membersTo: &writer)
-            own.write(membersTo: &writer)
-        }
+    public func write(membersTo writer: inout JSONWriter) {
+        post.write(membersTo: &writer)
+        own.write(membersTo: &writer)
     }
 }
 

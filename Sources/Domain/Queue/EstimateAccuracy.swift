@@ -19,20 +19,13 @@ public struct EstimateOutcome: Sendable, Hashable {
 
 /// The errors of predictions, as sums that can be added up by SQL or one outcome at a time.
 public struct ErrorSummary: Sendable, Hashable {
-    public var n: Int
+    public var n = 0
     /// Sum of `|predicted − waited|`.
-    var absoluteErrorSum: Double
+    var absoluteErrorSum = 0.0
     /// Sum of `predicted − waited`.
-    var errorSum: Double
+    var errorSum = 0.0
     /// Waits that were not longer than the bound: the p90 of an estimate, the formula's own number for the formula.
-    var underBoundCount: Int
-
-    public init(n: Int = 0, absoluteErrorSum: Double = 0, errorSum: Double = 0, underBoundCount: Int = 0) {
-        self.n = n
-        self.absoluteErrorSum = absoluteErrorSum
-        self.errorSum = errorSum
-        self.underBoundCount = underBoundCount
-    }
+    var underBoundCount = 0
 
     /// Minutes; nil without outcomes.
     public var meanAbsoluteError: Double? { n > 0 ? absoluteErrorSum / Double(n) : nil }
@@ -59,13 +52,8 @@ public struct ErrorSummary: Sendable, Hashable {
 /// The accuracy of past estimates by lane, beside that of the plain formula.
 public struct EstimateAccuracy: Sendable, Hashable {
     public struct Lane: Sendable, Hashable {
-        public var estimate: ErrorSummary
-        public var formula: ErrorSummary
-
-        public init(estimate: ErrorSummary = ErrorSummary(), formula: ErrorSummary = ErrorSummary()) {
-            self.estimate = estimate
-            self.formula = formula
-        }
+        public var estimate = ErrorSummary()
+        public var formula = ErrorSummary()
 
         /// The share of the formula's mean absolute error that the estimate avoids; nil without outcomes or errors.
         public var improvement: Double? {
@@ -76,13 +64,10 @@ public struct EstimateAccuracy: Sendable, Hashable {
         }
     }
 
-    public var standard: Lane
-    public var blackCard: Lane
+    public var standard = Lane()
+    public var blackCard = Lane()
 
-    public init(standard: Lane = Lane(), blackCard: Lane = Lane()) {
-        self.standard = standard
-        self.blackCard = blackCard
-    }
+    public init() {}
 
     public init(_ outcomes: some Sequence<EstimateOutcome>) {
         self.init()
@@ -90,18 +75,8 @@ public struct EstimateAccuracy: Sendable, Hashable {
     }
 
     public subscript(lane: QueueLane) -> Lane {
-        get {
-            switch lane {
-            case .standard: standard
-            case .blackCard: blackCard
-            }
-        }
-        set {
-            switch lane {
-            case .standard: standard = newValue
-            case .blackCard: blackCard = newValue
-            }
-        }
+        get { lane == .blackCard ? blackCard : standard }
+        set { if lane == .blackCard { blackCard = newValue } else { standard = newValue } }
     }
 
     public static func + (left: Self, right: Self) -> Self {

@@ -5,11 +5,6 @@ public struct WaitEstimate: Sendable, Hashable {
     /// Nine waits of ten are shorter.
     public var p90: Double
 
-    public init(p50: Double, p90: Double) {
-        self.p50 = p50
-        self.p90 = p90
-    }
-
     /// The median as it is shown: whole minutes, rounded up.
     public var p50Minutes: Int { wholeMinutes(p50) }
     /// The 90th percentile as it is shown: whole minutes, rounded up.
@@ -24,13 +19,6 @@ public struct CustomerEstimate: Sendable, Hashable {
     public var position: Int
     /// The wait from now on; nil when the requested barber serves nobody.
     public var wait: WaitEstimate?
-
-    public init(id: String, lane: QueueLane, position: Int, wait: WaitEstimate?) {
-        self.id = id
-        self.lane = lane
-        self.position = position
-        self.wait = wait
-    }
 }
 
 /// The estimated waits of a shop: for a newcomer in each lane, and for each waiting customer.
@@ -44,20 +32,5 @@ public struct QueueEstimate: Sendable, Hashable {
     /// How many completed services the service times were learned from.
     public var sampleSize: Int
 
-    public init(
-        standard: WaitEstimate, blackCard: WaitEstimate, customers: [CustomerEstimate], method: String, sampleSize: Int
-    ) {
-        self.standard = standard
-        self.blackCard = blackCard
-        self.customers = customers
-        self.method = method
-        self.sampleSize = sampleSize
-    }
-
-    public subscript(lane: QueueLane) -> WaitEstimate {
-        switch lane {
-        case .standard: standard
-        case .blackCard: blackCard
-        }
-    }
+    public subscript(lane: QueueLane) -> WaitEstimate { lane == .blackCard ? blackCard : standard }
 }

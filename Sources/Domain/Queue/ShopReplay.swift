@@ -45,14 +45,14 @@ struct ShopReplay {
 
     init(state: ShopState, line: ServingOrder) {
         let barbers = Array(state.barbers.filter(\.willServe).prefix(WaitLimits.barbersMax))
-        let distribution = ServiceTimeDistribution(state.serviceTimes)
+        let distribution = ServiceTimeDistribution(state.samples)
         let size = line.blackCardReplayed + line.standardReplayed + barbers.count
         let cube: LatinHypercube = size <= 30 ? .of512 : size <= 80 ? .of256 : .of128
         serviceTimes = distribution
         self.cube = cube
         barberCount = barbers.count
         freeTimes = barbers.flatMap { Self.freeTimes(of: $0, distribution, points: cube.points) }
-        (blackCardPerMinute, rateLogDeviation) = state.arrivals.blackCardRate(
+        (blackCardPerMinute, rateLogDeviation) = state.arrivals.rate(
             barbers: barbers.count, serviceMinutes: distribution.meanMinutes)
         factors = cube.normals.map { exp(distribution.deviation * $0) }
         var dimension = 2 + barbers.count

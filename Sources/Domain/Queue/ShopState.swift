@@ -68,16 +68,18 @@ public struct ShopState: Sendable, Hashable {
     /// Barbers on duty, those on a break too; those off duty are left out.
     public var barbers: [BarberState]
     public var waiting: [WaitingCustomer]
-    public var serviceTimes: ServiceTimeModel
-    public var arrivals: ArrivalModel
+    /// The latest completed services, from which the estimator learns how long services take and how much they vary;
+    /// those after the first ``WaitLimits/samplesMax`` are ignored.
+    public var samples: [ServiceSample]
+    public var arrivals: ArrivalHistory
 
     public init(
-        barbers: [BarberState], waiting: [WaitingCustomer], serviceTimes: ServiceTimeModel = ServiceTimeModel(),
-        arrivals: ArrivalModel = ArrivalModel()
+        barbers: [BarberState], waiting: [WaitingCustomer], samples: [ServiceSample] = [],
+        arrivals: ArrivalHistory = ArrivalHistory()
     ) {
         self.barbers = barbers
         self.waiting = waiting
-        self.serviceTimes = serviceTimes
+        self.samples = samples
         self.arrivals = arrivals
     }
 }

@@ -8,26 +8,26 @@
 ///
 /// The answer is for shops whose queue moves as described; staff who call customers in another order, and customers
 /// who leave unserved, show in ``EstimateAccuracy``, and ``PercentileCalibration`` adapts to them.
-public struct WaitEstimator: Sendable, Hashable {
+public enum WaitEstimator {
     /// The text of ``QueueEstimate/method``.
     public static let method =
         "median and 90th percentile of simulated runs: services at hand by elapsed time, log-normal service times from "
         + "completed bookings, black card first, later black-card arrivals overtaking"
 
-    /// Widens or narrows the 90th percentile by what past estimates taught.
-    public var calibration: PercentileCalibration
-
-    public init(calibration: PercentileCalibration = PercentileCalibration()) {
-        self.calibration = calibration
-    }
-
     /// The waits of everybody in the shop, and of one more customer in each lane; nil when nobody will serve them
     /// (decision 2).
-    public func estimate(_ state: ShopState) -> QueueEstimate? {
+    ///
+    /// - Parameter calibration: widens or narrows the 90th percentile by what past estimates taught.
+    public static func estimate(
+        _ state: ShopState, calibration: PercentileCalibration = PercentileCalibration()
+    ) -> QueueEstimate? {
         guard state.barbers.contains(where: \.willServe) else { return nil }
         let line = ServingOrder(state.waiting)
         var replay = ShopReplay(state: state, line: line)
         replay.run()
+        func calibrated(_ wait: WaitEstimate?) -> WaitEstimate? {
+            wait.map { WaitEstimate(p50: $0.p50, p90: $0.p50 + ($0.p90 - $0.p50) * calibration.factor) }
+        }
         let customers = line.customers.enumerated().map { index, customer in
             CustomerEstimate(
                 id: customer.id, lane: customer.lane, position: index + 1,
@@ -38,16 +38,12 @@ public struct WaitEstimator: Sendable, Hashable {
             let blackCard = calibrated(replay.waitEstimate(ofNewcomer: .blackCard))
         else { return nil }
         return QueueEstimate(
-            standard: standard, blackCard: blackCard, customers: customers, method: Self.method,
+            standard: standard, blackCard: blackCard, customers: customers, method: method,
             sampleSize: replay.serviceTimes.sampleSize)
     }
 
     /// The usual time a service takes, for `estimatedCompletion` (CUT B-3).
-    public static func medianServiceMinutes(_ model: ServiceTimeModel, plannedMinutes: Double? = nil) -> Double {
-        ServiceTimeDistribution(model).medianMinutes(planned: plannedMinutes)
-    }
-
-    private func calibrated(_ wait: WaitEstimate?) -> WaitEstimate? {
-        wait.map { WaitEstimate(p50: $0.p50, p90: $0.p50 + ($0.p90 - $0.p50) * calibration.factor) }
+    public static func medianServiceMinutes(_ samples: [ServiceSample], plannedMinutes: Double? = nil) -> Double {
+        ServiceTimeDistribution(samples).medianMinutes(planned: plannedMinutes)
     }
 }

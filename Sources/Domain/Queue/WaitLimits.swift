@@ -5,6 +5,9 @@ public enum WaitLimits {
     /// No wait is estimated beyond this. Without it a shop with more black-card customers than its barbers can serve
     /// would never reach the standard lane, and a run would not end.
     public static let waitMinutesMax = 1_440.0
+    /// Completed services that service times are learned from; more would follow a shop's change of habits too slowly and
+    /// cost time at every estimate.
+    public static let samplesMax = 200
     /// Waiting customers that are looked at; more would make one estimate cost more than a few milliseconds. Those
     /// behind get the last one's estimate of their lane.
     static let customersMax = 200

@@ -66,19 +66,17 @@ public struct UserRequest: Sendable, Hashable {
     }
 }
 
-extension UserRequest: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("kind", kind.rawValue)
-            writer.member("fromUserId", fromUserId)
-            writer.member("toUserId", toUserId)
-            writer.member("fromName", fromName)
-            writer.member("aboutId", aboutId)
-            writer.member("status", status.rawValue)
-            writer.member("createdAt", createdAt)
-            writer.member("answeredAt", answeredAt)
-        }
+extension UserRequest: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("kind", kind.rawValue)
+        writer.member("fromUserId", fromUserId)
+        writer.member("toUserId", toUserId)
+        writer.member("fromName", fromName)
+        writer.member("aboutId", aboutId)
+        writer.member("status", status.rawValue)
+        writer.member("createdAt", createdAt)
+        writer.member("answeredAt", answeredAt)
     }
 }
 
@@ -96,11 +94,7 @@ public struct RequestDraft: Sendable, Hashable {
         toUserId = fields.id("toUserId")
         fromUserId = fields.optionalID("fromUserId")
         aboutId = fields.optionalID("aboutId", UserRequest.self)?.text
-        let name = fields.optionalString("fromName", bytesMax: RequestLimits.nameBytesMax)
-        if let name, name.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
-            fields.reject("fromName", "must be one line without control characters")
-        }
-        fromName = name
+        fromName = fields.optionalLine("fromName", bytesMax: RequestLimits.nameBytesMax)
     }
 
     /// - Throws: 422 where the requester is not clear, and for a request to oneself.

@@ -41,12 +41,7 @@ public struct QueueStatus: Sendable, Hashable {
     public var state: State { currentlyServing > 0 ? .open : .unstaffed }
 
     /// The result of the plain formula for a lane.
-    public func formulaMinutes(_ lane: QueueLane) -> Int {
-        switch lane {
-        case .standard: standardMinutes
-        case .blackCard: blackCardMinutes
-        }
-    }
+    public func formulaMinutes(_ lane: QueueLane) -> Int { lane == .blackCard ? blackCardMinutes : standardMinutes }
 
     /// All members but `updatedAt`: equal bytes mean that nothing changed for clients.
     public var content: [UInt8] {
@@ -84,12 +79,10 @@ public struct QueueStatus: Sendable, Hashable {
     }
 }
 
-extension WaitEstimate: JSONWritable {
+extension WaitEstimate: JSONObjectWritable {
     /// Minutes, whole, rounded up.
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("p50", p50Minutes)
-            writer.member("p90", p90Minutes)
-        }
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("p50", p50Minutes)
+        writer.member("p90", p90Minutes)
     }
 }

@@ -20,15 +20,13 @@ public struct Shop: Sendable, Hashable {
     public static let nameBytesMax = 200
 }
 
-extension Shop: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("name", name)
-            writer.member("timeZone", timeZone)
-            writer.member("createdAt", createdAt)
-            writer.member("updatedAt", updatedAt)
-        }
+extension Shop: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("name", name)
+        writer.member("timeZone", timeZone)
+        writer.member("createdAt", createdAt)
+        writer.member("updatedAt", updatedAt)
     }
 }
 
@@ -56,15 +54,13 @@ public struct Barber: Sendable, Hashable {
     public static let nameBytesMax = 100
 }
 
-extension Barber: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("shopId", shopId)
-            writer.member("name", name)
-            writer.member("onDuty", isOnDuty)
-            writer.member("onBreak", isOnBreak)
-            writer.member("updatedAt", updatedAt)
-        }
+extension Barber: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("shopId", shopId)
+        writer.member("name", name)
+        writer.member("onDuty", isOnDuty)
+        writer.member("onBreak", isOnBreak)
+        writer.member("updatedAt", updatedAt)
     }
 }

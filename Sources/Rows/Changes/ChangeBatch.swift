@@ -10,15 +10,12 @@ public struct ChangeBatch: Sendable, Hashable {
     }
 
     /// An item's index here is its place in the delivery.
-    public let items: [Item]
+    public private(set) var items: [Item] = []
     /// Whether the delivery is an array: then places in it begin with the item's index.
     let isArray: Bool
 
     public var changes: [TableChange] {
         items.compactMap { if case .change(let change) = $0 { change } else { nil } }
-    }
-    public var rejections: [ChangeRejection] {
-        items.compactMap { if case .rejected(let rejection) = $0 { rejection } else { nil } }
     }
 
     /// Reads a delivery: one item, or an array of at most ``ChangeLimits/itemsMax``.
@@ -38,81 +35,51 @@ public struct ChangeBatch: Sendable, Hashable {
                 .tooLarge, "changes.too_large",
                 "A delivery has at most \(ChangeLimits.bodyBytesMax) bytes, and this one has \(body.count).")
         }
-        var scanner = DeliveryScanner(body)
+        var scanner = DeliveryScanner(bytes: body)
         let found = try scanner.items()
-        let expectation = try ChangeExpectation(
-            delivery: delivery, format: format, isArray: scanner.isArray)
-        let isArray = scanner.isArray
-        self.isArray = isArray
-        var items: [Item] = []
+        isArray = scanner.isArray
+        let expectation = try ChangeExpectation(delivery: delivery, format: format, isArray: isArray)
         items.reserveCapacity(found.count)
-        for (index, item) in found.enumerated() {
-            items.append(try ChangeBatch.read(body, item, index: index, isArray: isArray, delivery, expectation))
+        for (index, place) in found.enumerated() {
+            switch try read(body[place], delivery, expectation) {
+            case .success(var change?):
+                if change.deduplicationID == nil, let deliveryID = delivery.deliveryID {
+                    change.deduplicationID = "webhook:\(deliveryID)/\(index)"
+                }
+                change.originID = change.originID ?? delivery.originID
+                items.append(.change(change))
+            case .success(nil): items.append(.ignored(reason: "a tombstone: the row was told as deleted before"))
+            case .failure(let fault): items.append(.rejected(rejection(of: index, at: fault.pointer, fault.reason)))
+            }
         }
-        self.items = items
     }
 
-    private static func read(
-        _ body: [UInt8], _ item: DeliveryScanner.Item, index: Int, isArray: Bool, _ delivery: ChangeDelivery,
-        _ expectation: ChangeExpectation
-    ) throws(Failure) -> Item {
-        let parsed: Result<JSONValue, Failure>?
-        if item.bytes.count > ChangeLimits.itemBytesMax {
-            parsed = nil
-        } else {
-            parsed = parse(body[item.bytes], item)
-            // A body that is no JSON has no item that could be rejected alone.
-            if !isArray, case .failure(let failure)? = parsed { throw failure }
-            if !isArray, case .success(let value)? = parsed, !expectation.mayBeDelivered(value) {
-                throw .invalid("", "must be a change, or an array of changes, not \(value.typeName)")
-            }
+    /// Nil for a tombstone.
+    ///
+    /// - Throws: for what is wrong with the item of a body that is no array: it cannot be rejected alone.
+    private func read(
+        _ item: ArraySlice<UInt8>, _ delivery: ChangeDelivery, _ expectation: ChangeExpectation
+    ) throws(Failure) -> Result<TableChange?, ChangeFault> {
+        guard item.count <= ChangeLimits.itemBytesMax else {
+            return .failure(
+                ChangeFault("", "has \(item.count) bytes; at most \(ChangeLimits.itemBytesMax) are taken"))
         }
-        do throws(ChangeFault) {
-            let value = try value(parsed, byteCount: item.bytes.count)
-            guard var change = try expectation.change(value, delivery) else {
-                return .ignored(reason: "a tombstone: the row was told as deleted before")
-            }
-            if change.deduplicationID == nil, let deliveryID = delivery.deliveryID {
-                change.deduplicationID = "webhook:\(deliveryID)/\(index)"
-            }
-            change.originID = change.originID ?? delivery.originID
-            return .change(change)
+        let value: JSONValue
+        do throws(Failure) {
+            value = try JSONValue(parsing: Array(item), depthMax: ChangeLimits.depthMax, isExact: true)
         } catch {
-            return .rejected(ChangeBatch.rejection(index, error.pointer, error.reason, isArray: isArray))
+            guard isArray else { throw error }
+            return .failure(ChangeFault("", error.detail + " (Bytes are counted from the item's first.)"))
         }
+        guard isArray || expectation.mayBeDelivered(value) else {
+            throw .invalid("", "must be a change, or an array of changes, not \(value.typeName)")
+        }
+        return Result { () throws(ChangeFault) in try expectation.change(value, delivery) }
     }
 
-    private static func rejection(
-        _ index: Int, _ pointer: String, _ reason: String, isArray: Bool
-    ) -> ChangeRejection {
-        ChangeRejection(index: index, pointer: (isArray ? "/\(index)" : "") + pointer, reason: reason)
-    }
-
-    /// A rejection of an item after it was read; the pointer begins at the item.
+    /// A rejection of an item; the pointer begins at the item.
     public func rejection(of index: Int, at pointer: String, _ reason: String) -> ChangeRejection {
-        ChangeBatch.rejection(index, pointer, reason, isArray: isArray)
-    }
-
-    private static func parse(
-        _ bytes: ArraySlice<UInt8>, _ item: DeliveryScanner.Item
-    ) -> Result<JSONValue, Failure> {
-        Result { () throws(Failure) in
-            try JSONValue(
-                parsing: item.hasLongNumber ? ExactNumber.quotingInexact(bytes) : Array(bytes),
-                depthMax: ChangeLimits.depthMax)
-        }
-    }
-
-    /// - Parameter parsed: nil for what is too long to be read.
-    private static func value(
-        _ parsed: Result<JSONValue, Failure>?, byteCount: Int
-    ) throws(ChangeFault) -> JSONValue {
-        switch parsed {
-        case nil: throw ChangeFault("", "has \(byteCount) bytes; at most \(ChangeLimits.itemBytesMax) are taken")
-        case .success(let value)?: return value
-        case .failure(let failure)?:
-            throw ChangeFault("", failure.detail + " (Bytes are counted from the item's first.)")
-        }
+        ChangeRejection(index: index, pointer: (isArray ? "/\(index)" : "") + pointer, reason: reason)
     }
 }
 
@@ -170,7 +137,7 @@ private enum ChangeExpectation {
             members["datacontenttype"] = delivery.contentType.map { .string($0) }
             members["data"] = item
             do throws(ChangeFault) {
-                var change = try CloudEvent(members: ChangeMembers(members, at: "")).change()
+                var change = try CloudEvent(members: ChangeMembers(members: members, pointer: "")).change()
                 change?.shorten(by: "/data")
                 return change
             } catch {
@@ -186,20 +153,11 @@ private enum ChangeExpectation {
         guard case .object(let members) = item else {
             throw ChangeFault("", "must be an object, not \(item.typeName)")
         }
-        let recognized = ChangeFormat.recognize(members)
-        if case .only(let format) = self, recognized != format {
-            let found = recognized.map { "is \($0.rawValue)" } ?? ChangeFormat.unrecognized
+        if case .only(let format) = self, ChangeFormat.recognize(members) != format {
+            let found = ChangeFormat.recognize(members).map { "is \($0.rawValue)" } ?? ChangeFormat.unrecognized
             throw ChangeFault("", "must have the form \(format.rawValue), and \(found)")
         }
-        let fields = ChangeMembers(members, at: "")
-        switch recognized {
-        case .supabaseWebhook: return try SupabaseWebhook.read(fields)
-        case .supabaseRealtime: return try RealtimeFrame.read(fields)
-        case .broadcastChanges: return try BroadcastChange.read(fields)
-        case .debezium: return try DebeziumEvent.read(fields)
-        case .cloudEvents: return try CloudEvent(members: fields).change()
-        case .batch, nil: throw ChangeFault("", ChangeFormat.unrecognized)
-        }
+        return try ChangeFormat.read(ChangeMembers(members: members, pointer: ""))
     }
 
     /// In binary mode the body is the data, and the attributes are headers.

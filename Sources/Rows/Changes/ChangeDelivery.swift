@@ -64,22 +64,14 @@ public struct ChangeDelivery: Sendable, Hashable {
                 index += 1
                 continue
             }
-            guard index + 2 < bytes.endIndex, let high = hexadecimal(bytes[index + 1]),
-                let low = hexadecimal(bytes[index + 2])
+            guard index + 2 < bytes.endIndex,
+                let high = Character(Unicode.Scalar(bytes[index + 1])).hexDigitValue,
+                let low = Character(Unicode.Scalar(bytes[index + 2])).hexDigitValue
             else { return nil }
-            decoded.append(high << 4 | low)
+            decoded.append(UInt8(high << 4 | low))
             index += 3
         }
         return String(validating: decoded, as: UTF8.self)
-    }
-
-    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 48...57: byte - 48
-        case 65...70: byte - 55
-        case 97...102: byte - 87
-        default: nil
-        }
     }
 
     /// Whether the body may be JSON, according to its type.

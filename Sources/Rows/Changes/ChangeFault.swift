@@ -7,33 +7,25 @@ public struct ChangeFault: Error, Sendable, Hashable {
     /// A predicate whose subject is what the pointer names: `must be an object, not a string`.
     public let reason: String
 
-    public init(_ pointer: String, _ reason: String) {
+    init(_ pointer: String, _ reason: String) {
         self.pointer = pointer
         self.reason = reason
     }
 }
 
 /// One item of a delivery that was not accepted, as `POST /v1/changes` answers it.
-public struct ChangeRejection: Sendable, Hashable, JSONWritable {
+public struct ChangeRejection: Sendable, Hashable, JSONObjectWritable {
     /// The item's place in the delivery, from 0; 0 for a delivery that is no array.
     public let index: Int
     /// A JSON pointer that begins at the delivery's body: `/12/payload/data/record` in an array.
     public let pointer: String
     public let reason: String
 
-    public init(index: Int, pointer: String, reason: String) {
-        self.index = index
-        self.pointer = pointer
-        self.reason = reason
-    }
-
     /// `{"index": 12, "pointer": "/12/record", "reason": "must be an object, not a string"}`
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("index", index)
-            writer.member("pointer", pointer)
-            writer.member("reason", reason)
-        }
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("index", index)
+        writer.member("pointer", pointer)
+        writer.member("reason", reason)
     }
 }
 
@@ -43,11 +35,6 @@ public struct ChangeRejection: Sendable, Hashable, JSONWritable {
 struct ChangeMembers {
     let members: [String: JSONValue]
     let pointer: String
-
-    init(_ members: [String: JSONValue], at pointer: String) {
-        self.members = members
-        self.pointer = pointer
-    }
 
     /// One step of a JSON pointer, escaped as RFC 6901 asks.
     static func step(_ name: String) -> String {
@@ -76,22 +63,20 @@ struct ChangeMembers {
     func object(_ name: String) throws(ChangeFault) -> ChangeMembers? {
         guard let value = value(name) else { return nil }
         guard case .object(let nested) = value else { throw fault(name, "must be an object, not \(value.typeName)") }
-        return ChangeMembers(nested, at: "\(pointer)/\(ChangeMembers.step(name))")
+        return ChangeMembers(members: nested, pointer: "\(pointer)/\(ChangeMembers.step(name))")
     }
 
-    func requiredObject(_ name: String) throws(ChangeFault) -> ChangeMembers {
-        guard let object = try object(name) else { throw fault(name, "is missing") }
-        return object
+    /// The value that one of the functions below reads, which must be there.
+    func required<Value>(
+        _ name: String, _ read: (String) throws(ChangeFault) -> Value?
+    ) throws(ChangeFault) -> Value {
+        guard let value = try read(name) else { throw fault(name, "is missing") }
+        return value
     }
 
     func string(_ name: String) throws(ChangeFault) -> String? {
         guard let value = value(name) else { return nil }
         guard case .string(let text) = value else { throw fault(name, "must be a string, not \(value.typeName)") }
-        return text
-    }
-
-    func requiredString(_ name: String) throws(ChangeFault) -> String {
-        guard let text = try string(name) else { throw fault(name, "is missing") }
         return text
     }
 
@@ -102,14 +87,7 @@ struct ChangeMembers {
         guard text.utf8.count <= ChangeLimits.nameBytesMax else {
             throw fault(name, "must have at most \(ChangeLimits.nameBytesMax) bytes, and has \(text.utf8.count)")
         }
-        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw fault(name, "must not contain control characters")
-        }
-        return text
-    }
-
-    func requiredDatabaseName(_ name: String) throws(ChangeFault) -> String {
-        guard let text = try databaseName(name) else { throw fault(name, "is missing") }
+        guard text.hasNoControls else { throw fault(name, "must not contain control characters") }
         return text
     }
 

@@ -44,6 +44,18 @@ public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// Reads an item of whatever form; nil for a tombstone.
+    static func read(_ item: ChangeMembers) throws(ChangeFault) -> TableChange? {
+        switch recognize(item.members) {
+        case .supabaseWebhook: try SupabaseChange.read(item, kindAt: "type", format: .supabaseWebhook)
+        case .supabaseRealtime: try RealtimeFrame.read(item)
+        case .broadcastChanges: try BroadcastChange.read(item)
+        case .debezium: try DebeziumEvent.read(item)
+        case .cloudEvents: try CloudEvent(members: item).change()
+        case .batch, nil: throw ChangeFault(item.pointer, unrecognized)
+        }
+    }
+
     /// The reason by which an item of no known form is rejected.
     static let unrecognized =
         "is none of the known forms: a Supabase Database Webhook, a Realtime postgres_changes frame, a "

@@ -15,49 +15,35 @@ struct ConnectSchema {
     }
 
     /// Nil if this is no schema.
-    private init?(_ schema: [String: JSONValue]) {
-        guard schema["type"] != nil else { return nil }
+    private init?(_ schema: [String: JSONValue]?) {
+        guard let schema, schema["type"] != nil else { return nil }
         self.schema = schema
-    }
-
-    private init?(_ value: JSONValue?) {
-        guard case .object(let members) = value else { return nil }
-        self.init(members)
-    }
-
-    private func text(_ name: String) -> String? {
-        if case .string(let text) = schema[name] { text } else { nil }
     }
 
     /// The schema of one member of a struct.
     func field(_ name: String) -> ConnectSchema? {
-        guard case .array(let fields) = schema["fields"] else { return nil }
-        for case .object(let field) in fields where field["field"] == .string(name) { return ConnectSchema(field) }
-        return nil
+        ConnectSchema(schema.objects("fields")?.first { $0.string("field") == name })
     }
 
     /// The members of a struct whose values are not what they look like, in their order, so that of several mistakes
     /// always the same one is reported.
     var translatedFields: [(name: String, schema: ConnectSchema)] {
-        guard case .array(let fields) = schema["fields"] else { return [] }
-        var result: [(name: String, schema: ConnectSchema)] = []
-        for case .object(let field) in fields {
-            guard case .string(let name) = field["field"], let schema = ConnectSchema(field), schema.isTranslated
-            else { continue }
-            result.append((name, schema))
+        (schema.objects("fields") ?? []).compactMap { field in
+            guard let name = field.string("field"), let schema = ConnectSchema(field), schema.isTranslated
+            else { return nil }
+            return (name, schema)
         }
-        return result
     }
 
-    private var isTranslated: Bool { text("name") != nil || text("type") == "array" }
+    private var isTranslated: Bool { schema.string("name") != nil || schema.string("type") == "array" }
 
     /// The value as `to_jsonb` would write it. The elements of arrays are counted down from `elementsLeft`.
     func json(
         _ value: JSONValue, at pointer: String, _ elementsLeft: inout Int
     ) throws(ChangeFault) -> JSONValue {
         if value == .null { return value }
-        if text("type") == "array", case .array(let elements) = value {
-            guard let type = ConnectSchema(schema["items"]), type.isTranslated else { return value }
+        if schema.string("type") == "array", case .array(let elements) = value {
+            guard let type = ConnectSchema(schema.object("items")), type.isTranslated else { return value }
             elementsLeft -= elements.count
             guard elementsLeft >= 0 else {
                 throw ChangeFault(
@@ -71,7 +57,7 @@ struct ConnectSchema {
             }
             return .array(translated)
         }
-        switch text("name") {
+        switch schema.string("name") {
         case "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
             return try date(value, at: pointer)
         case "io.debezium.time.Time", "org.apache.kafka.connect.data.Time":
@@ -158,15 +144,15 @@ struct ConnectSchema {
     private func decimal(_ value: JSONValue, at pointer: String) throws(ChangeFault) -> JSONValue {
         // `decimal.handling.mode` may have made a string or a double of it.
         guard case .string(let text) = value else { return value }
-        guard case .object(let parameters) = schema["parameters"], case .string(let scaleText) = parameters["scale"],
-            let scale = Int(scaleText)
-        else { throw ChangeFault(pointer, "is a decimal whose schema tells no scale") }
+        guard let scale = schema.object("parameters")?.string("scale").flatMap({ Int($0) }) else {
+            throw ChangeFault(pointer, "is a decimal whose schema tells no scale")
+        }
         return try ConnectSchema.decimal(text, scale: scale, at: pointer)
     }
 
     private func variableScaleDecimal(_ value: JSONValue, at pointer: String) throws(ChangeFault) -> JSONValue {
         guard case .object(let members) = value else { return value }
-        guard case .integer(let scale) = members["scale"], case .string(let text) = members["value"] else {
+        guard let scale = members.integer("scale"), let text = members.string("value") else {
             throw ChangeFault(pointer, "must have a scale and a value, as its schema says")
         }
         return try ConnectSchema.decimal(text, scale: Int(scale), at: pointer)
@@ -192,52 +178,41 @@ struct ConnectSchema {
             digits.append(contentsOf: repeatElement(48, count: -scale))
         }
         if isNegative { digits.insert(UInt8(ascii: "-"), at: 0) }
-        return ExactNumber.value(String(decoding: digits, as: UTF8.self))
+        return .exactNumber(String(decoding: digits, as: UTF8.self))
     }
 
-    /// The digits of a whole number in two's complement, without its sign: nine at a time, by dividing 32-bit words.
+    /// The digits of a whole number in two's complement, without its sign: nine at a time, by 32-bit words.
     private static func decimalDigits(_ bytes: [UInt8]) -> (digits: [UInt8], isNegative: Bool) {
         let isNegative = bytes[0] & 0x80 != 0
-        let padding = [UInt8](repeating: isNegative ? 0xFF : 0, count: (4 - bytes.count % 4) % 4)
-        let extended = padding + bytes
-        var words = stride(from: 0, to: extended.count, by: 4).map { start in
-            extended[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        }
-        if isNegative {
-            var carry = true
-            for index in words.indices.reversed() {
-                let (sum, overflow) = (~words[index]).addingReportingOverflow(carry ? 1 : 0)
-                words[index] = sum
-                carry = overflow
+        let inversion: UInt8 = isNegative ? 0xFF : 0
+        let magnitude = repeatElement(0, count: (4 - bytes.count % 4) % 4) + bytes.map { $0 ^ inversion }
+        // Nine digits each, the lowest first.
+        var groups: [UInt64] = []
+        func shift(by bits: UInt64, adding value: UInt64) {
+            var carry = value
+            for index in groups.indices {
+                (carry, groups[index]) = (groups[index] << bits + carry).quotientAndRemainder(dividingBy: 1_000_000_000)
+            }
+            while carry > 0 {
+                groups.append(carry % 1_000_000_000)
+                carry /= 1_000_000_000
             }
         }
-        var reversedDigits: [UInt8] = []
-        var first = 0
-        while first < words.count {
-            guard words[first] != 0 else {
-                first += 1
-                continue
-            }
-            var rest: UInt64 = 0
-            for index in first..<words.count {
-                let part = rest << 32 | UInt64(words[index])
-                words[index] = UInt32(part / 1_000_000_000)
-                rest = part % 1_000_000_000
-            }
-            for _ in 0..<9 {
-                reversedDigits.append(48 + UInt8(rest % 10))
-                rest /= 10
-            }
+        for start in stride(from: 0, to: magnitude.count, by: 4) {
+            shift(by: 32, adding: magnitude[start..<start + 4].reduce(0) { $0 << 8 | UInt64($1) })
         }
-        while reversedDigits.last == 48 { reversedDigits.removeLast() }
-        return (reversedDigits.isEmpty ? [48] : reversedDigits.reversed(), isNegative)
+        // The inversion of a negative number is one less than its magnitude.
+        if isNegative { shift(by: 0, adding: 1) }
+        guard let first = groups.last else { return ([48], isNegative) }
+        let rest = groups.dropLast().reversed().map { String($0 + 1_000_000_000).dropFirst() }
+        return (Array((String(first) + rest.joined()).utf8), isNegative)
     }
 
     private func embedded(_ value: JSONValue, at pointer: String) throws(ChangeFault) -> JSONValue {
         guard case .string(let text) = value else { return value }
         do {
             return try JSONValue(
-                parsingExactly: Array(text.utf8)[...], depthMax: ChangeLimits.embeddedDepthMax)
+                parsing: Array(text.utf8), depthMax: ChangeLimits.embeddedDepthMax, isExact: true)
         } catch {
             throw ChangeFault(pointer, "must be JSON as text, as its schema says: \(error.detail)")
         }

@@ -34,17 +34,18 @@ struct DebeziumEvent {
         var schema: ConnectSchema?
         if members.members["op"] == nil, let payload = members.members["payload"] {
             guard payload != .null else { return nil }
-            event = try members.requiredObject("payload")
+            event = try members.required("payload", members.object)
             schema = try ConnectSchema(of: members)
         }
-        return try DebeziumEvent(event: event, source: event.requiredObject("source"), schema: schema).change()
+        let source = try event.required("source", event.object)
+        return try DebeziumEvent(event: event, source: source, schema: schema).change()
     }
 
     func change() throws(ChangeFault) -> TableChange {
-        let op = try event.requiredString("op")
+        let op = try event.required("op", event.string)
         guard op != "m" else { throw event.fault("op", "is m: a logical decoding message has no row") }
         guard let kind = DebeziumEvent.kinds[op] else { throw event.fault("op", "must be c, u, d, r or t") }
-        let table = try source.requiredDatabaseName("table")
+        let table = try source.required("table", source.databaseName)
         // MySQL and its kin have databases where others have schemas.
         var named = try source.databaseName("schema")
         if named == nil { named = try source.databaseName("db") }
@@ -55,12 +56,11 @@ struct DebeziumEvent {
         let after = try row("after")
         try SupabaseChange.check(event, kind, record: after, oldRecord: before, names: ("after", "before"))
         var change = TableChange(
-            format: .debezium, schema: schemaName, table: table, kind: kind, record: after, oldRecord: before)
-        change.recordPointer = "\(event.pointer)/after"
-        change.oldRecordPointer = "\(event.pointer)/before"
-        change.tablePointer = "\(source.pointer)/table"
-        change.commitTimestamp = try commitTimestamp()
-        change.deduplicationID = deduplicationID(schema: schemaName, table: table, op: op)
+            format: .debezium, schema: schemaName, table: table, kind: kind, record: after, oldRecord: before,
+            commitTimestamp: try commitTimestamp(),
+            deduplicationID: deduplicationID(schema: schemaName, table: table, op: op),
+            recordPointer: "\(event.pointer)/after", oldRecordPointer: "\(event.pointer)/before",
+            tablePointer: "\(source.pointer)/table")
         DebeziumEvent.removeUnavailable(&change)
         return change
     }

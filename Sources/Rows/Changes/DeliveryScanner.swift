@@ -5,27 +5,17 @@ import Values
 ///
 /// It knows of JSON only what it takes to find an item's end: strings, and how deep the brackets are.
 struct DeliveryScanner {
-    struct Item {
-        var bytes: Range<Int>
-        /// True if a reader might round some number.
-        var hasLongNumber = false
-    }
-
     let bytes: [UInt8]
     private(set) var isArray = false
-    private var index = 0
-
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-    }
+    var index = 0
 
     private func malformed(_ what: String) -> Failure {
         Failure(.malformed, "request.malformed_json", "The body is not valid JSON: \(what) at byte \(index).")
     }
 
-    /// The items: the elements of an array, or the body as a whole. A body whose items cannot be separated, or that
-    /// has too many, is refused as a whole.
-    mutating func items() throws(Failure) -> [Item] {
+    /// The bytes of the items: the elements of an array, or the body as a whole. A body whose items cannot be separated,
+    /// or that has too many, is refused as a whole.
+    mutating func items() throws(Failure) -> [Range<Int>] {
         skipSpace()
         guard index < bytes.count else { throw malformed("the document ends too early") }
         isArray = bytes[index] == UInt8(ascii: "[")
@@ -36,7 +26,7 @@ struct DeliveryScanner {
             return [item]
         }
         index += 1
-        var items: [Item] = []
+        var items: [Range<Int>] = []
         skipSpace()
         if index < bytes.count, bytes[index] == UInt8(ascii: "]") {
             index += 1
@@ -65,18 +55,13 @@ struct DeliveryScanner {
         return items
     }
 
-    private mutating func item() throws(Failure) -> Item {
+    private mutating func item() throws(Failure) -> Range<Int> {
         let start = index
-        var item = Item(bytes: start..<start)
         var depth = 0
         repeat {
             guard index < bytes.count else { throw malformed("the document ends too early") }
             switch bytes[index] {
-            case UInt8(ascii: "\""):
-                guard let end = NumberScanner.endOfString(bytes[...], from: index) else {
-                    throw malformed("a string that does not end, and begins")
-                }
-                index = end
+            case UInt8(ascii: "\""): try skipString()
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 depth += 1
                 index += 1
@@ -84,22 +69,23 @@ struct DeliveryScanner {
                 guard depth > 0 else { throw malformed("a value was expected") }
                 depth -= 1
                 index += 1
-            case let byte where NumberScanner.startsNumber(byte):
-                let end = NumberScanner.endOfNumber(bytes[...], from: index)
-                if NumberScanner.isLong(bytes[index..<end]) { item.hasLongNumber = true }
-                index = end
             case UInt8(ascii: ",") where depth == 0: throw malformed("a value was expected")
-            default:
-                if depth == 0 { skipWord() } else { index += 1 }
+            case UInt8(ascii: "-") where depth == 0, 48...57 where depth == 0:
+                while index < bytes.count, "+-.0123456789eE".utf8.contains(bytes[index]) { index += 1 }
+            case _ where depth == 0:
+                // A word, valid or not, up to where an array's next element could begin.
+                while index < bytes.count, !" \n\r\t,]}[{\"".utf8.contains(bytes[index]) { index += 1 }
+            default: index += 1
             }
         } while depth > 0
-        item.bytes = start..<index
-        return item
+        return start..<index
     }
 
-    /// A word at the top level, valid or not, up to where an array's next element could begin.
-    private mutating func skipWord() {
-        while index < bytes.count, !" \n\r\t,]}[{\"".utf8.contains(bytes[index]) { index += 1 }
+    private mutating func skipString() throws(Failure) {
+        var end = index + 1
+        while end < bytes.count, bytes[end] != UInt8(ascii: "\"") { end += bytes[end] == UInt8(ascii: "\\") ? 2 : 1 }
+        guard end < bytes.count else { throw malformed("a string that does not end, and begins") }
+        index = end + 1
     }
 
     private mutating func skipSpace() {

@@ -7,21 +7,19 @@ enum SupabaseChange {
     static func read(
         _ members: ChangeMembers, kindAt kindName: String, format: ChangeFormat
     ) throws(ChangeFault) -> TableChange {
-        let kindText = try members.requiredString(kindName)
-        let table = try members.requiredDatabaseName("table")
-        let schema = try members.requiredDatabaseName("schema")
+        let kindText = try members.required(kindName, members.string)
+        let table = try members.required("table", members.databaseName)
+        let schema = try members.required("schema", members.databaseName)
         let record = try members.row("record")
         let oldRecord = try members.row("old_record")
         guard let kind = TableChange.Kind(rawValue: kindText), [.insert, .update, .delete].contains(kind) else {
             throw members.fault(kindName, "must be INSERT, UPDATE or DELETE")
         }
         try check(members, kind, record: record, oldRecord: oldRecord, names: ("record", "old_record"))
-        var change = TableChange(
-            format: format, schema: schema, table: table, kind: kind, record: record, oldRecord: oldRecord)
-        change.recordPointer = "\(members.pointer)/record"
-        change.oldRecordPointer = "\(members.pointer)/old_record"
-        change.tablePointer = "\(members.pointer)/table"
-        return change
+        return TableChange(
+            format: format, schema: schema, table: table, kind: kind, record: record, oldRecord: oldRecord,
+            recordPointer: "\(members.pointer)/record", oldRecordPointer: "\(members.pointer)/old_record",
+            tablePointer: "\(members.pointer)/table")
     }
 
     static func check(
@@ -48,23 +46,16 @@ enum SupabaseChange {
     }
 }
 
-/// A Supabase Database Webhook: `{"type", "table", "schema", "record", "old_record"}`.
-enum SupabaseWebhook {
-    static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
-        try SupabaseChange.read(members, kindAt: "type", format: .supabaseWebhook)
-    }
-}
-
 /// What `realtime.broadcast_changes()` sends, as a client's handler gets it,
 /// `{"event", "payload": {"id", "operation", …}, "type": "broadcast", "meta"}`, or the whole frame around it,
 /// `{"topic", "event": "broadcast", "payload": {…}, "ref"}`.
 enum BroadcastChange {
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
         var message = members
-        var payload = try members.requiredObject("payload")
+        var payload = try members.required("payload", members.object)
         if payload.members["operation"] == nil {
             message = payload
-            payload = try payload.requiredObject("payload")
+            payload = try payload.required("payload", payload.object)
         }
         var change = try SupabaseChange.read(payload, kindAt: "operation", format: .broadcastChanges)
         var id = try payload.string("id")
@@ -73,9 +64,7 @@ enum BroadcastChange {
             guard !id.isEmpty, id.utf8.count + 10 <= ChangeLimits.deduplicationIDBytesMax else {
                 throw payload.fault("id", "must have 1 to \(ChangeLimits.deduplicationIDBytesMax - 10) bytes")
             }
-            guard id.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw payload.fault("id", "must not contain control characters")
-            }
+            guard id.hasNoControls else { throw payload.fault("id", "must not contain control characters") }
             change.deduplicationID = "broadcast:\(id)"
         }
         return change
@@ -88,8 +77,8 @@ enum RealtimeFrame {
     private static let rowWasCut = "413"
 
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
-        let payload = try members.requiredObject("payload")
-        let data = try payload.requiredObject("data")
+        let payload = try members.required("payload", members.object)
+        let data = try payload.required("data", payload.object)
         let errors = try errors(data)
         let isCut = errors.contains { $0.contains(rowWasCut) }
         if let error = errors.first(where: { !$0.contains(rowWasCut) }) {

@@ -60,20 +60,6 @@ public struct TableChange: Sendable, Hashable {
     var oldRecordPointer = "/old_record"
     var tablePointer = "/table"
 
-    public init(
-        format: ChangeFormat, schema: String, table: String, kind: Kind, record: [String: JSONValue]? = nil,
-        oldRecord: [String: JSONValue]? = nil, commitTimestamp: Timestamp? = nil, deduplicationID: String? = nil
-    ) {
-        self.format = format
-        self.schema = schema
-        self.table = table
-        self.kind = kind
-        self.record = record
-        self.oldRecord = oldRecord
-        self.commitTimestamp = commitTimestamp
-        self.deduplicationID = deduplicationID
-    }
-
     /// The row's key: of the row after the change, of the row before it for a delete.
     ///
     /// Throws what is wrong with the pointer `/record/{column}` or `/oldRecord/{column}`
@@ -141,20 +127,14 @@ public struct PrimaryKey: Sendable, Hashable {
 /// The 128-bit FNV-1a hash (Fowler, Noll, Vo): equal bytes have equal hashes in every process and version,
 /// and no two different contents at one position of a log will meet by accident.
 enum FNV1a128 {
-    private static let offsetBasis: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
-
-    static func hash(_ bytes: some Sequence<UInt8>) -> UInt128 {
-        // The prime is 2^88 + 0x13B.
-        var hash = offsetBasis
+    static func hexadecimal(of bytes: some Sequence<UInt8>) -> String {
+        var hash: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
         for byte in bytes {
             hash ^= UInt128(byte)
+            // The prime is 2^88 + 0x13B.
             hash = (hash << 88) &+ (hash &* 0x13B)
         }
-        return hash
-    }
-
-    static func hexadecimal(of bytes: some Sequence<UInt8>) -> String {
-        let digits = String(hash(bytes), radix: 16)
+        let digits = String(hash, radix: 16)
         return String(repeating: "0", count: 32 - digits.utf8.count) + digits
     }
 }

@@ -53,7 +53,7 @@ public struct Filter: Sendable, Hashable {
 
     public func matches(_ row: Row) -> Bool {
         guard let first else { return true }
-        return first.truth(in: row) == .holds && others.allSatisfy { $0.truth(in: row) == .holds }
+        return first.truth(in: row) == true && others.allSatisfy { $0.truth(in: row) == true }
     }
 
     /// Both rows of a change at once: a column that did not change is evaluated once.
@@ -69,12 +69,12 @@ public struct Filter: Sendable, Hashable {
     public func mismatch(in row: Row) -> FilterMismatch? {
         for condition in conditions {
             let truth = condition.truth(in: row)
-            if truth == .holds { continue }
+            if truth == true { continue }
             let reason: FilterMismatch.Reason =
                 switch row[condition.column] {
                 case nil: .missing
                 case .null?: .null
-                case .some: truth == .unknown ? .incomparable : .differs
+                case .some: truth == nil ? .incomparable : .differs
                 }
             return FilterMismatch(condition: condition.canonical, column: condition.column, reason: reason)
         }
@@ -154,21 +154,13 @@ public struct FilterMismatch: Sendable, Hashable {
 // MARK: - Evaluation
 
 extension FilterCondition {
-    /// SQL's three values.
-    enum Truth: Sendable, Hashable {
-        case holds, fails, unknown
-
-        init(_ value: Bool?) {
-            self = value.map { $0 ? .holds : .fails } ?? .unknown
-        }
-    }
-
-    func truth(in row: Filter.Row) -> Truth { truth(of: row[column]) }
+    /// One of SQL's three values: nil is unknown.
+    func truth(in row: Filter.Row) -> Bool? { truth(of: row[column]) }
 
     /// Of the column's value; nil: the row has no such column.
-    func truth(of value: JSONValue?) -> Truth {
-        guard let value, let plain = holds(for: value) else { return .unknown }
-        return Truth(plain != isNegated)
+    func truth(of value: JSONValue?) -> Bool? {
+        guard let value, let plain = holds(for: value) else { return nil }
+        return plain != isNegated
     }
 
     /// Leaves those of the two results true whose row fulfils this condition.
@@ -177,11 +169,11 @@ extension FilterCondition {
         let after = new?[column]
         let truth = truth(of: after)
         if let before, let after, before.isSame(as: after) {
-            result.old = result.old && truth == .holds
+            result.old = result.old && truth == true
         } else {
-            result.old = result.old && self.truth(of: before) == .holds
+            result.old = result.old && self.truth(of: before) == true
         }
-        result.new = result.new && truth == .holds
+        result.new = result.new && truth == true
     }
 
     /// Without the negation; nil is unknown.

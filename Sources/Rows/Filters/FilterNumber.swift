@@ -13,37 +13,19 @@ enum FilterNumber: Sendable, Hashable {
     }
 
     /// Nil if the text is no decimal number, or one outside the range of `Double` (`1e400`, `1e-400`).
-    init?(text: some BidirectionalCollection<UInt8>) {
-        var rest = text[...]
-        if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { rest.removeFirst() }
-        let whole = rest.prefix(while: FilterNumber.isDigit)
-        rest = rest[whole.endIndex...]
-        var fraction = rest[rest.startIndex..<rest.startIndex]
-        if rest.first == UInt8(ascii: ".") {
-            fraction = rest.dropFirst().prefix(while: FilterNumber.isDigit)
-            rest = rest[fraction.endIndex...]
+    init?(text bytes: some Collection<UInt8>) {
+        guard bytes.allSatisfy({ (48...57).contains($0) || "+-.eE".utf8.contains($0) }) else { return nil }
+        let whole = bytes.prefix { $0 != UInt8(ascii: ".") }
+        if bytes.dropFirst(whole.count + 1).allSatisfy({ $0 == 48 }),
+            let integer = Int64(String(decoding: whole, as: UTF8.self))
+        {
+            self = .integer(integer)
+            return
         }
-        guard !(whole.isEmpty && fraction.isEmpty) else { return nil }
-        let isNegative = text.first == UInt8(ascii: "-")
-        if rest.isEmpty, fraction.allSatisfy({ $0 == 48 }) {
-            let digits = String(decoding: whole, as: UTF8.self)
-            if let integer = Int64((isNegative ? "-" : "") + (digits.isEmpty ? "0" : digits)) {
-                self = .integer(integer)
-                return
-            }
-        }
-        if let exponent = rest.first {
-            guard exponent | 0x20 == 0x65 else { return nil }
-            rest.removeFirst()
-            if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { rest.removeFirst() }
-            guard !rest.isEmpty, rest.allSatisfy(FilterNumber.isDigit) else { return nil }
-        }
-        let isZero = whole.allSatisfy { $0 == 48 } && fraction.allSatisfy { $0 == 48 }
-        guard let value = Double(String(decoding: text, as: UTF8.self)), isZero || value != 0 else { return nil }
+        let isZero = bytes.prefix { $0 | 0x20 != 0x65 }.allSatisfy { !(49...57).contains($0) }
+        guard let value = Double(String(decoding: bytes, as: UTF8.self)), isZero || value != 0 else { return nil }
         self.init(value)
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { byte >= 48 && byte <= 57 }
 
     /// The one spelling that equal numbers have in a hash table.
     var canonical: String {

@@ -1,3 +1,5 @@
+import Values
+
 /// The pattern of `like` and `ilike`, as SQL has it: `%` is any run of characters, `_` exactly one, `\` takes the next
 /// one literally. A character is a Unicode scalar; `*` has no meaning.
 ///
@@ -158,13 +160,8 @@ public struct LikePattern: Sendable, Hashable {
         }
 
         private func mask(of scalar: Unicode.Scalar) -> UInt64 {
-            var low = 0
-            var high = scalars.count
-            while low < high {
-                let middle = (low + high) / 2
-                if scalars[middle] < scalar { low = middle + 1 } else { high = middle }
-            }
-            return low < scalars.count && scalars[low] == scalar ? masks[low] | open : open
+            let place = scalars.partitioningIndex { $0 >= scalar }
+            return place < scalars.count && scalars[place] == scalar ? masks[place] | open : open
         }
     }
 }

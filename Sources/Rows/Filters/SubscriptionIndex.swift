@@ -11,18 +11,6 @@ public struct RowVersions: Sendable, Hashable {
     public let old: Filter.Row?
     /// Nil where there is none (delete).
     public let new: Filter.Row?
-
-    public init(
-        tenant: String, schema: String, table: String, event: TableSubscription.Events, old: Filter.Row?,
-        new: Filter.Row?
-    ) {
-        self.tenant = tenant
-        self.schema = schema
-        self.table = table
-        self.event = event
-        self.old = old
-        self.new = new
-    }
 }
 
 /// A subscription whose filter matches a changed row, before or after.

@@ -51,21 +51,19 @@ public struct TableSubscription: Sendable, Hashable {
 
 // MARK: - Writing
 
-extension TableSubscription: JSONWritable {
+extension TableSubscription: JSONObjectWritable {
     /// As it is read, but complete: with defaults, and the filter in its canonical spelling.
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("id", id)
-            writer.member("schema", schema)
-            writer.member("table", table)
-            writer.member("event", events.text)
-            writer.member("filter", filter.canonical)
-            if let selection {
-                writer.member("select", selection.columns)
-            } else {
-                writer.key("select")
-                writer.null()
-            }
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("schema", schema)
+        writer.member("table", table)
+        writer.member("event", events.text)
+        writer.member("filter", filter.canonical)
+        if let selection {
+            writer.member("select", selection.columns)
+        } else {
+            writer.key("select")
+            writer.null()
         }
     }
 }
@@ -147,26 +145,16 @@ extension TableSubscription {
 }
 
 extension TableSubscription.Events {
-    fileprivate var text: String {
-        switch self {
-        case .insert: "INSERT"
-        case .update: "UPDATE"
-        case .delete: "DELETE"
-        default: "*"
-        }
-    }
+    private static let words: KeyValuePairs = ["*": all, "INSERT": insert, "UPDATE": update, "DELETE": delete]
 
-    /// `*`, `INSERT`, `UPDATE` or `DELETE`, in any case; absent is `*`.
+    fileprivate var text: String { Self.words.first { $0.value == self }?.key ?? "*" }
+
+    /// One of the words, in any case; absent is `*`.
     fileprivate static func read(_ name: String, _ fields: inout Fields) -> TableSubscription.Events {
-        switch fields.optionalString(name, bytesMax: 16)?.uppercased() {
-        case nil, "*": return .all
-        case "INSERT": return .insert
-        case "UPDATE": return .update
-        case "DELETE": return .delete
-        default:
-            fields.reject(name, "must be one of *, INSERT, UPDATE, DELETE")
-            return .all
-        }
+        guard let text = fields.optionalString(name, bytesMax: 16)?.uppercased() else { return .all }
+        if let word = words.first(where: { $0.key == text }) { return word.value }
+        fields.reject(name, "must be one of \(words.map(\.key).joined(separator: ", "))")
+        return .all
     }
 }
 

@@ -86,11 +86,6 @@ extension Memberships {
 public struct KeyLoss: Sendable, Hashable {
     public let holder: String
     public let key: String
-
-    public init(holder: String, key: String) {
-        self.holder = holder
-        self.key = key
-    }
 }
 
 extension Memberships {

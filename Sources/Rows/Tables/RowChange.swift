@@ -97,6 +97,14 @@ extension RowChange {
     }
 }
 
+extension RowVersions {
+    public init(_ change: RowChange, tenant: String) {
+        self.init(
+            tenant: tenant, schema: change.schema, table: change.table, event: change.operation.subscribed,
+            old: change.comparedOld, new: change.new)
+    }
+}
+
 /// The tenants that a change concerns, and its form for each of them.
 public struct Routing: Sendable {
     /// The tenants whose rows it is about: one, or two where the row moved between them.
@@ -165,27 +173,25 @@ extension TableDeclaration {
 
 // MARK: - In the log
 
-extension RowChange: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("schema", schema)
-            writer.member("table", table)
-            writer.member("type", operation.eventName)
-            writer.member("primaryKey", primaryKey)
-            if let old { writer.member("oldRecord", JSONValue.object(old)) }
-            if let new { writer.member("record", JSONValue.object(new)) }
-            writer.member("oldReaders", oldReaders)
-            writer.member("readers", newReaders)
-            if !losses.isEmpty { writer.member("losses", losses) }
-            writer.member("invalidations", invalidations)
-            writer.member("cause", cause)
-            writer.member("windowMs", windowMilliseconds)
-            if !countColumns.isEmpty {
-                writer.member("counts", JSONValue.object(countColumns.mapValues(JSONValue.string)))
-                writer.member("isOnlyCounts", isOnlyCounts)
-            }
-            if let commitTimestamp { writer.member("commitTimestamp", Int(commitTimestamp.microseconds)) }
+extension RowChange: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("schema", schema)
+        writer.member("table", table)
+        writer.member("type", operation.eventName)
+        writer.member("primaryKey", primaryKey)
+        if let old { writer.member("oldRecord", JSONValue.object(old)) }
+        if let new { writer.member("record", JSONValue.object(new)) }
+        writer.member("oldReaders", oldReaders)
+        writer.member("readers", newReaders)
+        if !losses.isEmpty { writer.member("losses", losses) }
+        writer.member("invalidations", invalidations)
+        writer.member("cause", cause)
+        writer.member("windowMs", windowMilliseconds)
+        if !countColumns.isEmpty {
+            writer.member("counts", JSONValue.object(countColumns.mapValues(JSONValue.string)))
+            writer.member("isOnlyCounts", isOnlyCounts)
         }
+        if let commitTimestamp { writer.member("commitTimestamp", Int(commitTimestamp.microseconds)) }
     }
 
     /// Nil for bytes that no version of the service wrote.
@@ -195,7 +201,7 @@ extension RowChange: JSONWritable {
             let table = members.string("table"),
             let operation = RowOperation.allCases.first(where: { $0.eventName == members.string("type") }),
             let primaryKey = members.strings("primaryKey"), let oldReaders = members.strings("oldReaders"),
-            let newReaders = members.strings("readers"), case .array(let invalidations)? = members["invalidations"],
+            let newReaders = members.strings("readers"), let invalidations = members.objects("invalidations"),
             let cause = members.object("cause"), let window = members.integer("windowMs")
         else { return nil }
         self.schema = schema
@@ -206,11 +212,7 @@ extension RowChange: JSONWritable {
         self.newReaders = newReaders
         old = members.object("oldRecord")
         new = members.object("record")
-        if case .array(let losses)? = members["losses"] {
-            self.losses = losses.compactMap(KeyLoss.init(reading:))
-        } else {
-            losses = []
-        }
+        losses = (members.objects("losses") ?? []).compactMap(KeyLoss.init(reading:))
         self.invalidations = invalidations.compactMap(Invalidation.init(reading:))
         self.cause = InvalidationCause(
             schema: schema, table: table, operation: operation, recordId: cause.string("recordId"),
@@ -224,49 +226,42 @@ extension RowChange: JSONWritable {
     }
 }
 
-extension RowChange.Invalidation: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("key", key)
-            writer.member("audience", audience)
-            writer.member("causeAudience", causeAudience)
-        }
+extension RowChange.Invalidation: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("key", key)
+        writer.member("audience", audience)
+        writer.member("causeAudience", causeAudience)
     }
 
-    fileprivate init?(reading value: JSONValue) {
-        guard case .object(let members) = value, let key = members.strings("key"),
-            let audience = members.strings("audience"), let causeAudience = members.strings("causeAudience")
+    fileprivate init?(reading members: [String: JSONValue]) {
+        guard let key = members.strings("key"), let audience = members.strings("audience"),
+            let causeAudience = members.strings("causeAudience")
         else { return nil }
         self.init(key: key, audience: audience, causeAudience: causeAudience)
     }
 }
 
-extension KeyLoss: JSONWritable {
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("holder", holder)
-            writer.member("key", key)
-        }
+extension KeyLoss: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("holder", holder)
+        writer.member("key", key)
     }
 
-    fileprivate init?(reading value: JSONValue) {
-        guard case .object(let members) = value, let holder = members.string("holder"), let key = members.string("key")
-        else { return nil }
+    fileprivate init?(reading members: [String: JSONValue]) {
+        guard let holder = members.string("holder"), let key = members.string("key") else { return nil }
         self.init(holder: holder, key: key)
     }
 }
 
-extension InvalidationCause: JSONWritable {
+extension InvalidationCause: JSONObjectWritable {
     /// `{"table": "attendance", "type": "INSERT", "recordId": "a1", "actorId": "t1", "originId": null}`
-    public func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("schema", schema)
-            writer.member("table", table)
-            writer.member("type", operation.eventName)
-            writer.member("recordId", recordId)
-            writer.member("actorId", actorId)
-            writer.member("originId", originId)
-        }
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("schema", schema)
+        writer.member("table", table)
+        writer.member("type", operation.eventName)
+        writer.member("recordId", recordId)
+        writer.member("actorId", actorId)
+        writer.member("originId", originId)
     }
 }
 

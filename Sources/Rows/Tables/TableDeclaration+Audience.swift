@@ -2,46 +2,22 @@ import Values
 import Visibility
 
 /// Who may see one row: a tenant, and keys of which a scope must have one.
-public struct RowAudience: Sendable, Hashable {
-    public let tenant: String
-    public let keys: [String]
-
-    public init(tenant: String, keys: [String]) {
-        self.tenant = tenant
-        self.keys = keys
-    }
+struct RowAudience: Sendable, Hashable {
+    let tenant: String
+    let keys: [String]
 }
 
 /// The audience of a change: that of the row as it was, and that of the row as it is. Nil where there is no such row.
 ///
 /// Those in `old` and not in `new` see the row leave; those in `new` and not in `old` see it enter. The two may belong
 /// to different tenants.
-public struct Reach: Sendable, Hashable {
-    public let old: RowAudience?
-    public let new: RowAudience?
+struct Reach: Sendable, Hashable {
+    let old: RowAudience?
+    let new: RowAudience?
 }
 
 extension TableDeclaration {
-    /// The audience of one row, by operation; nil operation: who may read it.
-    ///
-    /// - Throws: `invalid`, where the row's tenant is unknown: a row without a tenant has no audience.
-    public func audience(
-        of row: RowWrite.Row, for operation: RowOperation? = nil, memberships: Memberships
-    ) throws(Failure) -> RowAudience {
-        let tenant = try requireTenant(of: row, pointer: "/record", memberships: memberships)
-        return RowAudience(
-            tenant: tenant,
-            keys: keys(of: operation.map { audience[$0] } ?? audience.select, row, tenant, memberships))
-    }
-
-    /// The audience of a change. Call it **before** ``Memberships/apply(_:of:)``: columns that an old row lacks are
-    /// taken from the memberships before the change.
-    ///
-    /// - Throws: `invalid`, where the tenant of a row is unknown.
-    public func reach(of change: RowWrite, memberships: Memberships) throws(Failure) -> Reach {
-        reach(try sides(of: change, memberships), change.operation, memberships)
-    }
-
+    /// The audience of a change.
     func reach(_ sides: (old: Side?, new: Side?), _ operation: RowOperation, _ memberships: Memberships) -> Reach {
         func audience(_ side: Side?) -> RowAudience? {
             side.map {
@@ -55,10 +31,6 @@ extension TableDeclaration {
     /// audience is made from is not.
     ///
     /// A column that the old row lacks counts as changed, unless memberships store its value.
-    public func matters(_ change: RowWrite, memberships: Memberships) -> Bool {
-        matters(change, completedOld: completedOld(change, memberships))
-    }
-
     func matters(_ change: RowWrite, completedOld old: RowWrite.Row) -> Bool {
         guard change.operation == .update, let new = change.new else { return true }
         if columns.isEmpty {

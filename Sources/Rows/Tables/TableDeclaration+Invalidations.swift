@@ -12,15 +12,15 @@ public struct InvalidationCause: Sendable, Hashable {
 }
 
 /// One query key that a change made stale, and its audience.
-public struct Invalidation: Sendable, Hashable {
-    public let key: [String]
-    public let tenant: String
+struct Invalidation: Sendable, Hashable {
+    let key: [String]
+    let tenant: String
     /// Scopes that share one of these receive the key.
-    public internal(set) var audience: [String]
+    var audience: [String]
     /// Scopes that share one of these may see the row, and so receive the cause. All others receive the key alone: a
     /// classmate learns that the leaderboard moved, never whose row moved it.
-    public internal(set) var causeAudience: [String]
-    public let cause: InvalidationCause
+    var causeAudience: [String]
+    let cause: InvalidationCause
 }
 
 extension TableDeclaration {
@@ -28,20 +28,6 @@ extension TableDeclaration {
     /// tenant.
     ///
     /// Old **and** new row fill keys in, each for its own audience: a student who moves makes both classes' keys stale.
-    /// Call it before ``Memberships/apply(_:of:)``.
-    ///
-    /// - Throws: `invalid`, where the tenant of a row is unknown.
-    public func invalidations(of change: RowWrite, memberships: Memberships) throws(Failure) -> [Invalidation] {
-        if invalidates.isEmpty { return [] }
-        let completedOld = completedOld(change, memberships)
-        if !matters(change, completedOld: completedOld) { return [] }
-        let sides = try sides(of: change, completedOld: completedOld, memberships)
-        return invalidations(
-            of: change, completedOld: completedOld, sides: sides, reach: reach(sides, change.operation, memberships),
-            memberships: memberships)
-    }
-
-    /// As above, for a change that is known to matter.
     func invalidations(
         of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
         memberships: Memberships
@@ -69,7 +55,7 @@ extension TableDeclaration {
         return collected.invalidations
     }
 
-    public func cause(of change: RowWrite) -> InvalidationCause {
+    func cause(of change: RowWrite) -> InvalidationCause {
         let row = (change.old ?? [:]).merging(change.new ?? [:]) { _, new in new }
         return cause(of: change, row)
     }
@@ -103,18 +89,14 @@ extension TableDeclaration {
 
 /// A collection of invalidations, each key once per tenant.
 private struct Collected {
-    private struct Identity: Hashable {
+    struct Identity: Hashable {
         let key: [String]
         let tenant: String
     }
 
     let cause: InvalidationCause
     var invalidations: [Invalidation] = []
-    private var places: [Identity: Int] = [:]
-
-    init(cause: InvalidationCause) {
-        self.cause = cause
-    }
+    var places: [Identity: Int] = [:]
 
     mutating func add(_ key: [String], tenant: String, to scopeKey: String, readers: [String]) {
         let identity = Identity(key: key, tenant: tenant)

@@ -25,24 +25,9 @@ public struct TableDeclaration: Sendable, Hashable {
     /// Columns that determine who may see a row.
     let audienceColumns: Set<String>
 
-    init(
-        schema: String, name: String, primaryKey: [String], tenant: TenantRule, audience: Audience, columns: [String],
-        related: [String: RelatedColumn], invalidates: [InvalidationGroup], window: Duration, actorColumn: String?,
-        originColumn: String?, counts: [String: String], memberships: [MembershipDeclaration]
-    ) {
-        self.schema = schema
-        self.name = name
-        self.primaryKey = primaryKey
-        self.tenant = tenant
-        self.audience = audience
-        self.columns = columns
-        self.related = related
-        self.invalidates = invalidates
-        self.window = window
-        self.actorColumn = actorColumn
-        self.originColumn = originColumn
-        self.counts = counts
-        self.memberships = memberships
+    static func audienceColumns(
+        _ audience: Audience, _ related: [String: RelatedColumn], _ tenant: TenantRule
+    ) -> Set<String> {
         var deciding: Set<String> = []
         for entry in audience.select {
             deciding.formUnion(entry.template.columns)
@@ -50,7 +35,7 @@ public struct TableDeclaration: Sendable, Hashable {
         }
         for (name, column) in related where deciding.contains(name) { deciding.insert(column.column) }
         if case .column(let name, let parent) = tenant { deciding.formUnion([name, parent?.key].compactMap(\.self)) }
-        audienceColumns = deciding
+        return deciding
     }
 
     public struct Audience: Sendable, Hashable {
@@ -176,7 +161,7 @@ public struct MembershipDeclaration: Sendable, Hashable {
 
 extension AudienceTemplate {
     /// The text with its columns' names left out: `user:{owner_id}` and `user:{user_id}` mean the same.
-    var shape: String {
+    public var shape: String {
         description.split(separator: ":").map { $0.hasPrefix("{") ? "{}" : String($0) }.joined(separator: ":")
     }
 

@@ -2,7 +2,7 @@ import Database
 import Foundation
 import Logging
 import MicroHTTP
-import Realtime
+import Synchronization
 
 /// The running service.
 ///
@@ -47,11 +47,13 @@ public final class App: Sendable {
         workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
 
         // Who calls, and what reads for them.
+        let memberships = start.memberships
         let authenticator = Authenticator(
             settings: settings, clock: clock, revocations: start.revocations,
-            memberships: start.memberships.ofCallers, logger: logger)
+            generation: { memberships.generation.load(ordering: .acquiring) }, scoped: { memberships.scoped($0) },
+            logger: logger)
         let reader = TransactionReader(
-            store: store, clock: clock, settings: settings, reactions: features.flatMap(\.reactions))
+            store: store, clock: clock, settings: settings, reactions: features.compactMap(\.reaction))
         let boards = Leaderboards(bytesMax: settings.leaderboardMegabytes << 20, logger: logger) {
             try reader.read(as: .system(tenant: $0), $1)
         }
@@ -101,17 +103,13 @@ public final class App: Sendable {
         _ boards: Leaderboards, _ admission: StreamAdmission, _ features: [Feature], _ metrics: MetricsRegistry,
         logger: Logger
     ) -> StreamDependencies {
-        let settings = reader.settings
-        return StreamDependencies(
+        StreamDependencies(
             reader: reader, workers: workers, log: start.log, memberships: start.memberships,
             revocations: start.revocations, admission: admission, metrics: StreamMetrics(metrics),
             failures: StreamFailures(logger: logger, metrics: metrics),
-            authenticate: { authenticator.verdict(on: $0) }, topicKinds: features.flatMap(\.topics),
+            authenticator: authenticator, topicKinds: features.flatMap(\.topics),
             live: features.flatMap(\.live), watched: Set(features.flatMap(\.watched)),
-            ownStates: { try ChallengesFeature.ownRanks(boards, $0) },
-            settings: StreamSettings(
-                cookieName: settings.streamCookie, streamsPerUserMax: settings.streamsPerUserMax,
-                shards: settings.shards))
+            ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
     }
 
     /// What may stand in the way of serving.
@@ -135,15 +133,21 @@ public final class App: Sendable {
     ) {
         metrics.register { text in
             text.single(
-                "bellhop_process_resident_memory_bytes", .gauge, "Memory of the process.",
-                Double(ProcessMemory.residentBytes))
+                "bellhop_process_resident_memory_bytes", .gauge, "Memory of the process.", ProcessMemory.residentBytes)
             text.single(
                 "bellhop_process_allocated_bytes", .gauge, "Memory that is allocated and not freed: grows with a leak.",
-                Double(ProcessMemory.allocatedBytes))
+                ProcessMemory.allocatedBytes)
             text.single(
-                "bellhop_http_requests_read_total", .counter, "Requests whose head was read.",
-                Double(server.requestCount))
-            shards.write(to: &text)
+                "bellhop_http_requests_read_total", .counter, "Requests whose head was read.", server.requestCount)
+            let counters = shards.counters
+            text.single("bellhop_streams_max", .gauge, "Streams that may be open.", shards.streamsMax)
+            text.single(
+                "bellhop_stream_sends_total", .counter, "Calls of the kernel that sent to streams.", counters.sends)
+            text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", counters.sentBytes)
+            text.single("bellhop_stream_stalls_total", .counter, "Times a stream's socket was full.", counters.stalls)
+            text.single(
+                "bellhop_stream_collapsed_total", .counter, "States replaced by newer ones.", counters.collapsed)
+            text.single("bellhop_stream_inbox_depth", .gauge, "Messages that wait for shards.", counters.inboxDepth)
             boards.write(to: &text)
         }
     }
@@ -199,22 +203,6 @@ public final class App: Sendable {
             }.start()
         }
         logger.info("Bellhop has stopped.")
-    }
-}
-
-extension StreamShards {
-    fileprivate func write(to text: inout MetricsText) {
-        let counters = counters
-        text.single("bellhop_streams_max", .gauge, "Streams that may be open.", Double(streamsMax))
-        text.single(
-            "bellhop_stream_sends_total", .counter, "Calls of the kernel that sent to streams.", Double(counters.sends))
-        text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", Double(counters.sentBytes))
-        text.single(
-            "bellhop_stream_stalls_total", .counter, "Times a stream's socket was full.", Double(counters.stalls))
-        text.single(
-            "bellhop_stream_collapsed_total", .counter, "States replaced by newer ones.", Double(counters.collapsed))
-        text.single(
-            "bellhop_stream_inbox_depth", .gauge, "Messages that wait for shards.", Double(counters.inboxDepth))
     }
 }
 

@@ -1,4 +1,6 @@
+import Configuration
 import Database
+import Rows
 import Visibility
 
 /// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
@@ -67,9 +69,11 @@ enum Catalog {
     }
 }
 
-extension AudienceTemplate {
-    /// The text with its columns' names left out: `user:{owner_id}` and `user:{user_id}` mean the same.
-    fileprivate var shape: String {
-        description.split(separator: ":").map { $0.hasPrefix("{") ? "{}" : String($0) }.joined(separator: ":")
+extension Settings {
+    /// Reads the settings, with the tables of all features as those whose names the file of tables may not take.
+    ///
+    /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
+    public init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
+        try self.init(reader: reader, reserved: Catalog.tables, verifiesTokens: verifiesTokens)
     }
 }

@@ -18,7 +18,8 @@ struct EventRoad {
         admission: StreamAdmission, logger: Logger
     ) {
         let rankUpdates = RankUpdates(
-            boards, now: clock.now, users: { admission.users(of: $0) }, hasUsers: { admission.hasUsers(of: $0) },
+            boards: boards, now: clock.now, users: { admission.users(of: $0) },
+            hasUsers: { admission.hasUsers(of: $0) },
             deliver: { shards.post(.states($0.map { EncodedState($0) })) })
         let mailbox = store.engine == .postgreSQL ? ReplicaRequests.Mailbox() : nil
         let router = EventRouter(
@@ -29,9 +30,7 @@ struct EventRoad {
             store: store, clock: clock, log: start.log, head: start.head, logger: logger,
             publish: { router.publish($0) }, begin: { router.restart(after: $0) },
             catchUp: [
-                { db in
-                    for revocation in try StreamsFeature.revocations(in: db) { start.revocations.insert(revocation) }
-                },
+                { try start.revocations.insert(StreamsFeature.revocations(in: $0)) },
                 { try start.memberships.reload(in: $0) },
                 { _ in boards.forget() },
             ])

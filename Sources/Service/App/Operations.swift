@@ -1,42 +1,21 @@
 import Database
-import Domain
 import MicroHTTP
-import Rows
-import Visibility
 
 /// What the commands ask of the service without running it.
 public enum Operations {
-    /// One line of `bellhop routes`.
-    public struct Route: Sendable {
-        public let method: String
-        public let pattern: String
-        public let access: String
-        public let feature: String
-    }
-
-    /// One line of `bellhop policies`: who may read and write the rows of a table.
-    public struct PolicyRow: Sendable {
-        public let table: String
-        public let read: [String]
-        public let write: [String]
-    }
-
-    public static var routes: [Route] {
-        let listed = Catalog.features().flatMap { feature in
-            feature.endpoints.map {
-                Route(
-                    method: $0.method.rawValue, pattern: $0.pattern, access: $0.access.rawValue, feature: feature.name)
-            }
+    /// The lines of `bellhop routes`.
+    public static var routes: [(method: String, pattern: String, access: String, feature: String)] {
+        var routes = [(method: "GET", pattern: StreamRoute.pattern, access: "bearer", feature: "streams")]
+        for feature in Catalog.features() {
+            routes += feature.endpoints.map { ($0.method.rawValue, $0.pattern, $0.access.rawValue, feature.name) }
         }
-        let stream = Route(method: "GET", pattern: StreamRoute.pattern, access: "bearer", feature: "streams")
-        return (listed + [stream]).sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }
+        return routes.sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }
     }
 
-    public static var policies: [PolicyRow] {
+    /// The lines of `bellhop policies`: who may read and write the rows of a table.
+    public static var policies: [(table: String, read: [String], write: [String])] {
         Catalog.tables.map { table in
-            PolicyRow(
-                table: table.name, read: table.read.entries.map(\.description),
-                write: table.write.entries.map(\.description))
+            (table.name, table.read.entries.map(\.description), table.write.entries.map(\.description))
         }
     }
 

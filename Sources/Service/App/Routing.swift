@@ -1,7 +1,6 @@
-import Foundation
+import Values
 import Logging
 import MicroHTTP
-import Values
 
 /// The server with all routes, each with its metrics.
 enum Routing {
@@ -21,7 +20,7 @@ enum Routing {
             dispatcher.route(endpoint, metrics.endpoint(endpoint.method.rawValue, endpoint.pattern))
         }
         let counts = metrics.endpoint("GET", StreamRoute.pattern)
-        let streamRoute = StreamRoute(streams)
+        let streamRoute = StreamRoute(dependencies: streams)
         let stream = Route(.get, StreamRoute.pattern) { request in
             _ = RequestTrace.of(request, endpoint: counts)
             return streamRoute.reply(to: request)

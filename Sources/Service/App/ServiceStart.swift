@@ -1,6 +1,5 @@
 import Database
 import Logging
-import Rows
 
 /// What a start reads from the database before anything is served.
 struct ServiceStart {

@@ -1,80 +1,21 @@
-import Domain
 import Foundation
-import Rows
-import Synchronization
-import Values
+import Threads
 
-/// What one route has answered. Counted without a lock: reactors meet here at every request.
-final class EndpointMetrics: Sendable {
-    /// Upper bounds of the duration's buckets, in seconds.
-    static let bounds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
-    static let statuses = [
-        200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 428, 429, 431, 500, 503,
-    ]
+/// All metrics of a running service: made first, so that each part registers its own when it is made.
+final class MetricsRegistry: Sendable {
+    private let collectors = Locked([@Sendable (inout MetricsText) -> Void]())
 
-    let method: String
-    let route: String
-    /// One for each of `statuses`, and one for all others.
-    private let counts = Counters(count: statuses.count + 1)
-    private let buckets = Counters(count: bounds.count + 1)
-    private let nanoseconds = Atomic<UInt64>(0)
-    private let bytes = Atomic<UInt64>(0)
-
-    init(method: String, route: String) {
-        self.method = method
-        self.route = route
+    /// - Parameter collect: writes whole families, with their present values. Called for each scrape, on any thread.
+    func register(_ collect: @escaping @Sendable (inout MetricsText) -> Void) {
+        collectors.withLock { $0.append(collect) }
     }
 
-    func count(status: Int, bytes bodyBytes: Int, nanoseconds duration: UInt64) {
-        counts.add(1, at: Self.statuses.firstIndex(of: status) ?? Self.statuses.count)
-        let seconds = Double(duration) / 1e9
-        buckets.add(1, at: Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count)
-        nanoseconds.wrappingAdd(duration, ordering: .relaxed)
-        bytes.wrappingAdd(UInt64(bodyBytes), ordering: .relaxed)
+    /// The page that Prometheus reads.
+    func page() -> String {
+        var text = MetricsText()
+        for collect in collectors.withLock({ $0 }) { collect(&text) }
+        return text.text
     }
-
-    func writeRequests(to text: inout MetricsText) {
-        for (index, count) in counts.values.enumerated() where count > 0 {
-            let status = index < Self.statuses.count ? "\(Self.statuses[index])" : "other"
-            text.sample("bellhop_http_requests_total", labels + [("status", status)], Double(count))
-        }
-    }
-
-    func writeDurations(to text: inout MetricsText) {
-        let values = buckets.values
-        guard values.contains(where: { $0 > 0 }) else { return }
-        text.histogram(
-            "bellhop_http_request_duration_seconds", labels, bounds: Self.bounds, counts: values.map(Int.init),
-            sum: Double(nanoseconds.load(ordering: .relaxed)) / 1e9)
-    }
-
-    func writeBytes(to text: inout MetricsText) {
-        let bytes = bytes.load(ordering: .relaxed)
-        if bytes > 0 { text.sample("bellhop_http_response_bytes_total", labels, Double(bytes)) }
-    }
-
-    private var labels: [(String, String)] { [("method", method), ("route", route)] }
-}
-
-/// A fixed number of atomic counters.
-///
-/// `@unchecked Sendable`: the memory is made once and never replaced; every access is atomic.
-private final class Counters: @unchecked Sendable {
-    private let storage: UnsafeMutableBufferPointer<Atomic<UInt64>>
-
-    init(count: Int) {
-        storage = .allocate(capacity: count)
-        for index in 0..<count { storage.initializeElement(at: index, to: Atomic(0)) }
-    }
-
-    deinit {
-        storage.deinitialize()
-        storage.deallocate()
-    }
-
-    func add(_ amount: UInt64, at index: Int) { storage[index].wrappingAdd(amount, ordering: .relaxed) }
-
-    var values: [UInt64] { storage.indices.map { storage[$0].load(ordering: .relaxed) } }
 }
 
 /// Writes the text format of Prometheus (version 0.0.4).
@@ -98,9 +39,9 @@ struct MetricsText {
     }
 
     /// A family with one sample.
-    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
         family(name, kind, help)
-        sample(name, [], value)
+        sample(name, [], Double(value))
     }
 
     /// - Parameter counts: one for each bound, not cumulated, and one for what is above all.

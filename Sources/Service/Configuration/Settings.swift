@@ -1,5 +1,6 @@
 import Configuration
 import Database
+import Foundation
 import Rows
 import Values
 
@@ -44,7 +45,8 @@ public struct Settings: Sendable {
     public let jwks: String?
     public let jwtIssuer: String?
     public let jwtAudience: String?
-    let claims: ClaimPaths
+    /// The claims that say who a caller is, each as paths of which the first that is present wins.
+    let claims: [Claim: [[String]]]
     public let reactors: Int
     public let shards: Int
     public let pinsShards: Bool
@@ -72,29 +74,23 @@ public struct Settings: Sendable {
     public let shutdownSeconds: Int
 
     /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
-    public struct Address: Sendable {
-        public let host: String
-        public let port: Int
-
-        public init(reader: ConfigReader) throws {
-            try self.init(values: SettingsReader(reader: reader))
-        }
-
-        fileprivate init(values: SettingsReader) throws {
-            host = values.text("host")
-            port = try values.int("port", in: 0...65535)
-        }
+    public static func address(reader: ConfigReader) throws -> (host: String, port: Int) {
+        try address(SettingsReader(reader: reader))
     }
 
-    /// The claims that say who a caller is, each as paths of which the first that is present wins.
-    struct ClaimPaths: Sendable {
-        var role: [[String]]
-        var tenant: [[String]]
-        var student: [[String]]
-        var classes: [[String]]
-        var children: [[String]]
-        var shops: [[String]]
-        var tier: [[String]]
+    private static func address(_ values: SettingsReader) throws -> (host: String, port: Int) {
+        (values.text("host"), try values.int("port", in: 0...65535))
+    }
+
+    /// The settings that name claims.
+    enum Claim: String, CaseIterable {
+        case role = "claimRole"
+        case tenant = "claimTenant"
+        case student = "claimStudent"
+        case classes = "claimClasses"
+        case children = "claimChildren"
+        case shops = "claimShops"
+        case tier = "claimTier"
     }
 
     /// - Parameters:
@@ -102,8 +98,7 @@ public struct Settings: Sendable {
     ///   - verifiesTokens: false for work on the database alone, which needs no keys.
     init(reader: ConfigReader, reserved: [Table], verifiesTokens: Bool) throws {
         let values = SettingsReader(reader: reader)
-        let address = try Address(values: values)
-        (host, port) = (address.host, address.port)
+        (host, port) = try Self.address(values)
         do {
             database = try DatabaseURL(values.text("database"))
         } catch {
@@ -122,11 +117,10 @@ public struct Settings: Sendable {
         try Self.requireLength(jwtSecret)
         jwtIssuer = values.optionalText("jwtIssuer")
         jwtAudience = values.optionalText("jwtAudience")
-        claims = ClaimPaths(
-            role: values.paths("claimRole"), tenant: values.paths("claimTenant"),
-            student: values.paths("claimStudent"), classes: values.paths("claimClasses"),
-            children: values.paths("claimChildren"), shops: values.paths("claimShops"),
-            tier: values.paths("claimTier"))
+        claims = Dictionary(
+            uniqueKeysWithValues: Claim.allCases.map { claim in
+                (claim, values.list(claim.rawValue).map { $0.split(separator: ".").map(String.init) })
+            })
         reactors = try values.int("reactors", in: 1...64)
         shards = try values.int("shards", in: 1...64)
         pinsShards = try values.bool("pinShards")
@@ -168,11 +162,16 @@ public struct Settings: Sendable {
 
 extension Settings {
     private static func tables(_ name: String, reserved: [Table]) throws -> TableCatalog {
+        var file: TableFile?
         do throws(Failure) {
-            return try TableFile(named: name).catalog(reserved: reserved)
+            let found = try TableFile(named: name)
+            file = found
+            return try found.read(reserved: reserved)
         } catch {
-            let mistakes = error.fields.map { "\n  \($0.pointer): \($0.detail)" }.joined()
-            throw Mistake("tables", "\(name): \(error.detail)\(mistakes)")
+            let mistakes = error.fields.map {
+                "\n  \($0.pointer): \($0.detail) (line \(file?.line(of: $0.pointer) ?? 1))"
+            }
+            throw Mistake("tables", "\(name): \(error.detail)\(mistakes.joined())")
         }
     }
 
@@ -199,7 +198,8 @@ extension Settings {
     }
 
     /// Cores of the machine decide the threads (`Docs/architecture.md`): most for streams, since they fan out.
-    private static let cores = SystemCores.count
+    private static let cores = max(1, ProcessInfo.processInfo.activeProcessorCount)
+    private static let reactorsDefault = max(1, min(2, cores / 2))
 
     /// All settings, in the order of `--help`.
     public static let catalog: [Key] = [
@@ -266,8 +266,8 @@ extension Settings {
         Key(
             "literalBlackCardFormula", "Texts",
             "true: the black-card wait exactly as the document's formula has it (decision 3).", "false"),
-        Key("reactors", "Threads", "Threads that speak HTTP.", "\(max(1, min(2, cores / 2)))"),
-        Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - max(1, min(2, cores / 2))))"),
+        Key("reactors", "Threads", "Threads that speak HTTP.", "\(reactorsDefault)"),
+        Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - reactorsDefault))"),
         Key("pinShards", "Threads", "true: each shard keeps to a core, on a machine of its own.", "false"),
         Key("workers", "Threads", "Threads for requests that wait.", "\(max(4, cores))"),
         Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
@@ -276,7 +276,7 @@ extension Settings {
     ]
 }
 
-/// Reads settings as texts, whatever a file calls their type, and parses them here, so that a mistake is told and not
+/// Reads settings as texts, whatever a file calls their type, and parses them here, so that a mistake is reported and not
 /// replaced by the default.
 private struct SettingsReader {
     let reader: ConfigReader
@@ -323,9 +323,5 @@ private struct SettingsReader {
 
     func list(_ name: String) -> [String] {
         text(name).split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }
-    }
-
-    func paths(_ name: String) -> [[String]] {
-        list(name).map { $0.split(separator: ".").map(String.init) }
     }
 }

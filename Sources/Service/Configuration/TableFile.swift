@@ -1,9 +1,7 @@
 import Database
-import Domain
 import Foundation
 import Rows
 import Values
-import Visibility
 import Yams
 
 /// A file that declares tables, as YAML.
@@ -57,17 +55,6 @@ struct TableFile {
         self.lines = lines
     }
 
-    /// - Parameter tables: the service's own: no template may make one of their keys with another meaning.
-    func catalog(reserved tables: [Table]) throws(Failure) -> TableCatalog {
-        do throws(Failure) {
-            return try read(reserved: tables)
-        } catch {
-            throw Failure(
-                error.kind, error.code, error.detail,
-                fields: error.fields.map { Failure.Field($0.pointer, "\($0.detail) (line \(line(of: $0.pointer)))") })
-        }
-    }
-
     /// The mistake and its place, without the text around it: a file may be one long line.
     private static func reason(_ error: any Error) -> String {
         switch error as? YamlError {
@@ -78,7 +65,7 @@ struct TableFile {
         }
     }
 
-    /// As ``catalog(reserved:)``, with mistakes that name their places alone.
+    /// - Parameter tables: the service's own: no template may make one of their keys with another meaning.
     func read(reserved tables: [Table]) throws(Failure) -> TableCatalog {
         try TableCatalog(reading: document, reserved: tables.flatMap { $0.read.templates + $0.write.templates })
     }

@@ -10,10 +10,8 @@ enum TimeZones {
 
     /// The day that a moment falls on in a zone: from its midnight to the next.
     static func day(of now: Timestamp, in zone: String) -> Range<Timestamp> {
-        var calendar = Calendar(identifier: .gregorian)
-        calendar.timeZone = TimeZone(identifier: zone) ?? .gmt
-        let moment = Date(timeIntervalSince1970: Double(now.seconds))
-        let start = calendar.startOfDay(for: moment)
+        let calendar = calendar(of: zone)
+        let start = calendar.startOfDay(for: Date(timeIntervalSince1970: Double(now.seconds)))
         // Days have 23 to 25 hours: the calendar knows.
         let next = calendar.date(byAdding: .day, value: 1, to: start) ?? start.addingTimeInterval(86_400)
         // Where clocks go forward at midnight a day begins at one o'clock, and the next one does not.
@@ -23,13 +21,16 @@ enum TimeZones {
     /// The day that a text such as `2026-01-10` names in a zone; nil if it names none.
     static func day(named text: String, in zone: String) -> Range<Timestamp>? {
         guard text.utf8.count == 10, Timestamp(rfc3339: text + "T12:00:00Z") != nil else { return nil }
+        let parts = text.split(separator: "-").compactMap { Int($0) }
+        guard parts.count == 3 else { return nil }
+        let noon = DateComponents(year: parts[0], month: parts[1], day: parts[2], hour: 12)
+        return calendar(of: zone).date(from: noon).map { day(of: timestamp($0), in: zone) }
+    }
+
+    private static func calendar(of zone: String) -> Calendar {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = TimeZone(identifier: zone) ?? .gmt
-        let parts = text.split(separator: "-").compactMap { Int($0) }
-        guard parts.count == 3,
-            let date = calendar.date(from: DateComponents(year: parts[0], month: parts[1], day: parts[2], hour: 12))
-        else { return nil }
-        return day(of: timestamp(date), in: zone)
+        return calendar
     }
 
     private static func timestamp(_ date: Date) -> Timestamp {

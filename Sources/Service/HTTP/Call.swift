@@ -9,7 +9,7 @@ struct Call: Sendable {
     let now: Timestamp
     let cursors: PageCursors
     let badgeVersions: BadgeVersions
-    private(set) var query = Query.none
+    private(set) var query = Query()
 
     /// A path parameter as an id. What cannot be an id names nothing, so it is a 404.
     func pathID<E>(_ index: Int, _: E.Type) throws -> ID<E> {
@@ -45,9 +45,7 @@ struct Call: Sendable {
     func fields() throws -> Fields {
         let type = request.header("Content-Type")?.split(separator: ";").first.map { $0.lowercased() } ?? ""
         let trimmed = type.drop { $0 == " " }.prefix { $0 != " " }
-        guard trimmed == "application/json" else {
-            throw Self.notJSON
-        }
+        guard trimmed == "application/json" else { throw Self.notJSON }
         return try Fields(request.body)
     }
 
@@ -85,7 +83,5 @@ struct Call: Sendable {
     }
 
     /// The counts' version of the caller, if it is known without asking the database.
-    var knownBadgeVersion: Int? {
-        badgeVersions.version(of: caller.userId, tenant: caller.tenant)
-    }
+    var knownBadgeVersion: Int? { badgeVersions.version(of: caller.userId, tenant: caller.tenant) }
 }

@@ -1,8 +1,6 @@
 import Database
-import Foundation
 import Logging
 import MicroHTTP
-import Rows
 import Values
 
 /// A request's way from the router to its handler and back: who calls, may they, how often, what was asked, where it is
@@ -37,7 +35,7 @@ struct Dispatcher: Sendable {
             if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
             let trace = RequestTrace.of(request, endpoint: metrics)
             do throws(Failure) {
-                if case .principal(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
+                if case .known(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
                 return nil
             } catch {
                 return problem(error, trace)
@@ -51,13 +49,11 @@ struct Dispatcher: Sendable {
         let isLarge = request.body.count > Limits.inlineBodyBytesMax
         // A signature is a hash over the whole body: a large one is not for the reactor.
         if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
-            return onWorker(trace) { responder in
-                complete(responder, trace) {
-                    guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
-                        throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
-                    }
-                    return try answer(makeCall(request, as: feed), trace, endpoint, name: name)
+            return onWorker(trace) {
+                guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
+                    throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
                 }
+                return try answer(makeCall(request, as: feed), trace, endpoint, name: name)
             }
         }
         let caller: Caller
@@ -65,15 +61,13 @@ struct Dispatcher: Sendable {
             caller = Self.nobody
         } else {
             switch try admit(request, trace, endpoint) {
-            case .admitted(let admitted): caller = admitted
+            case .known(let admitted): caller = admitted
             case .pending(let start): return .again { start($0) }
             }
         }
         let call = makeCall(request, as: caller)
         guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint, name: name) }
-        return onWorker(trace) { responder in
-            complete(responder, trace) { try answer(call, trace, endpoint, name: name) }
-        }
+        return onWorker(trace) { try answer(call, trace, endpoint, name: name) }
     }
 
     private func makeCall(_ request: Request, as caller: Caller) -> Call {
@@ -94,21 +88,24 @@ struct Dispatcher: Sendable {
         }
     }
 
-    // MARK: Who, and how often
-
-    private enum Admission {
-        case admitted(Caller)
-        case pending(@Sendable (@escaping @Sendable () -> Void) -> Void)
+    private func complete(_ responder: Responder, _ trace: RequestTrace, _ result: Result<Response, any Error>) {
+        switch result {
+        case .success(let response): responder.complete(response)
+        case .failure(let error): responder.complete(problem(error, trace))
+        }
     }
 
-    private func admit(_ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint) throws(Failure) -> Admission {
+    // MARK: Who, and how often
+
+    private func admit(
+        _ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint
+    ) throws(Failure) -> Authenticator.Verdict<Caller> {
         if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: runner.clock.now()) {
-            return .admitted(feed)
+            return .known(feed)
         }
         let principal: Principal
         switch try identify(request) {
-        case .principal(let found): principal = found
-        case .refused(let failure): throw failure
+        case .known(let found): principal = found
         case .pending(let start): return .pending(start)
         }
         trace.principal = principal
@@ -118,22 +115,19 @@ struct Dispatcher: Sendable {
             guard rate.isAllowed else { throw .rateLimited(rate) }
         }
         try checkRole(principal.caller, endpoint)
-        return .admitted(principal.caller)
+        return .known(principal.caller)
     }
 
     /// - Throws: what is wrong with the token, or that there is none.
-    private func identify(_ request: Request) throws(Failure) -> Authenticator.Verdict {
-        let verdict = request.withHeader("Authorization") { header -> Authenticator.Verdict in
-            guard let token = BearerToken.of(header) else {
-                return .refused(
-                    Failure(
-                        .unauthenticated, "unauthenticated",
-                        "Send a token: Authorization: Bearer <JWT>."))
+    private func identify(_ request: Request) throws(Failure) -> Authenticator.Verdict<Principal> {
+        try request.withHeader("Authorization") { header in
+            Result { () throws(Failure) in
+                guard let token = BearerToken.of(header) else {
+                    throw Failure(.unauthenticated, "unauthenticated", "Send a token: Authorization: Bearer <JWT>.")
+                }
+                return try authenticator.verdict(on: token)
             }
-            return authenticator.verdict(on: token)
-        }
-        if case .refused(let failure) = verdict { throw failure }
-        return verdict
+        }.get()
     }
 
     private func checkRole(_ caller: Caller, _ endpoint: Endpoint) throws(Failure) {
@@ -148,8 +142,7 @@ struct Dispatcher: Sendable {
 
     /// The caller of what anyone may call: it sees nothing of anybody.
     private static let nobody = Caller(
-        tenant: "", userId: ID(""), role: "anonymous", isService: false, tier: nil, scope: Scope(tenant: "", keys: []),
-        tokenId: nil, sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
+        tenant: "", userId: ID(""), role: "anonymous", isService: false, scope: Scope(tenant: "", keys: []))
 
     // MARK: The answer
 
@@ -159,14 +152,7 @@ struct Dispatcher: Sendable {
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
         case .later(let start):
-            return .deferred { responder in
-                start { result in
-                    switch result {
-                    case .success(let response): responder.complete(response)
-                    case .failure(let error): responder.complete(problem(error, trace))
-                    }
-                }
-            }
+            return .deferred { responder in start { complete(responder, trace, $0) } }
         case .read(let body): return try reading(call, trace, endpoint, body)
         case .query(let sql, let body):
             guard runner.store.engine == .postgreSQL else {
@@ -177,11 +163,8 @@ struct Dispatcher: Sendable {
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return .deferred { responder in
                 do throws(StoreBusy) {
-                    try runner.store.write(lane: lane, { try write(call, claim, key, body, $0) }) { result in
-                        switch result {
-                        case .success(let response): responder.complete(response)
-                        case .failure(let error): responder.complete(problem(error, trace))
-                        }
+                    try runner.store.write(lane: lane, { try write(call, claim, key, body, $0) }) {
+                        complete(responder, trace, $0)
                     }
                 } catch {
                     responder.complete(problem(error, trace))
@@ -195,22 +178,18 @@ struct Dispatcher: Sendable {
         _ body: @escaping @Sendable (Transaction) throws -> Response
     ) throws -> Reply {
         let read = { @Sendable in
-            conditional(try runner.read(as: call.caller, body), call.request)
+            conditional(try runner.reader.read(as: call.caller, body), call.request)
         }
         // A reactor must not wait for a server.
         if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
         // What has waited as long as a statement may take is refused, and not begun: behind a table that somebody has
         // locked all would otherwise be refused one after the other.
         let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
-        return onWorker(trace) { responder in
-            do {
-                guard ContinuousClock.now < latest else {
-                    throw DatabaseError(.unavailable, "the request has waited too long for others", cause: .busy)
-                }
-                responder.complete(try read())
-            } catch {
-                responder.complete(problem(error, trace))
+        return onWorker(trace) {
+            guard ContinuousClock.now < latest else {
+                throw DatabaseError(.unavailable, "the request has waited too long for others", cause: .busy)
             }
+            return .response(try read())
         }
     }
 
@@ -220,11 +199,7 @@ struct Dispatcher: Sendable {
         .deferred { responder in
             do throws(StoreBusy) {
                 try runner.store.query(sql, as: call.caller.scope) { result in
-                    do {
-                        responder.complete(conditional(try body(result.get()), call.request))
-                    } catch {
-                        responder.complete(problem(error, trace))
-                    }
+                    complete(responder, trace) { .response(conditional(try body(result.get()), call.request)) }
                 }
             } catch {
                 responder.complete(problem(error, trace))
@@ -240,7 +215,7 @@ struct Dispatcher: Sendable {
         if !locks.isEmpty { try db.lock(locks) }
         guard let claim else { return try runner.write(as: call.caller, in: db, body) }
         let now = runner.clock.now()
-        if let kept = try Idempotency.find(claim, at: now, in: db) { return kept }
+        if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }
         let response: Response
         do {
             // Of its own, so that a refusal undoes what was begun, and is stored as the answer.
@@ -252,7 +227,7 @@ struct Dispatcher: Sendable {
             else { throw error }
             response = .problem(failure)
         }
-        try Idempotency.keep(response, for: claim, at: now, in: db)
+        try Idempotency.store(response, for: claim, at: now, in: db)
         return response
     }
 
@@ -262,38 +237,27 @@ struct Dispatcher: Sendable {
             let tag = response.headers.first(where: { $0.name == "ETag" })?.value,
             request.hasSeen(ETags.unquoted(tag))
         else { return response }
-        let kept = response.headers.filter { $0.name != "Content-Type" }
-        return Response(status: 304, headers: kept, body: .none)
+        return Response(status: 304, headers: response.headers.filter { $0.name != "Content-Type" })
     }
 
-    private func onWorker(_ trace: RequestTrace, _ body: @escaping @Sendable (Responder) -> Void) -> Reply {
+    private func onWorker(_ trace: RequestTrace, _ reply: @escaping @Sendable () throws -> Reply) -> Reply {
         .deferred { responder in
-            guard workers.submit({ body(responder) }) else {
-                let failure = Failure(
-                    .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
-                return responder.complete(problem(failure, trace))
-            }
+            let isAdmitted = workers.submit { complete(responder, trace, reply) }
+            if !isAdmitted { responder.complete(problem(Failure.tooMany, trace)) }
         }
     }
 
     // MARK: Trouble
 
     private func problem(_ error: any Error, _ trace: RequestTrace) -> Response {
-        if let failure = Failure(error) {
-            if failure.kind == .unavailable {
-                logger.warning(
-                    "A request could not be done.",
-                    metadata: ["requestId": "\(trace.id)", "reason": "\(Self.reason(error))"])
-            }
-            return .problem(failure)
+        var metadata: Logger.Metadata {
+            ["requestId": "\(trace.id)", "reason": "\((error as? Failure)?.detail ?? "\(error)")"]
         }
-        logger.error(
-            "A request failed.", metadata: ["requestId": "\(trace.id)", "reason": "\(Self.reason(error))"])
-        return .internalProblem
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        if let failure = error as? Failure { return failure.detail }
-        return "\(error)"
+        guard let failure = Failure(error) else {
+            logger.error("A request failed.", metadata: metadata)
+            return .internalProblem
+        }
+        if failure.kind == .unavailable { logger.warning("A request could not be done.", metadata: metadata) }
+        return .problem(failure)
     }
 }

@@ -1,7 +1,4 @@
 import Database
-import Domain
-import MicroHTTP
-import Rows
 import Values
 
 /// One capability of the service: all that the catalog must know of it. A feature is one folder and one line of the
@@ -12,7 +9,7 @@ struct Feature: Sendable {
     var migrations: [Migration] = []
     var endpoints: [Endpoint] = []
     /// What it does when a fact is recorded, by whichever feature.
-    var reactions: [Reaction] = []
+    var reaction: Reaction?
     var topics: [TopicKind] = []
     var ticks: [Tick] = []
     /// What `bellhop check` asks of the feature: every way in which its rows contradict each other.
@@ -28,4 +25,17 @@ struct Feature: Sendable {
     var locks: [String] = []
     /// Writes the members of `GET /v1/config` that its clients go by.
     var constants: (@Sendable (inout JSONWriter, Settings) -> Void)?
+
+    /// Constants that no setting changes: numbers under the name of a group.
+    static func constants(
+        _ group: StaticString, _ numbers: KeyValuePairs<StaticString, Int>
+    ) -> @Sendable (inout JSONWriter, Settings) -> Void {
+        { writer, _ in writer.member(group, numbers) }
+    }
+}
+
+/// A way to recount what is stored. Returns one line for each difference.
+struct Audit: Sendable {
+    let name: String
+    let run: @Sendable (Connection) throws -> [String]
 }

@@ -1,8 +1,6 @@
 import Crypto
 import Database
-import Domain
 import MicroHTTP
-import Rows
 import Values
 import Visibility
 
@@ -44,10 +42,8 @@ enum Idempotency {
         let key: String
         let fingerprint: [UInt8]
 
-        /// Held while the answer is looked for and made: two replicas that get the same key come one after the other.
-        var lockName: String {
-            AudienceKey.make("idempotency", tenant, userId, route, key)
-        }
+        /// Locked while the answer is looked for and made: two replicas that get the same key come one after the other.
+        var lockName: String { AudienceKey.make("idempotency", tenant, userId, route, key) }
     }
 
     /// Nil without the header.
@@ -103,35 +99,30 @@ enum Idempotency {
     /// The stored answer, marked as a replay; nil if there is none.
     static func find(_ claim: Claim, at now: Timestamp, in db: Connection) throws -> Response? {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
-        let found = try db.row(
+        return try db.row(
             """
             SELECT fingerprint, status, headers, body FROM \(answers, unscoped: keeping)
             WHERE tenant = \(claim.tenant) AND user_id = \(claim.userId) AND route = \(claim.route)
                 AND key = \(claim.key) AND created_at > \(oldest.microseconds)
             """
         ) { row in
-            (
-                fingerprint: try row.blob(0), status: try row.integer(1), headers: try row.text(2),
-                body: try row.blob(3)
-            )
+            guard try row.blob(0) == claim.fingerprint else {
+                throw Failure(
+                    .invalid, "idempotency.key_reused", "This Idempotency-Key was used for another request.",
+                    fields: [Failure.Field("Idempotency-Key", "was sent with another body, or other headers")])
+            }
+            var headers = try row.text(2).split(separator: "\n").compactMap { line -> (name: String, value: String)? in
+                guard let colon = line.firstIndex(of: ":") else { return nil }
+                return (String(line[..<colon]), String(line[colon...].dropFirst(2)))
+            }
+            headers.append(("Idempotency-Replayed", "true"))
+            let body = try row.blob(3)
+            return Response(status: try row.integer(1), headers: headers, body: body.isEmpty ? .none : .bytes(body))
         }
-        guard let found else { return nil }
-        guard found.fingerprint == claim.fingerprint else {
-            throw Failure(
-                .invalid, "idempotency.key_reused", "This Idempotency-Key was used for another request.",
-                fields: [Failure.Field("Idempotency-Key", "was sent with another body, or other headers")])
-        }
-        var headers = found.headers.split(separator: "\n").compactMap { line -> (name: String, value: String)? in
-            guard let colon = line.firstIndex(of: ":") else { return nil }
-            return (String(line[..<colon]), String(line[colon...].dropFirst(2)))
-        }
-        headers.append(("Idempotency-Replayed", "true"))
-        return Response(
-            status: found.status, headers: headers, body: found.body.isEmpty ? .none : .bytes(found.body))
     }
 
     /// Stores an answer. Those with a secret (`no-store`) are not stored: the next request is done anew.
-    static func keep(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
+    static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
         guard !response.headers.contains(where: { $0.name == "Cache-Control" && $0.value == "no-store" }) else {
             return
         }

@@ -1,6 +1,5 @@
-import Crypto
-import Foundation
 import MicroHTTP
+import Crypto
 import Rows
 import Values
 

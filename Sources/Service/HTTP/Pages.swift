@@ -47,9 +47,9 @@ struct Page: Sendable {
     }
 
     private func link(to cursor: String) -> (name: String, value: String) {
-        let kept = call.request.queryItems.filter { $0.name != "cursor" }
+        let others = call.request.queryItems.filter { $0.name != "cursor" }
             .map { "\(Response.encoded($0.name))=\(Response.encoded($0.value ?? ""))&" }.joined()
-        return ("Link", "<\(call.request.path)?\(kept)cursor=\(cursor)>; rel=\"next\"")
+        return ("Link", "<\(call.request.path)?\(others)cursor=\(cursor)>; rel=\"next\"")
     }
 }
 

@@ -13,23 +13,15 @@ enum QueryNames: Sendable, ExpressibleByArrayLiteral {
 
 /// The items of a request's query, which the dispatcher has checked against the names that the endpoint declares.
 struct Query: Sendable {
-    static let none = Query(items: [:], declared: [])
+    private var items: [String: String] = [:]
+    private var declared: Set<String> = []
 
-    private let items: [String: String]
-    private let declared: Set<String>
-
-    private init(items: [String: String], declared: Set<String>) {
-        self.items = items
-        self.declared = declared
-    }
+    init() {}
 
     /// - Throws: 422, with each item that is not declared or comes twice.
     init(_ request: Request, _ names: QueryNames) throws(Failure) {
-        guard case .only(let declared) = names else {
-            self = .none
-            return
-        }
-        var items: [String: String] = [:]
+        guard case .only(let declared) = names else { return }
+        self.declared = declared
         var mistakes: [Failure.Field] = []
         for (name, value) in request.queryItems {
             if !declared.contains(name) {
@@ -39,7 +31,6 @@ struct Query: Sendable {
             }
         }
         guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
-        self.init(items: items, declared: declared)
     }
 
     func string(_ name: String) throws(Failure) -> String? {

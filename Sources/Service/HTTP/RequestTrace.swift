@@ -1,5 +1,4 @@
 import Domain
-import Foundation
 import MicroHTTP
 import Synchronization
 
@@ -12,14 +11,11 @@ final class RequestTrace: @unchecked Sendable {
     var principal: Principal?
     var rate: RateBucket.State?
 
-    init(_ request: Request, endpoint: EndpointMetrics?) {
-        id = RequestId.of(request)
-        self.endpoint = endpoint
-    }
+    private init(id: String, endpoint: EndpointMetrics?) { (self.id, self.endpoint) = (id, endpoint) }
 
     static func of(_ request: Request, endpoint: EndpointMetrics? = nil) -> RequestTrace {
         if let trace = request.context as? RequestTrace { return trace }
-        let trace = RequestTrace(request, endpoint: endpoint)
+        let trace = RequestTrace(id: RequestId.of(request), endpoint: endpoint)
         request.context = trace
         return trace
     }

@@ -10,7 +10,7 @@ extension Response {
         headers.append(("Content-Type", "application/json"))
         if let etag {
             headers.append(("ETag", ETags.quoted(etag)))
-            // Kept by the one who asked, and asked again each time: the answer depends on the token.
+            // Stored by the one who asked, and asked again each time: the answer depends on the token.
             headers.append(("Cache-Control", "private, no-cache"))
         }
         return Response(status: status, headers: headers, body: .bytes(bytes))
@@ -32,6 +32,17 @@ extension Response {
         json(status, JSONWriter.object(members), headers: headers, etag: etag)
     }
 
+    /// One object of the members that are written, and the caller's counts as the transaction leaves them.
+    static func withBadges(
+        _ tx: Transaction, status: Int = 200, _ members: (inout JSONWriter) -> Void = { _ in }
+    ) throws -> Response {
+        let badges = try tx.badges(of: tx.caller.userId)
+        return json(status) { writer in
+            members(&writer)
+            writer.member("badges", badges)
+        }
+    }
+
     /// The same answer with the address of what was made.
     func located(at collection: StaticString, _ id: ID<some Any>) -> Response {
         var response = self
@@ -49,17 +60,11 @@ extension Response {
 
     /// A text as a part of a path or a query.
     static func encoded(_ text: String) -> String {
-        var out = ""
-        for byte in text.utf8 {
+        text.utf8.map { byte in
             switch byte {
-            case 65...90, 97...122, 48...57, 45, 46, 95, 126: out.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = Array("0123456789ABCDEF".unicodeScalars)
-                out += "%"
-                out.unicodeScalars.append(digits[Int(byte >> 4)])
-                out.unicodeScalars.append(digits[Int(byte & 15)])
+            case 65...90, 97...122, 48...57, 45, 46, 95, 126: String(Unicode.Scalar(byte))
+            default: (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
             }
-        }
-        return out
+        }.joined()
     }
 }

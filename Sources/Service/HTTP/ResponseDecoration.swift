@@ -1,6 +1,4 @@
-import Foundation
 import MicroHTTP
-import Rows
 import Values
 
 /// What every answer gets on its way out, also those that MicroHTTP makes itself: the request's id, the state of the
@@ -57,27 +55,19 @@ struct ResponseDecoration: Sendable {
     /// The answer to what MicroHTTP refuses before any handler.
     func problem(_ problem: TransportProblem) -> Response {
         switch problem {
-        case .notFound:
-            .problem(Failure(.notFound, "route.not_found", "There is nothing at this address."))
+        case .notFound: .problem(Failure(.notFound, "route.not_found", "There is nothing at this address."))
         case .methodNotAllowed(let allow):
-            Response(
-                status: 405, headers: [("Allow", allow), ("Content-Type", ProblemBody.mediaType)],
-                body: .bytes(
-                    ProblemBody.make(
-                        405, "Method Not Allowed", "route.method_not_allowed", "This address answers \(allow).")))
-        case .bodyTooLarge(let max):
             .problem(
-                Failure(.tooLarge, "request.too_large", "The body may have at most \(max) bytes here."))
-        case .malformed(let detail):
-            .problem(Failure(.malformed, "request.malformed", detail))
+                405, "Method Not Allowed", "route.method_not_allowed", "This address answers \(allow).",
+                headers: [("Allow", allow)])
+        case .bodyTooLarge(let max):
+            .problem(Failure(.tooLarge, "request.too_large", "The body may have at most \(max) bytes here."))
+        case .malformed(let detail): .problem(Failure(.malformed, "request.malformed", detail))
         case .tooManyStreams:
             .problem(
-                Failure(
-                    .unavailable, "stream.capacity", "This service has as many streams as it can hold.",
-                    retryAfterSeconds: 5))
-        case .unanswered:
-            .problem(
-                Failure(.unavailable, "unavailable", "The request was not answered in time.", retryAfterSeconds: 1))
+                .unavailable(
+                    "This service has as many streams as it can hold.", code: "stream.capacity", retryAfterSeconds: 5))
+        case .unanswered: .problem(.unavailable("The request was not answered in time."))
         }
     }
 }

@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Rows
 import Values
 import Visibility
@@ -14,23 +13,25 @@ struct Caller: Sendable {
     /// A backend whose token names no tenant, or a feed that has proved itself: it may send rows of every tenant.
     var isOfAllTenants = false
     /// `standard` or `blackCard`, where the token says.
-    let tier: String?
+    var tier: String?
     /// The keys the caller has: what it may see and change follows from them alone.
-    let scope: Scope
+    var scope: Scope
     /// The keys that its token claims, where they are others: what is known of memberships wins over claims.
     var claims: Set<String>?
-    let tokenId: String?
-    let sessionId: String?
-    let issuedAt: Timestamp
-    let expiresAt: Timestamp
+    // Without a token: issued before all others, and for ever.
+    var tokenId: String?
+    var sessionId: String?
+    var issuedAt = Timestamp(microseconds: 0)
+    var expiresAt = Timestamp(microseconds: .max)
 
     /// The service itself, at work for one tenant: it sees what a backend of the tenant sees.
-    static func system(tenant: String) -> Caller {
+    static func system(tenant: String, named name: String = "bellhop", isOfAllTenants: Bool = false) -> Caller {
         Caller(
-            tenant: tenant, userId: ID("bellhop"), role: "service", isService: true, tier: nil,
-            scope: Scope(tenant: tenant, keys: [AudienceKey.make("tenant", "service"), "everyone"]), tokenId: nil,
-            sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
+            tenant: tenant, userId: ID(name), role: "service", isService: true, isOfAllTenants: isOfAllTenants,
+            scope: Scope(tenant: tenant, keys: [AudienceKey.make("tenant", "service"), "everyone"]))
     }
+
+    var owner: Owner { Owner(tenant: tenant, userId: userId) }
 
     /// The keys that the token claims.
     var claimed: Set<String> { claims ?? scope.keys }
@@ -40,10 +41,9 @@ struct Caller: Sendable {
     /// The same caller with other keys than its token claims; the same scope where they are the ones it has.
     func with(_ keys: Set<String>) -> Caller {
         guard keys != scope.keys else { return self }
-        return Caller(
-            tenant: tenant, userId: userId, role: role, isService: isService, isOfAllTenants: isOfAllTenants,
-            tier: tier, scope: Scope(tenant: tenant, keys: keys), claims: keys == claimed ? nil : claimed,
-            tokenId: tokenId, sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
+        var caller = self
+        (caller.scope, caller.claims) = (Scope(tenant: tenant, keys: keys), keys == claimed ? nil : claimed)
+        return caller
     }
 
     /// Everything but the moments, as JSON's members.
@@ -61,4 +61,10 @@ struct Caller: Sendable {
 
     /// Whether a scope's key makes the caller one of the people of some shop.
     var isStaff: Bool { role == "staff" || role == "barber" || role == "admin" }
+}
+
+/// A user of a tenant, whose requests, streams or counts something is about.
+struct Owner: Sendable, Hashable {
+    let tenant: String
+    let userId: ID<User>
 }

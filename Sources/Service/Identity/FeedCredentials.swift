@@ -1,11 +1,7 @@
 import Crypto
-import Database
-import Domain
-import Foundation
 import MicroHTTP
 import Rows
 import Values
-import Visibility
 
 /// How a feed of table changes proves itself, if not by a backend's token: by a secret that it sends, or by signing what
 /// it sends (Standard Webhooks).
@@ -24,10 +20,7 @@ struct FeedCredentials: Sendable {
     }
 
     /// The feed itself, whose rows may be of any tenant.
-    static let feed = Caller(
-        tenant: "default", userId: ID("feed"), role: "service", isService: true, isOfAllTenants: true, tier: nil,
-        scope: Scope(tenant: "default", keys: [AudienceKey.make("tenant", "service"), "everyone"]), tokenId: nil,
-        sessionId: nil, issuedAt: Timestamp(microseconds: 0), expiresAt: Timestamp(microseconds: .max))
+    static let feed = Caller.system(tenant: "default", named: "feed", isOfAllTenants: true)
 
     /// Nil where the request claims to be no feed: then it needs a token.
     ///

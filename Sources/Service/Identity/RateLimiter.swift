@@ -6,15 +6,6 @@ import Values
 ///
 /// In memory; replicas share the counts of those who call often (`RateSharing`).
 final class RateLimiter: Sendable {
-    struct Owner: Hashable, Comparable, Sendable {
-        let tenant: String
-        let userId: String
-
-        static func < (left: Owner, right: Owner) -> Bool {
-            (left.tenant, left.userId) < (right.tenant, right.userId)
-        }
-    }
-
     /// What a busy caller has used of the present minute.
     struct BusyCount: Sendable {
         let owner: Owner
@@ -38,24 +29,22 @@ final class RateLimiter: Sendable {
     func bucket(for caller: Caller, at now: Timestamp) -> RateBucket? {
         let limit = caller.isService ? limitService : limitUser
         guard limit > 0 else { return nil }
-        let owner = Owner(tenant: caller.tenant, userId: caller.userId.text)
         return buckets.withLock { buckets in
-            if let bucket = buckets[owner] { return bucket }
+            if let bucket = buckets[caller.owner] { return bucket }
             if buckets.count >= Limits.rateBucketsMax {
                 buckets = buckets.filter { !$0.value.isOver(at: now) }
                 // All are busy: forgetting them gives some callers a second allowance, and memory its bound.
                 if buckets.count >= Limits.rateBucketsMax { buckets.removeAll() }
             }
             let bucket = RateBucket(limit: limit)
-            buckets[owner] = bucket
+            buckets[caller.owner] = bucket
             return bucket
         }
     }
 
     /// Those who have used a good part of their minute.
     func busy(at now: Timestamp) -> [BusyCount] {
-        let all = buckets.withLock { $0 }
-        return all.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
+        buckets.withLock { $0 }.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
     }
 }
 
@@ -113,7 +102,7 @@ final class RateBucket: Sendable {
     }
 
     /// Nil for one who is far from the limit.
-    func busyCount(of owner: RateLimiter.Owner, at now: Timestamp) -> RateLimiter.BusyCount? {
+    func busyCount(of owner: Owner, at now: Timestamp) -> RateLimiter.BusyCount? {
         window.withLock { window in
             guard !window.isOver(at: now), window.count > limit / Limits.rateSharedFraction else { return nil }
             return .init(

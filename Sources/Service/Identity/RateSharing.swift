@@ -1,12 +1,11 @@
 import Database
-import Rows
 import Values
 
 /// How replicas know of one another's counts of requests: those of busy callers are added up in the database once a
 /// second.
 ///
 /// A caller who spreads requests over replicas gets beyond the limit by what one second brings, and by the tenth that
-/// each replica keeps to itself; idle callers cost nothing.
+/// each replica does not share; idle callers cost nothing.
 enum RateSharing {
     static let counts = Table("rate_counts", read: [], write: [])
 
@@ -45,7 +44,9 @@ enum RateSharing {
         let busy = limiter.busy(at: now)
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
             // In one order: replicas that share at the same moment do not wait for each other in a circle.
-            let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted { $0.owner < $1.owner }
+            let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
+                ($0.owner.tenant, $0.owner.userId) < ($1.owner.tenant, $1.owner.userId)
+            }
             let sums = try store.writeAndWait(lane: 1) { db in try add(part, in: db) }
             for (count, sum) in zip(part, sums) { count.bucket.noteShared(count, sum: sum) }
         }
@@ -58,9 +59,9 @@ enum RateSharing {
 
     private static func add(_ part: [RateLimiter.BusyCount], in db: Connection) throws -> [Int] {
         let rows = part.map { count -> SQL in
-            "(\(count.owner.tenant), \(count.owner.userId), \(count.startedAt), \(count.unshared))"
+            "(\(count.owner.tenant), \(count.owner.userId.text), \(count.startedAt), \(count.unshared))"
         }
-        var sums: [RateLimiter.Owner: Int] = [:]
+        var sums: [Owner: Int] = [:]
         try db.forEach(
             """
             INSERT INTO \(counts, unscoped: keeping) (tenant, user_id, started_at, count)
@@ -69,7 +70,7 @@ enum RateSharing {
             RETURNING tenant, user_id, count
             """
         ) { row in
-            sums[RateLimiter.Owner(tenant: try row.text(0), userId: try row.text(1))] = try row.integer(2)
+            sums[Owner(tenant: try row.text(0), userId: ID(try row.text(1)))] = try row.integer(2)
             return true
         }
         return part.map { sums[$0.owner] ?? 0 }

@@ -4,19 +4,29 @@ import Threads
 import Values
 
 /// Which tokens are no longer valid. Each is of one tenant: a service revokes among its own users.
-enum Revocation: Sendable, Hashable {
-    case token(tenant: String, id: String)
-    case session(tenant: String, id: String)
-    /// Every token of the user that was issued before the moment.
-    case user(tenant: String, id: ID<User>, issuedBefore: Timestamp)
+struct Revocation: Sendable, Hashable {
+    enum Kind: String, CaseIterable {
+        case token, session, user
+
+        func subject(of caller: Caller) -> String? {
+            switch self {
+            case .token: caller.tokenId
+            case .session: caller.sessionId
+            case .user: caller.userId.text
+            }
+        }
+    }
+
+    let tenant: String
+    let kind: Kind
+    /// The id of the token, of the session or of the user.
+    let subject: String
+    /// Of a user, every token that was issued before; nil for a token and a session, which are revoked for ever.
+    var issuedBefore: Timestamp?
 
     func covers(_ caller: Caller) -> Bool {
-        switch self {
-        case .token(let tenant, let id): caller.tenant == tenant && caller.tokenId == id
-        case .session(let tenant, let id): caller.tenant == tenant && caller.sessionId == id
-        case .user(let tenant, let id, let moment):
-            caller.tenant == tenant && caller.userId == id && caller.issuedAt < moment
-        }
+        caller.tenant == tenant && kind.subject(of: caller) == subject
+            && issuedBefore.map { caller.issuedAt < $0 } ?? true
     }
 }
 
@@ -24,44 +34,44 @@ enum Revocation: Sendable, Hashable {
 final class RevocationList: Sendable {
     private struct Key: Hashable {
         let tenant: String
-        let id: String
+        let kind: Revocation.Kind
+        let subject: String
     }
 
-    private struct Tables {
-        var tokens: Set<Key> = []
-        var sessions: Set<Key> = []
-        var users: [Key: Timestamp] = [:]
-    }
-
-    private let tables = Locked(Tables())
+    /// Tokens are revoked that were issued before.
+    private let moments = Locked([Key: Timestamp]())
     /// Lets the usual answer, that nothing is revoked, cost no lock.
     private let isEmpty = Atomic<Bool>(true)
 
-    init(_ revocations: [Revocation] = []) {
-        for revocation in revocations { insert(revocation) }
-    }
+    init(_ revocations: [Revocation] = []) { insert(revocations) }
 
-    func insert(_ revocation: Revocation) {
-        tables.withLock { tables in
-            switch revocation {
-            case .token(let tenant, let id): tables.tokens.insert(Key(tenant: tenant, id: id))
-            case .session(let tenant, let id): tables.sessions.insert(Key(tenant: tenant, id: id))
-            case .user(let tenant, let id, let moment):
-                let key = Key(tenant: tenant, id: id.text)
-                tables.users[key] = max(moment, tables.users[key] ?? moment)
+    func insert(_ revocations: [Revocation]) {
+        moments.withLock { moments in
+            for revocation in revocations {
+                let key = Key(tenant: revocation.tenant, kind: revocation.kind, subject: revocation.subject)
+                let moment = revocation.issuedBefore ?? Timestamp(microseconds: .max)
+                moments[key] = max(moment, moments[key] ?? moment)
             }
-            isEmpty.store(false, ordering: .releasing)
+            isEmpty.store(moments.isEmpty, ordering: .releasing)
         }
     }
 
     func isRevoked(_ caller: Caller) -> Bool {
         guard !isEmpty.load(ordering: .acquiring) else { return false }
-        return tables.withLock { tables in
-            if let id = caller.tokenId, tables.tokens.contains(Key(tenant: caller.tenant, id: id)) { return true }
-            if let id = caller.sessionId, tables.sessions.contains(Key(tenant: caller.tenant, id: id)) { return true }
-            guard let moment = tables.users[Key(tenant: caller.tenant, id: caller.userId.text)] else { return false }
-            return caller.issuedAt < moment
+        return moments.withLock { moments in
+            Revocation.Kind.allCases.contains { kind in
+                guard let subject = kind.subject(of: caller),
+                    let moment = moments[Key(tenant: caller.tenant, kind: kind, subject: subject)]
+                else { return false }
+                return caller.issuedAt < moment
+            }
         }
+    }
+
+    /// - Throws: `unauthenticated`, where the caller's token is over or revoked.
+    func requireValid(_ caller: Caller, at now: Timestamp) throws(Failure) {
+        guard caller.expiresAt > now else { throw Claims.refusal("The token has expired.") }
+        guard !isRevoked(caller) else { throw Claims.refusal("The token was revoked.") }
     }
 }
 
@@ -72,28 +82,21 @@ extension Revocation {
     /// As the event has it; the tenant is the event's own.
     var json: [UInt8] {
         JSONWriter.object { writer in
-            switch self {
-            case .token(_, let id): writer.member("tokenId", id)
-            case .session(_, let id): writer.member("sessionId", id)
-            case .user(_, let id, let moment):
-                writer.member("userId", id)
-                writer.member("issuedBefore", Int(moment.microseconds))
-            }
+            writer.key("\(kind.rawValue)Id")
+            writer.value(subject)
+            if let issuedBefore { writer.member("issuedBefore", issuedBefore.microseconds) }
         }
     }
 
     /// Nil for what no version of the service has written.
     init?(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data) else { return nil }
-        let tenant = event.tenant
-        if let id = members.string("tokenId") {
-            self = .token(tenant: tenant, id: id)
-        } else if let id = members.string("sessionId") {
-            self = .session(tenant: tenant, id: id)
-        } else if let id = members.string("userId"), let moment = members.integer("issuedBefore") {
-            self = .user(tenant: tenant, id: ID(id), issuedBefore: Timestamp(microseconds: moment))
-        } else {
-            return nil
+        let moment = members.integer("issuedBefore").map(Timestamp.init(microseconds:))
+        for kind in Kind.allCases {
+            guard let subject = members.string("\(kind.rawValue)Id"), kind != .user || moment != nil else { continue }
+            self.init(tenant: event.tenant, kind: kind, subject: subject, issuedBefore: moment)
+            return
         }
+        return nil
     }
 }

@@ -1,5 +1,4 @@
 import Database
-import Rows
 
 /// Random secrets of this database, made once: what is signed with them outlives a restart.
 enum ServiceSecrets {
@@ -17,8 +16,7 @@ enum ServiceSecrets {
             "SELECT secret FROM \(secrets, unscoped: keeping) WHERE name = \(name)"
         ) { try $0.blob(0) }
         if let known { return known }
-        var generator = SystemRandomNumberGenerator()
-        let secret = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        let secret = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         try db.run("INSERT INTO \(secrets, unscoped: keeping) (name, secret) VALUES (\(name), \(secret))")
         return secret
     }

@@ -13,7 +13,7 @@ import Values
 /// A key set is fetched at start, again after its lifetime, and for a key id that it does not have: one fetch at a time,
 /// at most one in ten seconds, while those who wait for it are suspended. As long as the issuer is away, the keys known
 /// go on serving.
-final class SigningKeys: Sendable {
+struct SigningKeys: Sendable {
     /// A key with the one algorithm it may be used with (RFC 8725, 3.1).
     struct Key: Sendable {
         let algorithm: String
@@ -28,11 +28,11 @@ final class SigningKeys: Sendable {
         case fetching
     }
 
-    private let source: String
-    private let clock: Clock
-    private let logger: Logger
+    let source: String
+    let clock: Clock
+    let logger: Logger
     /// Called after the keys were replaced.
-    private let replaced: @Sendable () -> Void
+    let replaced: @Sendable () -> Void
     private let state = Locked(State())
 
     private struct State {
@@ -46,17 +46,12 @@ final class SigningKeys: Sendable {
             !isFetching && (attemptedAt == .min || now >= attemptedAt + Limits.keyFetchPauseSeconds)
         }
 
-        mutating func begin(_ now: Int64) {
-            isFetching = true
-            attemptedAt = now
+        /// Whether the caller is to fetch now.
+        mutating func begin(_ now: Int64) -> Bool {
+            guard isDue(now) else { return false }
+            (isFetching, attemptedAt) = (true, now)
+            return true
         }
-    }
-
-    init(source: String, clock: Clock, logger: Logger, replaced: @escaping @Sendable () -> Void) {
-        self.source = source
-        self.clock = clock
-        self.logger = logger
-        self.replaced = replaced
     }
 
     var isLoaded: Bool { state.withLock { $0.keys != nil } }
@@ -69,10 +64,7 @@ final class SigningKeys: Sendable {
         return state.withLock { state in
             let key = id.map { state.keys?[$0] } ?? (state.keys?.count == 1 ? state.keys?.first?.value : nil)
             if let key {
-                if state.isDue(now), now >= state.fetchedAt + Limits.keySetLifetimeSeconds {
-                    state.begin(now)
-                    isBegun = true
-                }
+                isBegun = now >= state.fetchedAt + Limits.keySetLifetimeSeconds && state.begin(now)
                 return .found(key)
             }
             if state.isFetching || state.isDue(now) { return .fetching }
@@ -83,22 +75,17 @@ final class SigningKeys: Sendable {
     /// Fetches, unless that has just been done, and calls back when asking again makes sense.
     func refresh(_ resume: @escaping @Sendable () -> Void) {
         let now = clock.now().seconds
-        var isBegun = false
-        let isWaiting = state.withLock { state in
-            guard state.isFetching || state.isDue(now) else { return false }
-            state.waiting.append(resume)
-            if !state.isFetching {
-                state.begin(now)
-                isBegun = true
-            }
-            return true
+        let (isBegun, isWaiting) = state.withLock { state in
+            let isBegun = state.begin(now)
+            if state.isFetching { state.waiting.append(resume) }
+            return (isBegun, state.isFetching)
         }
         if isBegun { fetch() }
         if !isWaiting { resume() }
     }
 
     private func fetch() {
-        Task.detached { [self] in
+        Task.detached {
             do {
                 finish(try await Self.load(source))
             } catch {
@@ -181,13 +168,7 @@ final class SigningKeys: Sendable {
         switch jwk.keyType {
         case .rsa: return "RS256"
         case .octetKeyPair: return "EdDSA"
-        case .ecdsa:
-            switch jwk.curve?.rawValue {
-            case "P-256": return "ES256"
-            case "P-384": return "ES384"
-            case "P-521": return "ES512"
-            default: return nil
-            }
+        case .ecdsa: return jwk.curve.flatMap { ["P-256": "ES256", "P-384": "ES384", "P-521": "ES512"][$0.rawValue] }
         default: return nil
         }
     }

@@ -1,30 +1,18 @@
 import MicroHTTP
 import Realtime
-import Rows
 
 /// Gives committed events to the shards of this process, in the order of the log, and acts upon those that replicas send
 /// one another.
 ///
 /// The pump calls it, with one batch at a time: so each shard receives everything in the one order of the log. Nothing
 /// here waits.
-final class EventRouter: Sendable {
-    private let shards: StreamShards<StreamHub>
-    private let log: LogIdentity
-    private let memberships: MembershipRegistry
-    private let revocations: RevocationList
+struct EventRouter: Sendable {
+    let shards: StreamShards<StreamHub>
+    let log: LogIdentity
+    let memberships: MembershipRegistry
+    let revocations: RevocationList
     /// What else acts upon events that replicas send one another, by the event's name.
-    private let receivers: [String: @Sendable (StreamEvent) -> Void]
-
-    init(
-        shards: StreamShards<StreamHub>, log: LogIdentity, memberships: MembershipRegistry, revocations: RevocationList,
-        receivers: [String: @Sendable (StreamEvent) -> Void]
-    ) {
-        self.shards = shards
-        self.log = log
-        self.memberships = memberships
-        self.revocations = revocations
-        self.receivers = receivers
-    }
+    let receivers: [String: @Sendable (StreamEvent) -> Void]
 
     /// Brings events to every shard, each encoded once.
     func publish(_ events: [LoggedEvent]) {
@@ -46,7 +34,7 @@ final class EventRouter: Sendable {
 
     /// Refuses a token, a session or a user from now on, and closes their streams.
     func revoke(_ revocation: Revocation) {
-        revocations.insert(revocation)
+        revocations.insert([revocation])
         shards.post(.revoked(revocation))
     }
 

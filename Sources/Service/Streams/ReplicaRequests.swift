@@ -8,7 +8,7 @@ import Values
 /// Requests about streams, wherever they are: those of this process are asked directly, those of another replica by
 /// events of the log that reach no stream. So any replica can be asked anything, and nothing but the database connects
 /// them.
-final class ReplicaRequests: StreamRequests {
+struct ReplicaRequests: StreamRequests {
     private static let asked: StaticString = "bellhop:asked"
     private static let answered: StaticString = "bellhop:answered"
     private static let sent: StaticString = "bellhop:sent"
@@ -41,26 +41,19 @@ final class ReplicaRequests: StreamRequests {
     private static let pause: Duration = .seconds(1)
 
     private struct Waiting {
-        let answer: @Sendable (Result<StreamDescription, Failure>) -> Void
+        let answer: StreamRequest.Answer
         let until: ContinuousClock.Instant
     }
 
-    private let directory: StreamDirectory
-    private let runner: TransactionRunner
-    private let failures: StreamFailures
-    private let mailbox: Mailbox
+    let directory: StreamDirectory
+    let runner: TransactionRunner
+    let failures: StreamFailures
+    let mailbox: Mailbox
     /// By the requests' ids.
     private let waiting = Locked([String: Waiting]())
 
-    init(directory: StreamDirectory, runner: TransactionRunner, failures: StreamFailures, mailbox: Mailbox) {
-        self.directory = directory
-        self.runner = runner
-        self.failures = failures
-        self.mailbox = mailbox
-    }
-
     func start() {
-        mailbox.thread.start { [self] in
+        mailbox.thread.start {
             while mailbox.thread.wait(atMost: Self.pause) {
                 for event in mailbox.events.withLock({ events in
                     defer { events = [] }
@@ -75,20 +68,12 @@ final class ReplicaRequests: StreamRequests {
 
     // MARK: Asking
 
-    func ask(
-        _ id: String, as asker: Caller, _ kind: StreamRequest.Kind,
-        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
-    ) {
-        guard isElsewhere(id) else { return directory.ask(id, as: asker, kind, answer: answer) }
-        askReplicas(id, as: asker, kind, answer)
-    }
-
-    func replace(
-        _ draft: SubscriptionDraft, of id: String, as asker: Caller,
-        answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
-    ) {
-        guard isElsewhere(id) else { return directory.replace(draft, of: id, as: asker, answer: answer) }
-        askReplicas(id, as: asker, .replace(draft), answer)
+    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer) {
+        if isElsewhere(id) {
+            askReplicas(id, as: asker, kind, answer)
+        } else {
+            directory.ask(id, as: asker, kind, answer: answer)
+        }
     }
 
     func send(_ bytes: SharedBytes, to id: String, tenant: String) {
@@ -104,7 +89,7 @@ final class ReplicaRequests: StreamRequests {
 
     private func askReplicas(
         _ stream: String, as asker: Caller, _ kind: StreamRequest.Kind,
-        _ answer: @escaping @Sendable (Result<StreamDescription, Failure>) -> Void
+        _ answer: @escaping StreamRequest.Answer
     ) {
         let id = String(UInt64.random(in: .min ... .max), radix: 36)
         let isAdmitted = waiting.withLock { waiting in
@@ -128,7 +113,7 @@ final class ReplicaRequests: StreamRequests {
             case .renew(let caller): writer.member("caller") { Self.write(caller, to: &$0) }
             }
         }
-        publish(Self.asked, tenant: asker.tenant, data) { [self] in settle(id, .failure(Self.unanswered)) }
+        publish(Self.asked, tenant: asker.tenant, data) { settle(id, .failure(Self.unanswered)) }
     }
 
     /// Answers a request, unless it was answered before.
@@ -143,13 +128,12 @@ final class ReplicaRequests: StreamRequests {
         for id in late { settle(id, .failure(.notFound("stream"))) }
     }
 
-    private static let unanswered = Failure(
-        .unavailable, "stream.unanswered", "The stream's replica could not be asked.", retryAfterSeconds: 1)
+    private static let unanswered = Failure.unavailable(
+        "The stream's replica could not be asked.", code: "stream.unanswered")
 
     private func publish(
         _ name: StaticString, tenant: String, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
     ) {
-        let (runner, failures) = (runner, failures)
         do throws(StoreBusy) {
             try runner.store.write(
                 lane: .random(in: 0...1023),
@@ -190,7 +174,16 @@ final class ReplicaRequests: StreamRequests {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
             let asker = Self.caller(members["asker"])
         else { return }
-        let answer: @Sendable (Result<StreamDescription, Failure>) -> Void = { [self] result in
+        let kind: StreamRequest.Kind
+        if let wanted = members.object("wishes") {
+            kind = .replace(
+                SubscriptionDraft(
+                    topics: wanted.strings("topics"), tables: Self.subscriptions(wanted["tables"]),
+                    lastEventID: wanted.string("lastEventId")))
+        } else {
+            kind = Self.caller(members["caller"]).map { .renew($0) } ?? .describe
+        }
+        directory.ask(stream, as: asker, kind) { result in
             let data = JSONWriter.object { writer in
                 writer.member("id", id)
                 switch result {
@@ -206,22 +199,12 @@ final class ReplicaRequests: StreamRequests {
             }
             publish(Self.answered, tenant: tenant, data) {}
         }
-        if let wanted = members.object("wishes") {
-            let draft = SubscriptionDraft(
-                topics: wanted.strings("topics"), tables: Self.subscriptions(wanted["tables"]),
-                lastEventID: wanted.string("lastEventId"))
-            directory.replace(draft, of: stream, as: asker, answer: answer)
-        } else if let renewed = Self.caller(members["caller"]) {
-            directory.ask(stream, as: asker, .renew(renewed), answer: answer)
-        } else {
-            directory.ask(stream, as: asker, .describe, answer: answer)
-        }
     }
 
     private static func answer(_ members: [String: JSONValue]) -> Result<StreamDescription, Failure> {
         if let code = members.string("unavailable") {
-            return .failure(
-                Failure(.unavailable, code, members.string("detail") ?? "", retryAfterSeconds: unavailableSeconds))
+            let detail = members.string("detail") ?? ""
+            return .failure(.unavailable(detail, code: code, retryAfterSeconds: unavailableSeconds))
         }
         guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
             return .failure(.notFound("stream"))
@@ -242,8 +225,8 @@ final class ReplicaRequests: StreamRequests {
 
     private static func write(_ caller: Caller, to writer: inout JSONWriter) {
         caller.write(membersTo: &writer)
-        writer.member("issuedAt", Int(caller.issuedAt.microseconds))
-        writer.member("expiresAt", Int(caller.expiresAt.microseconds))
+        writer.member("issuedAt", caller.issuedAt.microseconds)
+        writer.member("expiresAt", caller.expiresAt.microseconds)
     }
 
     private static func caller(_ value: JSONValue?) -> Caller? {
@@ -255,8 +238,7 @@ final class ReplicaRequests: StreamRequests {
         return Caller(
             tenant: tenant, userId: ID(userId), role: role, isService: isService, tier: members.string("tier"),
             scope: Scope(tenant: tenant, keys: Set(keys)), claims: members.strings("claims").map(Set.init),
-            tokenId: members.string("tokenId"),
-            sessionId: members.string("sessionId"), issuedAt: Timestamp(microseconds: issuedAt),
-            expiresAt: Timestamp(microseconds: expiresAt))
+            tokenId: members.string("tokenId"), sessionId: members.string("sessionId"),
+            issuedAt: Timestamp(microseconds: issuedAt), expiresAt: Timestamp(microseconds: expiresAt))
     }
 }

@@ -21,7 +21,7 @@ struct RowSubscriptions {
         let topic: String
     }
 
-    private(set) var index: SubscriptionIndex
+    var index: SubscriptionIndex
     var coalescer = Coalescer()
     /// By slot.
     private var counts: [Int32: Counts] = [:]
@@ -76,17 +76,13 @@ struct RowSubscriptions {
         return watches[Watch(tenant: event.tenant, topic: topic)] != nil
     }
 
-    /// The stream has received the rows up to here.
-    mutating func noteTold(through sequence: Int64, to slot: Int32) {
+    /// Notes that the stream has received the rows up to here.
+    mutating func noteDelivered(through sequence: Int64, to slot: Int32) {
         if let floor = floors[slot] { floors[slot] = max(floor, sequence) }
     }
 
     /// Whether the stream has not received an event's row yet.
     func isNew(_ sequence: Int64, to slot: Int32) -> Bool { floors[slot].map { sequence > $0 } ?? true }
-
-    mutating func forEachMatch(_ row: RowVersions, _ body: (SubscriptionMatch) -> Void) {
-        index.forEachMatch(row, body)
-    }
 
     // MARK: What waits
 
@@ -128,32 +124,18 @@ struct RowSubscriptions {
 
 /// One change as one shard, or the reader of the log, sends it to streams: encoded once for all that receive the same.
 struct RowChangeEncoder {
-    private struct Form: Hashable {
-        let transition: RowTransition
-        let selection: ColumnSelection?
-        let subscriptionIds: [String]
-    }
-
     let change: RowChange
     /// As subscriptions are asked about it.
     let row: RowVersions
-    private let cursor: Cursor?
-    private var encoded: [Form: SharedBytes] = [:]
+    /// Nil for a change that is sent out of its place in the log.
+    let cursor: Cursor?
+    private var encoded: [RowDelivery.Part: SharedBytes] = [:]
 
-    /// - Parameter cursor: nil for a change that is sent out of its place in the log.
     init(_ change: RowChange, tenant: String, cursor: Cursor?) {
         self.change = change
         self.cursor = cursor
-        row = RowVersions(
-            tenant: tenant, schema: change.schema, table: change.table,
-            event: change.operation.subscribed, old: change.comparedOld, new: change.new)
+        row = RowVersions(change, tenant: tenant)
     }
-
-    /// Whether it is sent in its place in the log.
-    var hasPlace: Bool { cursor != nil }
-
-    /// Whether a subscription receives the counts alone.
-    func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
 
     /// The counts that a selection lets through.
     func counts(_ selection: ColumnSelection?) -> [String: JSONValue] {
@@ -164,28 +146,26 @@ struct RowChangeEncoder {
         return values
     }
 
-    /// `table:change`, for subscriptions of one stream that select the same columns.
-    mutating func event(
-        _ transition: RowTransition, _ selection: ColumnSelection?, for subscriptionIds: [String]
-    ) -> SharedBytes {
-        let form = Form(transition: transition, selection: selection, subscriptionIds: subscriptionIds)
-        if let bytes = encoded[form] { return bytes }
-        let (record, oldRecord) = transition.rows(
-            old: change.old, new: change.new, selection: selection, primaryKey: change.primaryKey)
-        let data = JSONWriter.object { writer in
-            writer.member("subscriptionIds", subscriptionIds)
+    /// Whether a subscription receives the counts alone.
+    func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
+
+    /// `table:change`
+    mutating func event(_ part: RowDelivery.Part) -> SharedBytes {
+        if let bytes = encoded[part] { return bytes }
+        let (record, oldRecord) = part.transition.rows(
+            old: change.old, new: change.new, selection: part.selection, primaryKey: change.primaryKey)
+        let bytes = StreamNotice.event("table:change", at: cursor) { writer in
+            writer.member("subscriptionIds", part.subscriptionIds)
             writer.member("schema", change.schema)
             writer.member("table", change.table)
             writer.member("type", change.operation.eventName)
-            writer.member("change", transition.rawValue)
+            writer.member("change", part.transition.rawValue)
             writer.member("record", record.map(JSONValue.object))
             writer.member("oldRecord", oldRecord.map(JSONValue.object))
             writer.member("commitTimestamp", change.commitTimestamp)
         }
-        var bytes: [UInt8] = []
-        SSE.append("table:change", data: data, id: cursor, to: &bytes)
         let shared = SharedBytes(bytes)
-        encoded[form] = shared
+        encoded[part] = shared
         return shared
     }
 }
@@ -225,7 +205,7 @@ struct RecentChanges {
     mutating func append(_ change: EncodedEvent) {
         changes.append(change)
         bytes += change.event.data.count
-        guard bytes > StreamLimits.keptChangesBytesMax else { return }
+        guard bytes > StreamLimits.recentChangesBytesMax else { return }
         // Half of them at once, so that it is not done for each.
         let dropped = changes.prefix((changes.count + 1) / 2)
         since = dropped.last?.event.sequence ?? since
@@ -243,7 +223,7 @@ struct RecentChanges {
 
 /// What one stream receives of one change: per selection its subscriptions, which all see the same transition.
 struct RowDelivery {
-    struct Part {
+    struct Part: Hashable {
         let transition: RowTransition
         let selection: ColumnSelection?
         var subscriptionIds: [String]
@@ -251,46 +231,17 @@ struct RowDelivery {
 
     private(set) var parts: [Part] = []
 
-    mutating func add(_ subscription: TableSubscription, _ transition: RowTransition) {
+    /// Adds a subscription, unless it must not receive the row's leaving.
+    mutating func add(
+        _ subscription: TableSubscription, _ transition: RowTransition, of change: RowChange, seesNew: Bool
+    ) {
+        guard transition != .leave || change.mayLeave(subscription, seesNew: seesNew) else { return }
         let place = parts.firstIndex { $0.transition == transition && $0.selection == subscription.selection }
         if let place {
             parts[place].subscriptionIds.append(subscription.id)
         } else {
             parts.append(
                 Part(transition: transition, selection: subscription.selection, subscriptionIds: [subscription.id]))
-        }
-    }
-}
-
-extension StreamNotice {
-    /// The queries that became stale within one window.
-    static func invalidation(_ batch: Coalescer.Batch, at cursor: Cursor?) -> [UInt8] {
-        let data = JSONWriter.object { writer in
-            writer.member("keys", batch.keys.map(QueryKey.init))
-            writer.member("causes", batch.causes)
-            writer.member("causesComplete", batch.isComplete)
-        }
-        var bytes: [UInt8] = []
-        SSE.append("query:invalidate", data: data, id: cursor, to: &bytes)
-        return bytes
-    }
-
-    /// The counts of watched rows.
-    static func engagement(_ updates: [String: [String: JSONValue]], at cursor: Cursor?) -> [UInt8] {
-        let ids = updates.keys.sorted()
-        let data = JSONWriter.object { writer in
-            writer.member("postIds", ids)
-            writer.member("updates", JSONValue.object(updates.mapValues(JSONValue.object)))
-        }
-        var bytes: [UInt8] = []
-        SSE.append("engagement_update", data: data, id: cursor, to: &bytes)
-        return bytes
-    }
-
-    private struct QueryKey: JSONWritable {
-        let parts: [String]
-        func write(to writer: inout JSONWriter) {
-            writer.array { writer in for part in parts { writer.value(part) } }
         }
     }
 }

@@ -1,14 +1,10 @@
 import Threads
+import Values
 
 /// Counts the open streams of each user, so that one cannot take what all share.
 final class StreamAdmission: Sendable {
-    struct Owner: Hashable, Sendable {
-        let tenant: String
-        let userId: String
-    }
-
     /// By tenant and user.
-    private let counts = Locked([String: [String: Int]]())
+    private let counts = Locked([String: [ID<User>: Int]]())
 
     /// Nil when the user has as many as may be.
     func lease(to owner: Owner, max: Int) -> StreamLease? {
@@ -29,7 +25,7 @@ final class StreamAdmission: Sendable {
     }
 
     /// Users of a tenant who have a stream open.
-    func users(of tenant: String) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map { $0 } }
+    func users(of tenant: String) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
 
     func hasUsers(of tenant: String) -> Bool { counts.withLock { $0[tenant] != nil } }
 }
@@ -37,10 +33,10 @@ final class StreamAdmission: Sendable {
 /// The right to one stream, given back when nobody has it any more: also when the client vanishes between the
 /// answer's head and the stream's opening, for which there is no callback.
 final class StreamLease: Sendable {
-    private let owner: StreamAdmission.Owner
+    private let owner: Owner
     private let admission: StreamAdmission
 
-    fileprivate init(owner: StreamAdmission.Owner, admission: StreamAdmission) {
+    fileprivate init(owner: Owner, admission: StreamAdmission) {
         self.owner = owner
         self.admission = admission
     }

@@ -1,5 +1,4 @@
 import Logging
-import Synchronization
 import Threads
 import Values
 
@@ -23,42 +22,39 @@ final class StreamFailures: Sendable {
 
     private static let pause = Duration.seconds(10)
 
-    private struct Unlogged {
-        var count = 0
+    private struct Tally {
+        var total = 0
+        var unlogged = 0
         var nextLineAt = ContinuousClock.now
     }
 
     private let logger: Logger
-    private let counts: [Reason: Counter]
-    private let unlogged = Locked([Reason: Unlogged]())
-
-    private final class Counter: Sendable {
-        let value = Atomic<Int>(0)
-    }
+    private let tallies = Locked([Reason: Tally]())
 
     init(logger: Logger, metrics: MetricsRegistry) {
         self.logger = logger
-        let counts = Dictionary(uniqueKeysWithValues: Reason.allCases.map { ($0, Counter()) })
-        self.counts = counts
-        metrics.register { text in
+        metrics.register { [tallies] text in
+            let totals = tallies.withLock { $0.mapValues(\.total) }
             text.family(
                 "bellhop_stream_failures_total", .counter, "Streams, or parts of them, that could not be served.")
             for reason in Reason.allCases {
-                let count = counts[reason]?.value.load(ordering: .relaxed) ?? 0
-                text.sample("bellhop_stream_failures_total", [("reason", reason.rawValue)], Double(count))
+                text.sample(
+                    "bellhop_stream_failures_total", [("reason", reason.rawValue)], Double(totals[reason] ?? 0))
             }
         }
     }
 
     /// - Parameter error: what stood in the way; nil where the reason says it all.
     func note(_ reason: Reason, _ error: (any Error)? = nil) {
-        counts[reason]?.value.add(1, ordering: .relaxed)
         let now = ContinuousClock.now
-        let count = unlogged.withLock { unlogged -> Int in
-            unlogged[reason, default: Unlogged()].count += 1
-            guard let found = unlogged[reason], found.nextLineAt <= now else { return 0 }
-            unlogged[reason] = Unlogged(count: 0, nextLineAt: now + Self.pause)
-            return found.count
+        let count = tallies.withLock { tallies -> Int in
+            var tally = tallies[reason] ?? Tally()
+            defer { tallies[reason] = tally }
+            tally.total += 1
+            tally.unlogged += 1
+            guard tally.nextLineAt <= now else { return 0 }
+            defer { (tally.unlogged, tally.nextLineAt) = (0, now + Self.pause) }
+            return tally.unlogged
         }
         guard count > 0 else { return }
         let detail = (error as? Failure)?.detail ?? error.map { "\($0)" } ?? "too much waits"

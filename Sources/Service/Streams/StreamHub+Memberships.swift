@@ -1,7 +1,6 @@
+import Realtime
 import Database
 import MicroHTTP
-import Realtime
-import Values
 
 extension StreamHub {
     /// Has a worker read the membership keys of the stream's user; the stream begins when they are there: what the log
@@ -49,9 +48,12 @@ extension StreamHub {
         }
     }
 
-    /// Replaces the keys that a stream's token brings; membership keys stay.
-    func replaceScope(of slot: Int32, from old: Set<String>, to new: Set<String>) {
+    /// Replaces the keys that a stream's token brings, where they have changed; membership keys stay.
+    func replaceScope(of slot: Int32, from old: Caller, to new: Caller) {
+        let (old, new) = (old.scope.keys, new.scope.keys)
+        guard new != old else { return }
         let granted = hub.scope(of: slot).filter { !old.contains($0) }
         hub.replaceScope(of: slot, with: Array(new) + granted)
+        notify(slot, StreamNotice.scope(new))
     }
 }

@@ -1,7 +1,6 @@
-import Database
+import Rows
 import MicroHTTP
 import Realtime
-import Rows
 import Values
 
 extension StreamHub {
@@ -123,7 +122,7 @@ extension StreamHub {
             case .send(let bytes, let collapse): shard.send(bytes, to: handle, collapse: collapse)
             case .resync(let reason, let position):
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-                shard.send(StreamNotice.resync(reason, at: cursor(position)), to: handle, collapse: 0)
+                notify(slot, StreamNotice.resync(reason, at: cursor(position)))
             case .load(let after, let through):
                 isReading = true
                 load(slot, after: after, through: through)
@@ -150,7 +149,7 @@ extension StreamHub {
         }
     }
 
-    /// What could not be read is a gap, as is what is more than may be replayed: the client is told to resync.
+    /// What could not be read is a gap, as is what is more than may be replayed: the client is asked to resync.
     private func loaded(_ stream: StreamHandle, _ result: Result<[SharedBytes]?, any Error>) {
         guard isPresent(stream) else { return }
         var chunks: [SharedBytes]?
@@ -164,8 +163,8 @@ extension StreamHub {
     // MARK: Requests about a stream
 
     private func slot(of name: StreamName) -> Int32? {
-        guard name.nonce == dependencies.nonce, name.index < sessions.count, name.names(handles[name.index]),
-            sessions[name.index]?.isEnding == false
+        guard name.index < sessions.count, sessions[name.index]?.isEnding == false,
+            name == StreamName(nonce: dependencies.nonce, handle: handles[name.index])
         else { return nil }
         return Int32(name.index)
     }
@@ -182,16 +181,14 @@ extension StreamHub {
                 behind.isReplayBehind = true
                 return .success(behind)
             }
-            do throws(Failure) {
+            return Result { () throws(Failure) in
                 let added = try replace(draft, of: slot)
                 var description = description(of: slot, session)
                 description.addedTopics = added
-                return .success(description)
-            } catch {
-                return .failure(error)
+                return description
             }
         case .renew(let caller):
-            renew(slot, caller)
+            renew(slot, session, caller)
             // It may have been revoked since it was verified, here or on another replica.
             if dependencies.revocations.isRevoked(caller) { end(slot, .revoked) }
             return .success(StreamDescription())
@@ -203,17 +200,13 @@ extension StreamHub {
             topics: hub.topics(of: slot), tables: rows.index.subscriptions(of: slot), caller: session.caller)
     }
 
-    private func renew(_ slot: Int32, _ caller: Caller) {
+    private func renew(_ slot: Int32, _ session: Session, _ caller: Caller) {
         let caller = dependencies.memberships.scoped(caller)
-        let known = sessions[Int(slot)]?.caller.scope.keys ?? []
-        let isScopeNew = known != caller.scope.keys
-        let lease = sessions[Int(slot)]?.opener.lease
-        sessions[Int(slot)]?.opener = StreamOpener(caller: caller, topics: [], lastEventID: nil, lease: lease)
+        sessions[Int(slot)]?.opener = StreamOpener(
+            caller: caller, topics: [], lastEventID: nil, lease: session.opener.lease)
         sessions[Int(slot)]?.lifetime.renew(expiresAt: caller.expiresAt.microseconds)
         deadlines[Int(slot)] = sessions[Int(slot)]?.lifetime.nextStepAt ?? .max
-        guard isScopeNew else { return }
-        replaceScope(of: slot, from: known, to: caller.scope.keys)
-        shard.send(StreamNotice.scope(caller.scope.keys.sorted()), to: handles[Int(slot)], collapse: 0)
+        replaceScope(of: slot, from: session.caller, to: caller)
     }
 
     // MARK: Revocations

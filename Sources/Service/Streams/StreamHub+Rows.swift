@@ -1,10 +1,7 @@
-import Database
-import Domain
 import MicroHTTP
 import Realtime
 import Rows
 import Values
-import Visibility
 
 extension StreamHub {
     /// The shard's clock. Windows are of real time, whatever time requests are made to believe in.
@@ -23,9 +20,7 @@ extension StreamHub {
         let isWatched = rows.isWatched(event)
         guard hasReceivers || isWatched, let change = encoded.change else { return }
         if hasReceivers { invalidate(change, tenant: event.tenant) }
-        if isWatched {
-            tellRow(RowChangeEncoder(change, tenant: event.tenant, cursor: cursor(event.sequence)), event.sequence)
-        }
+        if isWatched { deliver(change, of: event, at: cursor(event.sequence)) }
     }
 
     private func invalidate(_ change: RowChange, tenant: String) {
@@ -44,43 +39,39 @@ extension StreamHub {
         }
     }
 
-    /// Tells one stream the changes that came between its replay's end and now.
-    private func tellMissed(after sequence: Int64, to slot: Int32) {
+    /// Sends one stream the changes that came between its replay's end and now.
+    private func deliverMissed(after sequence: Int64, to slot: Int32) {
         for encoded in recentChanges.after(sequence) where rows.isWatched(encoded.event) {
-            guard let change = encoded.change else { continue }
-            tellRow(
-                RowChangeEncoder(change, tenant: encoded.event.tenant, cursor: nil), encoded.event.sequence, only: slot)
+            if let change = encoded.change { deliver(change, of: encoded.event, at: nil, only: slot) }
         }
-        rows.noteTold(through: head, to: slot)
+        rows.noteDelivered(through: head, to: slot)
     }
 
     /// - Parameter slot: nil for all streams; else one that has missed it.
-    private func tellRow(_ telling: RowChangeEncoder, _ sequence: Int64, only slot: Int32? = nil) {
-        var telling = telling
-        let (row, change) = (telling.row, telling.change)
-        let oldReaders = hub.find(change.oldReaders, tenant: row.tenant)
-        let newReaders = hub.find(change.newReaders, tenant: row.tenant)
-        let matches = matches(of: row, only: slot, among: change.oldReaders + change.newReaders)
+    private func deliver(_ change: RowChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil) {
+        var encoder = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
+        let oldReaders = hub.find(change.oldReaders, tenant: event.tenant)
+        let newReaders = hub.find(change.newReaders, tenant: event.tenant)
+        let matches = matches(of: encoder.row, only: slot, among: change.oldReaders + change.newReaders)
         // From here on nothing changes them: as members of a class they would be retained anew for each match.
         let (hub, index) = (hub, rows.index)
         func seesNew(_ slot: Int32) -> Bool {
             guard hub.hasKey(slot, anyOf: newReaders) else { return false }
             guard !change.losses.isEmpty else { return true }
-            let readers = change.newReaders { hub.hasKey(slot, anyOf: hub.find([$0], tenant: row.tenant)) }
-            return hub.hasKey(slot, anyOf: hub.find(readers, tenant: row.tenant))
+            let readers = change.newReaders { hub.hasKey(slot, anyOf: hub.find([$0], tenant: event.tenant)) }
+            return hub.hasKey(slot, anyOf: hub.find(readers, tenant: event.tenant))
         }
-        var news: [(slot: Int32, news: RowDelivery)] = []
+        var deliveries: [(slot: Int32, delivery: RowDelivery)] = []
         for match in matches where hub.contains(match.slot) {
             let seesNew = seesNew(match.slot)
             let seesOld = hub.hasKey(match.slot, anyOf: oldReaders)
             guard let transition = match.transition(seesOld: seesOld, seesNew: seesNew) else { continue }
-            let subscription = index.subscription(match)
-            if transition == .leave, !change.mayLeave(subscription, seesNew: seesNew) { continue }
-            if news.last?.slot != match.slot { news.append((match.slot, RowDelivery())) }
-            news[news.count - 1].news.add(subscription, transition)
+            if deliveries.last?.slot != match.slot { deliveries.append((match.slot, RowDelivery())) }
+            deliveries[deliveries.count - 1].delivery
+                .add(index.subscription(match), transition, of: change, seesNew: seesNew)
         }
-        for (slot, news) in news where rows.isNew(sequence, to: slot) {
-            tell(news, of: &telling, sequence, slot)
+        for (slot, delivery) in deliveries where rows.isNew(event.sequence, to: slot) {
+            for part in delivery.parts { deliver(part, &encoder, event.sequence, to: slot) }
         }
     }
 
@@ -97,34 +88,31 @@ extension StreamHub {
                 rows.index.forEachMatch(row, in: slot) { matches.append($0) }
             }
         } else {
-            rows.forEachMatch(row) { matches.append($0) }
+            rows.index.forEachMatch(row) { matches.append($0) }
         }
         return matches
     }
 
-    private func tell(_ news: RowDelivery, of telling: inout RowChangeEncoder, _ sequence: Int64, _ slot: Int32) {
-        for part in news.parts {
-            guard !telling.isOnlyCounts(part.transition) else {
-                guard let record = telling.change.cause.recordId else { continue }
-                rows.offer(
-                    telling.counts(part.selection), of: record, to: slot,
-                    dueAt: milliseconds + Int64(telling.change.windowMilliseconds))
-                continue
-            }
-            if let record = telling.change.cause.recordId {
-                rows.refresh(part.transition == .leave ? nil : telling.counts(part.selection), of: record, to: slot)
-            }
-            let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
-            // Missed before: it goes out with the replay that it follows.
-            if !telling.hasPlace {
-                send(bytes, to: slot)
-                continue
-            }
-            let isLive = subscriptions[Int(slot)].receive(sequence: sequence) {
+    private func deliver(
+        _ part: RowDelivery.Part, _ encoder: inout RowChangeEncoder, _ sequence: Int64, to slot: Int32
+    ) {
+        let change = encoder.change
+        if encoder.isOnlyCounts(part.transition) {
+            guard let record = change.cause.recordId else { return }
+            let dueAt = milliseconds + Int64(change.windowMilliseconds)
+            return rows.offer(encoder.counts(part.selection), of: record, to: slot, dueAt: dueAt)
+        }
+        if let record = change.cause.recordId {
+            rows.refresh(part.transition == .leave ? nil : encoder.counts(part.selection), of: record, to: slot)
+        }
+        let bytes = encoder.event(part)
+        // Missed before, without a place in the log: it goes out with the replay that it follows.
+        let isLive =
+            encoder.cursor == nil
+            || subscriptions[Int(slot)].receive(sequence: sequence) {
                 .init(sequence: sequence, collapse: 0, byteCount: bytes.count, payload: bytes)
             }
-            if isLive { send(bytes, to: slot) }
-        }
+        if isLive { send(bytes, to: slot) }
     }
 
     private func send(_ bytes: SharedBytes, to slot: Int32) {
@@ -139,15 +127,14 @@ extension StreamHub {
 
     func woken(_ now: UInt64) {
         let now = Int64(now / 1_000_000)
-        var telling = InvalidationEncoder()
+        var encoder = InvalidationEncoder()
         for batch in rows.coalescer.takeDue(at: now) {
             guard hub.contains(batch.stream) else { continue }
             if batch.isOverflow {
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-                let notice = StreamNotice.resync(.overflow, at: cursor(head))
-                shard.send(notice, to: handles[Int(batch.stream)], collapse: 0)
+                notify(batch.stream, StreamNotice.resync(.overflow, at: cursor(head)))
             } else {
-                send(telling.event(batch, at: liveCursor(of: batch.stream)), to: batch.stream)
+                send(encoder.event(batch, at: liveCursor(of: batch.stream)), to: batch.stream)
             }
         }
         for (slot, updates) in rows.takeCounts(at: now) where hub.contains(slot) {
@@ -176,11 +163,9 @@ extension StreamHub {
             }
             if let replay = draft.replay {
                 for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
-                tellMissed(after: replay.through, to: slot)
+                deliverMissed(after: replay.through, to: slot)
                 // What was missed has no ids of its own: now the client has all up to here, and resumes behind it.
-                if let cursor = liveCursor(of: slot) {
-                    shard.send(SharedBytes(SSE.place(cursor)), to: handles[Int(slot)], collapse: 0)
-                }
+                if let cursor = liveCursor(of: slot) { notify(slot, SSE.place(cursor)) }
             }
         }
         guard let topics = draft.topics else { return [] }
@@ -198,12 +183,10 @@ extension StreamHub {
         for slot in slots.sorted() { renewScope(of: slot) }
     }
 
-    func renewScope(of slot: Int32) {
+    private func renewScope(of slot: Int32) {
         guard let session = sessions[Int(slot)], !session.isEnding else { return }
         let caller = dependencies.memberships.scoped(session.caller)
-        guard caller.scope.keys != session.caller.scope.keys else { return }
         sessions[Int(slot)]?.opener = session.opener.speaking(for: caller)
-        replaceScope(of: slot, from: session.caller.scope.keys, to: caller.scope.keys)
-        shard.send(StreamNotice.scope(caller.scope.keys.sorted()), to: handles[Int(slot)], collapse: 0)
+        replaceScope(of: slot, from: session.caller, to: caller)
     }
 }

@@ -1,8 +1,8 @@
 import Database
+import Values
 import Domain
 import MicroHTTP
 import Realtime
-import Values
 
 /// The streams of one shard: who gets which event, and where each stream stands.
 ///
@@ -72,9 +72,8 @@ final class StreamHub: StreamProgram {
         StreamMetrics.add(1, to: dependencies.metrics.opened)
         // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
         guard !dependencies.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
-        let reader = StreamReader(dependencies: dependencies, caller: opener.caller, topics: opener.topics)
         guard !dependencies.live.isEmpty else { return begin(stream, keys: opener.caller.scope.keys) }
-        readKeys(stream, reader)
+        readKeys(stream, StreamReader(dependencies: dependencies, caller: opener.caller, topics: opener.topics))
     }
 
     /// Has a worker read what the stream begins with, now that the hub has all keys of it.
@@ -109,14 +108,8 @@ final class StreamHub: StreamProgram {
     func streamClosed(_ stream: StreamHandle, reason: StreamCloseReason) {
         let slot = Int32(stream.index)
         guard isPresent(stream) else { return }
-        if hub.contains(slot) { hub.leave(slot) }
-        rows.remove(slot)
-        readingKeys[slot] = nil
-        subscriptions[Int(slot)].close()
-        replaying.remove(slot)
-        early[slot] = nil
+        leave(slot)
         sessions[Int(slot)] = nil
-        deadlines[Int(slot)] = .max
         StreamMetrics.add(-1, to: dependencies.metrics.open)
     }
 
@@ -124,8 +117,8 @@ final class StreamHub: StreamProgram {
         // A few texts for all: each stream gets one, and clients come back spread over the time they name.
         let steps = 16
         let notices = (1...steps).map { step in
-            StreamNotice.closing(
-                .shutdown, retryAfterMilliseconds: StreamLimits.shutdownSpreadMilliseconds * step / steps)
+            let milliseconds = StreamLimits.shutdownSpreadMilliseconds * step / steps
+            return SharedBytes(StreamNotice.closing(.shutdown, retryAfterMilliseconds: milliseconds))
         }
         for slot in sessions.indices where sessions[slot]?.isEnding == false {
             finish(Int32(slot), with: notices[slot % steps])
@@ -155,20 +148,30 @@ final class StreamHub: StreamProgram {
     func end(_ slot: Int32, _ reason: StreamNotice.ClosingReason) {
         // Spread, because what ends one stream (a full worker queue, a revoked user) often ends many at once.
         let retry = StreamLimits.retryMilliseconds + Int.random(in: 0...StreamLimits.retryMilliseconds)
-        finish(slot, with: StreamNotice.closing(reason, retryAfterMilliseconds: retry))
+        finish(slot, with: SharedBytes(StreamNotice.closing(reason, retryAfterMilliseconds: retry)))
     }
 
     private func finish(_ slot: Int32, with notice: SharedBytes) {
         guard sessions[Int(slot)]?.isEnding == false else { return }
         sessions[Int(slot)]?.isEnding = true
-        hub.leave(slot)
+        leave(slot)
+        shard.send(notice, to: handles[Int(slot)], collapse: 0)
+        shard.close(handles[Int(slot)])
+    }
+
+    private func leave(_ slot: Int32) {
+        if hub.contains(slot) { hub.leave(slot) }
         rows.remove(slot)
         readingKeys[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
+        early[slot] = nil
         deadlines[Int(slot)] = .max
-        shard.send(notice, to: handles[Int(slot)], collapse: 0)
-        shard.close(handles[Int(slot)])
+    }
+
+    /// Sends a stream what is of no place in the log.
+    func notify(_ slot: Int32, _ notice: [UInt8]) {
+        shard.send(SharedBytes(notice), to: handles[Int(slot)], collapse: 0)
     }
 
     // MARK: Time and slow clients
@@ -185,12 +188,12 @@ final class StreamHub: StreamProgram {
         switch step {
         case .warn:
             deadlines[Int(slot)] = session.lifetime.nextStepAt
-            shard.send(StreamNotice.expiring(at: session.caller.expiresAt), to: handles[Int(slot)], collapse: 0)
+            notify(slot, StreamNotice.expiring(at: session.caller.expiresAt))
         case .end: end(slot, .expired)
         }
     }
 
-    /// The client reads too slowly: what waits is thrown away, and the client told to fetch everything again. Once; a
+    /// The client reads too slowly: what waits is thrown away, and the client asked to fetch everything again. Once; a
     /// client that overflows again right away is disconnected, and resumes from its cursor when it can.
     func streamOverflowed(_ stream: StreamHandle) -> OverflowAction {
         let slot = Int32(stream.index)
@@ -204,7 +207,7 @@ final class StreamHub: StreamProgram {
         subscriptions[Int(slot)].overflowed(at: head)
         replaying.remove(slot)
         StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-        return .discard(thenSend: StreamNotice.resync(.overflow, at: cursor(head)))
+        return .discard(thenSend: SharedBytes(StreamNotice.resync(.overflow, at: cursor(head))))
     }
 
     func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: dependencies.epoch, sequence: sequence) }

@@ -25,10 +25,10 @@ enum StreamLimits {
     static let countsPerEventMax = 1000
     /// Bytes of the last changes that a shard caches. A stream that has read what it missed needs those of a few
     /// milliseconds; without them it would read for ever behind a feed that never rests.
-    static let keptChangesBytesMax = 512 * 1024
-    /// Rounds of reading missed rows while new ones come; after them the client is told to resync.
+    static let recentChangesBytesMax = 512 * 1024
+    /// Rounds of reading missed rows while new ones come; after them the client is asked to resync.
     static let replayRoundsMax = 4
-    /// A second overflow within this time ends the stream: its client cannot keep up, and telling it to fetch
+    /// A second overflow within this time ends the stream: its client cannot keep up, and having it fetch
     /// everything each time would make it slower still.
     static let overflowPauseSeconds: UInt64 = 30
     /// A ticket's life: long enough to open a stream over a bad network, short enough that one found in a log is dead.

@@ -5,7 +5,6 @@ import Realtime
 import Rows
 import Threads
 import Values
-import Visibility
 
 /// What reaches a shard from other threads.
 enum StreamMessage: Sendable {
@@ -99,12 +98,6 @@ struct SubscriptionDraft: Sendable {
     var lastEventID: String?
     /// What was missed, read from the log.
     var replay: TableReplay?
-
-    func with(_ replay: TableReplay?) -> SubscriptionDraft {
-        var draft = self
-        draft.replay = replay
-        return draft
-    }
 }
 
 /// Rows that changed while the client had no stream, as a stream's subscriptions ask for them.
@@ -128,6 +121,8 @@ struct StreamDescription: Sendable {
 
 /// A question about an open stream, from its owner, answered by the shard.
 struct StreamRequest: Sendable {
+    typealias Answer = @Sendable (Result<StreamDescription, Failure>) -> Void
+
     enum Kind: Sendable {
         case describe
         case replace(SubscriptionDraft)
@@ -138,12 +133,12 @@ struct StreamRequest: Sendable {
     /// Only the stream's own user gets an answer; for others it does not exist.
     let asker: Caller
     let kind: Kind
-    let answer: @Sendable (Result<StreamDescription, Failure>) -> Void
+    let answer: Answer
 }
 
 /// The public name of an open stream, which says where it is: no table of all streams is needed to find one.
 ///
-/// The nonce tells streams of an earlier process apart. Names are no secret: whoever asks must be the stream's user.
+/// The nonce is another for each process. Names are no secret: whoever asks must be the stream's user.
 struct StreamName: Sendable, Hashable {
     let nonce: String
     let shard: Int
@@ -168,9 +163,5 @@ struct StreamName: Sendable, Hashable {
         self.shard = shard
         self.index = index
         self.generation = generation
-    }
-
-    func names(_ handle: StreamHandle) -> Bool {
-        shard == Int(handle.shard) && index == Int(handle.index) && generation == Int(handle.generation)
     }
 }

@@ -18,7 +18,7 @@ final class StreamMetrics: Sendable {
     init(_ registry: MetricsRegistry) {
         registry.register { [self] text in
             func write(_ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: borrowing Atomic<Int>) {
-                text.single(name, kind, help, Double(value.load(ordering: .relaxed)))
+                text.single(name, kind, help, value.load(ordering: .relaxed))
             }
             write("bellhop_streams_open", .gauge, "Streams that are open now.", open)
             write("bellhop_streams_opened_total", .counter, "Streams that were opened.", opened)

@@ -1,50 +1,61 @@
-import MicroHTTP
 import Realtime
+import Rows
 import Values
 
-/// The events by which a stream speaks of itself, encoded.
+/// The events that are not of the log as they are: a stream's own, and what it receives of changed rows, encoded.
 enum StreamNotice {
     /// Why the server ends a stream.
     enum ClosingReason: String {
         case expired, revoked, shutdown, unavailable, slow
     }
 
-    static func expiring(at expiresAt: Timestamp) -> SharedBytes {
-        event("stream:expiring", JSONWriter.object { $0.member("expiresAt", expiresAt) })
+    static func expiring(at expiresAt: Timestamp) -> [UInt8] {
+        event("stream:expiring") { $0.member("expiresAt", expiresAt) }
     }
 
     /// The last event. `retry` tells EventSource, which does not read the data, the same as `retryAfterMs`.
-    static func closing(_ reason: ClosingReason, retryAfterMilliseconds: Int) -> SharedBytes {
+    static func closing(_ reason: ClosingReason, retryAfterMilliseconds: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         SSE.appendRetry(milliseconds: retryAfterMilliseconds, to: &bytes)
-        SSE.append(
-            "stream:closing",
-            data: JSONWriter.object {
+        return bytes
+            + event("stream:closing") {
                 $0.member("reason", reason.rawValue)
                 $0.member("retryAfterMs", retryAfterMilliseconds)
-            }, to: &bytes)
-        return SharedBytes(bytes)
+            }
     }
 
     /// - Parameter cursor: nil where it must not move.
-    static func resync(_ reason: ResyncReason, at cursor: Cursor? = nil) -> SharedBytes {
+    static func resync(_ reason: ResyncReason, at cursor: Cursor?) -> [UInt8] {
+        event("stream:resync", at: cursor) { $0.member("reason", reason.rawValue) }
+    }
+
+    static func scope(_ keys: Set<String>) -> [UInt8] {
+        event("stream:scope") { $0.member("scope", keys.sorted()) }
+    }
+
+    /// The queries that became stale within one window.
+    static func invalidation(_ batch: Coalescer.Batch, at cursor: Cursor?) -> [UInt8] {
+        event("query:invalidate", at: cursor) { writer in
+            writer.key("keys")
+            writer.array { writer in for key in batch.keys { writer.array(key) } }
+            writer.member("causes", batch.causes)
+            writer.member("causesComplete", batch.isComplete)
+        }
+    }
+
+    /// The counts of watched rows.
+    static func engagement(_ updates: [String: [String: JSONValue]], at cursor: Cursor?) -> [UInt8] {
+        event("engagement_update", at: cursor) { writer in
+            writer.member("postIds", updates.keys.sorted())
+            writer.member("updates", JSONValue.object(updates.mapValues(JSONValue.object)))
+        }
+    }
+
+    static func event(
+        _ name: String, at cursor: Cursor? = nil, _ members: (inout JSONWriter) -> Void
+    ) -> [UInt8] {
         var bytes: [UInt8] = []
-        appendResync(reason, at: cursor, to: &bytes)
-        return SharedBytes(bytes)
-    }
-
-    static func appendResync(_ reason: ResyncReason, at cursor: Cursor?, to bytes: inout [UInt8]) {
-        let data = JSONWriter.object { $0.member("reason", reason.rawValue) }
-        SSE.append("stream:resync", data: data, id: cursor, to: &bytes)
-    }
-
-    static func scope(_ keys: [String]) -> SharedBytes {
-        event("stream:scope", JSONWriter.object { $0.member("scope", keys) })
-    }
-
-    private static func event(_ name: String, _ data: [UInt8]) -> SharedBytes {
-        var bytes: [UInt8] = []
-        SSE.append(name, data: data, to: &bytes)
-        return SharedBytes(bytes)
+        SSE.append(name, data: JSONWriter.object(members), id: cursor, to: &bytes)
+        return bytes
     }
 }

@@ -5,13 +5,8 @@ import Threads
 import Values
 
 /// `GET /v1/stream`: decides on a reactor who may open a stream, and hands the connection to a shard.
-final class StreamRoute: Sendable {
+struct StreamRoute: Sendable {
     static let pattern = "/v1/stream"
-
-    private enum Credential {
-        case token(String)
-        case ticket(String)
-    }
 
     /// What the client asked for in the query.
     private struct Wanted {
@@ -22,14 +17,10 @@ final class StreamRoute: Sendable {
 
     private typealias Redemption = Result<(caller: Caller, topics: [String]), Failure>
 
-    private let dependencies: StreamDependencies
+    let dependencies: StreamDependencies
     /// Tickets that were redeemed for requests which are about to run again. Each entry retains its request, so that the
     /// identity is not used again before it is taken.
     private let redemptions = Locked([ObjectIdentifier: (request: Request, outcome: Redemption)]())
-
-    init(_ dependencies: StreamDependencies) {
-        self.dependencies = dependencies
-    }
 
     /// The route's handler.
     func reply(to request: Request) -> Reply {
@@ -37,24 +28,21 @@ final class StreamRoute: Sendable {
             // A HEAD asks whether the address serves streams; opening one for it would answer with a body.
             guard request.method == .get else { return .response(Response(status: 200, headers: headers, body: .none)) }
             let wanted = try readQuery(request)
-            guard let credential = credential(request, wanted) else {
+            // The header first: it is the one that no third party can make a browser send.
+            let bearer = bearer(of: request)
+            if bearer == nil, let ticket = wanted.ticket { return try openByTicket(ticket, request, wanted) }
+            guard let token = bearer ?? cookie(of: request) else {
                 throw Failure(.unauthenticated, "unauthenticated", "A token or a ticket is needed to open a stream.")
             }
-            switch credential {
-            case .ticket(let ticket): return try openByTicket(ticket, request, wanted)
-            case .token(let token):
-                switch dependencies.authenticate(token) {
-                case .caller(let caller): return try open(request, caller, wanted, wanted.topics ?? [])
-                case .refused(let failure): throw failure
-                case .pending(let start): return .again { resume in start(resume) }
-                }
+            switch try dependencies.authenticator.admit(token) {
+            case .known(let principal): return try open(principal.caller, wanted, wanted.topics ?? [])
+            case .pending(let start): return .again { start($0) }
             }
         } catch let failure as Failure {
-            return .response(Response.problem(failure))
+            return .response(.problem(failure))
         } catch {
             dependencies.failures.note(.opening, error)
-            return .response(
-                Response.problem(Failure(.unavailable, "unavailable", "Try again.", retryAfterSeconds: 1)))
+            return .response(.problem(.unavailable("Try again.")))
         }
     }
 
@@ -90,20 +78,23 @@ final class StreamRoute: Sendable {
         return wanted
     }
 
-    /// The header first: it is the one that no third party can make a browser send.
-    private func credential(_ request: Request, _ wanted: Wanted) -> Credential? {
-        let bearer = request.withHeader("Authorization") { header -> Credential? in
+    /// Empty where the header has another scheme.
+    private func bearer(of request: Request) -> String? {
+        request.withHeader("Authorization") { header in
             guard header != nil else { return nil }
-            return .token(BearerToken.of(header).map { String(decoding: $0, as: UTF8.self) } ?? "")
+            return BearerToken.of(header).map { String(decoding: $0, as: UTF8.self) } ?? ""
         }
-        if let bearer { return bearer }
-        if let ticket = wanted.ticket { return .ticket(ticket) }
+    }
+
+    private func cookie(of request: Request) -> String? {
         guard let cookies = request.header("Cookie") else { return nil }
-        let name = dependencies.settings.cookieName
+        // It opens streams, and nothing else: browsers send it with every request, so a wider use would make every write
+        // forgeable from another site.
+        let name = dependencies.settings.streamCookie
         for cookie in cookies.split(separator: ";") {
             let parts = cookie.split(separator: "=", maxSplits: 1)
             guard parts.count == 2, parts[0].trimmingCharacters(in: .whitespaces) == name else { continue }
-            return .token(parts[1].trimmingCharacters(in: CharacterSet(charactersIn: " \"")))
+            return parts[1].trimmingCharacters(in: CharacterSet(charactersIn: " \""))
         }
         return nil
     }
@@ -114,9 +105,9 @@ final class StreamRoute: Sendable {
     private func openByTicket(_ ticket: String, _ request: Request, _ wanted: Wanted) throws -> Reply {
         if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()
-            return try open(request, caller, wanted, wanted.topics ?? topics)
+            return try open(caller, wanted, wanted.topics ?? topics)
         }
-        return .again { [self] resume in
+        return .again { resume in
             let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
                 try store.write(
@@ -127,7 +118,8 @@ final class StreamRoute: Sendable {
                         resume()
                     })
             } catch {
-                note(.failure(Self.busy(retryAfterSeconds: error.retryAfterSeconds)), for: request)
+                let failure = Failure.unavailable(Self.busy, retryAfterSeconds: error.retryAfterSeconds)
+                note(.failure(failure), for: request)
                 resume()
             }
         }
@@ -141,7 +133,7 @@ final class StreamRoute: Sendable {
                 Failure(.unauthenticated, "stream.ticket_invalid", "The ticket is unknown, used or expired."))
         case .failure(let error):
             dependencies.failures.note(.ticket, error)
-            return .failure(Self.busy(retryAfterSeconds: 1))
+            return .failure(.unavailable(Self.busy))
         }
     }
 
@@ -149,31 +141,23 @@ final class StreamRoute: Sendable {
         redemptions.withLock { $0[ObjectIdentifier(request)] = (request, outcome) }
     }
 
-    private static func busy(retryAfterSeconds: Int) -> Failure {
-        Failure(.unavailable, "unavailable", "The database is busy.", retryAfterSeconds: retryAfterSeconds)
-    }
+    private static let busy = "The database is busy."
 
     // MARK: Opening
 
-    private func open(_ request: Request, _ caller: Caller, _ wanted: Wanted, _ topics: [String]) throws -> Reply {
-        guard caller.expiresAt > dependencies.now else {
-            throw Failure(.unauthenticated, "invalid_token", "The token has expired.")
-        }
-        guard !dependencies.revocations.isRevoked(caller) else {
-            throw Failure(.unauthenticated, "invalid_token", "The token was revoked.")
-        }
+    private func open(_ caller: Caller, _ wanted: Wanted, _ topics: [String]) throws -> Reply {
+        try dependencies.revocations.requireValid(caller, at: dependencies.now)
         var lease: StreamLease?
         if !caller.isService {
             let max = dependencies.settings.streamsPerUserMax
-            lease = dependencies.admission.lease(to: .init(tenant: caller.tenant, userId: caller.userId.text), max: max)
+            lease = dependencies.admission.lease(to: caller.owner, max: max)
             guard lease != nil else {
                 throw Failure(
                     .rateLimited, "stream.too_many", "You have \(max) open streams; close one first.",
                     retryAfterSeconds: 10)
             }
         }
-        let opener = StreamOpener(
-            caller: caller, topics: topics, lastEventID: wanted.lastEventID, lease: lease)
+        let opener = StreamOpener(caller: caller, topics: topics, lastEventID: wanted.lastEventID, lease: lease)
         return .stream(StreamOpening(headers: headers, context: opener, shard: nil))
     }
 }

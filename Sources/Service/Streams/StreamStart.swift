@@ -90,16 +90,16 @@ struct StreamReader: Sendable {
             var writer = ChunkWriter()
             switch resumption {
             case .fresh: break
-            case .resync(let reason): writer.append { StreamNotice.appendResync(reason, at: nil, to: &$0) }
+            case .resync(let reason): writer.append { $0 += StreamNotice.resync(reason, at: nil) }
             case .after(let sequence):
                 let keys = try allKeys(tx)
                 if let recent = try recentChanges(tx, through: sequence, routes: routes(of: tables.filter(hasCounts))),
                     let events = try self.replay(
                         tx, keys: keys, after: sequence, through: newest, routes: routes(of: tables))
                 {
-                    appendRows(events, since: recent, keys: keys, to: &writer)
+                    appendRows(events, since: recent, keys: keys, at: nil, to: &writer)
                 } else {
-                    writer.append { StreamNotice.appendResync(.gap, at: nil, to: &$0) }
+                    writer.append { $0 += StreamNotice.resync(.gap, at: nil) }
                 }
             }
             return TableReplay(through: newest, chunks: writer.finish())
@@ -124,18 +124,25 @@ struct StreamReader: Sendable {
             }
             if invalidation?.isOverflow == true { resumption = .resync(.gap) }
         }
-        var (readyAt, position, reason) = (head, head, ResyncReason?.none)
+        var (readyAt, position, reason, isResumed) = (head, head, ResyncReason?.none, false)
         switch resumption {
         case .fresh: break
-        case .after(let sequence): (readyAt, position) = (sequence, max(sequence, head))
+        case .after(let sequence): (readyAt, position, isResumed) = (sequence, max(sequence, head), true)
         case .resync(let why): reason = why
         }
         var writer = ChunkWriter()
-        let ready = try self.ready(tx, streamId: streamId, replayed: events.count)
+        let badges = try tx.badges(of: caller.userId)
         writer.append { bytes in
             SSE.appendRetry(milliseconds: StreamLimits.retryMilliseconds, to: &bytes)
-            SSE.append("stream:ready", data: ready, id: cursor(readyAt), to: &bytes)
-            if let reason { StreamNotice.appendResync(reason, at: cursor(readyAt), to: &bytes) }
+            bytes += StreamNotice.event("stream:ready", at: cursor(readyAt)) { writer in
+                writer.member("streamId", streamId)
+                writer.member("userId", caller.userId)
+                writer.member("topics", [StreamTopics.personal] + topics)
+                writer.member("replayed", events.count)
+                writer.member("badges", badges)
+                writer.member("serverTime", tx.now)
+            }
+            if let reason { bytes += StreamNotice.resync(reason, at: cursor(readyAt)) }
         }
         // First, and without an id: a client that loses the stream in the middle of the replay asks for all of it again.
         if reason == nil, let invalidation {
@@ -147,25 +154,11 @@ struct StreamReader: Sendable {
         for state in try dependencies.ownStates(tx) {
             writer.append { SSE.append(state.name, data: state.data, to: &$0) }
         }
-        var isResumed = false
-        if case .after = resumption { isResumed = true }
         return StreamStart(
             position: position, chunks: writer.finish(), replayed: events.count, resync: reason, isResumed: isResumed)
     }
 
     private func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: dependencies.epoch, sequence: sequence) }
-
-    private func ready(_ tx: Transaction, streamId: String, replayed: Int) throws -> [UInt8] {
-        let badges = try tx.badges(of: caller.userId)
-        return JSONWriter.object { writer in
-            writer.member("streamId", streamId)
-            writer.member("userId", caller.userId)
-            writer.member("topics", [StreamTopics.personal] + topics)
-            writer.member("replayed", replayed)
-            writer.member("badges", badges)
-            writer.member("serverTime", tx.now)
-        }
-    }
 
     // MARK: Changes of rows
 
@@ -209,94 +202,73 @@ struct StreamReader: Sendable {
     private func append(_ events: [StreamEvent], keys: Set<String>, to writer: inout ChunkWriter) {
         for event in events {
             if event.isChange {
-                appendRow(event, keys: keys, at: cursor(event.sequence), to: &writer)
+                appendRows([event], keys: keys, at: cursor(event.sequence), to: &writer)
             } else {
                 writer.append { SSE.append(event, epoch: dependencies.epoch, to: &$0) }
             }
         }
     }
 
-    /// - Parameter recent: changes before them, whose counts may have waited when the stream broke.
+    /// - Parameters:
+    ///   - recent: changes before them, whose counts may have waited when the stream broke.
+    ///   - cursor: the place of all of them in the log. Nil: they are sent out of their place, and the counts of several
+    ///     together.
     private func appendRows(
-        _ events: [StreamEvent], since recent: [StreamEvent], keys: Set<String>, to writer: inout ChunkWriter
+        _ events: [StreamEvent], since recent: [StreamEvent] = [], keys: Set<String>, at cursor: Cursor?,
+        to writer: inout ChunkWriter
     ) {
         var counts: [String: [String: JSONValue]] = [:]
-        func tellCounts(_ writer: inout ChunkWriter) {
+        func appendCounts(_ writer: inout ChunkWriter) {
             guard !counts.isEmpty else { return }
-            writer.append { $0 += StreamNotice.engagement(counts, at: nil) }
+            writer.append { $0 += StreamNotice.engagement(counts, at: cursor) }
             counts = [:]
         }
-        let last = events.first?.sequence ?? .max
+        let first = events.first?.sequence ?? .max
         for event in recent + events {
             guard let change = RowChange(reading: event.data) else { continue }
-            var telling = RowChangeEncoder(change, tenant: event.tenant, cursor: nil)
-            for part in news(of: telling, keys: keys).parts {
-                if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
-                    counts[record, default: [:]].merge(telling.counts(part.selection)) { _, new in new }
-                    if counts.count >= StreamLimits.countsPerEventMax { tellCounts(&writer) }
-                } else if event.sequence >= last {
-                    tellCounts(&writer)
-                    let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
+            var encoder = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
+            for part in delivery(of: encoder, keys: keys).parts {
+                if encoder.isOnlyCounts(part.transition), let record = change.cause.recordId {
+                    counts[record, default: [:]].merge(encoder.counts(part.selection)) { $1 }
+                    if cursor != nil || counts.count >= StreamLimits.countsPerEventMax { appendCounts(&writer) }
+                } else if event.sequence >= first {
+                    appendCounts(&writer)
+                    let bytes = encoder.event(part)
                     writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
                 } else if let record = change.cause.recordId {
-                    // Told before the stream broke, and newer than the counts.
+                    // Delivered before the stream broke, and newer than the counts.
                     counts[record] = nil
                 }
             }
         }
-        tellCounts(&writer)
-    }
-
-    private func appendRow(
-        _ event: StreamEvent, keys: Set<String>, at cursor: Cursor?, to writer: inout ChunkWriter
-    ) {
-        guard let change = RowChange(reading: event.data) else { return }
-        var telling = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
-        for part in news(of: telling, keys: keys).parts {
-            if telling.isOnlyCounts(part.transition), let record = change.cause.recordId {
-                let counts = telling.counts(part.selection)
-                writer.append { $0 += StreamNotice.engagement([record: counts], at: cursor) }
-            } else {
-                let bytes = telling.event(part.transition, part.selection, for: part.subscriptionIds)
-                writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
-            }
-        }
+        appendCounts(&writer)
     }
 
     /// What the stream's subscriptions receive of a change.
-    private func news(of telling: RowChangeEncoder, keys: Set<String>) -> RowDelivery {
-        let change = telling.change
-        var news = RowDelivery()
+    private func delivery(of encoder: RowChangeEncoder, keys: Set<String>) -> RowDelivery {
+        let (change, row) = (encoder.change, encoder.row)
+        var delivery = RowDelivery()
         let seesOld = !keys.isDisjoint(with: change.oldReaders)
         let seesNew = !keys.isDisjoint(with: change.newReaders(keys.contains))
         for subscription in tables where subscription.schema == change.schema && subscription.table == change.table {
             let transition = subscription.transition(
-                telling.row.event, old: telling.row.old, new: telling.row.new, seesOld: seesOld, seesNew: seesNew)
-            guard let transition, transition != .leave || change.mayLeave(subscription, seesNew: seesNew) else {
-                continue
-            }
-            news.add(subscription, transition)
+                row.event, old: row.old, new: row.new, seesOld: seesOld, seesNew: seesNew)
+            if let transition { delivery.add(subscription, transition, of: change, seesNew: seesNew) }
         }
-        return news
+        return delivery
     }
 
-    /// Nil: more than may be replayed.
+    /// - Parameter routes: nil for all that the stream reads.
+    /// - Returns: nil where it is more than may be replayed.
     private func replay(
-        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64
+        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64, routes: [String]? = nil
     ) throws -> [StreamEvent]? {
-        try replay(
-            tx, keys: keys, after: after, through: through,
-            routes: Array(caller.scope.keys) + keys.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
-                + routes(of: tables))
-    }
-
-    private func replay(
-        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64, routes: [String]
-    ) throws -> [StreamEvent]? {
+        let routes =
+            routes ?? Array(caller.scope.keys) + keys.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
+            + self.routes(of: tables)
         let events = try EventLog.replay(
             in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(keys), after: after,
-            through: through,
-            limit: StreamLimits.replayEventsMax + 1)
+            through: through, limit: StreamLimits.replayEventsMax + 1)
         guard events.count <= StreamLimits.replayEventsMax else { return nil }
         let collapsed = StreamEvent.collapsed(events)
         let bytes = collapsed.reduce(0) { $0 + $1.data.count }

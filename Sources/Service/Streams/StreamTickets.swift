@@ -43,10 +43,9 @@ enum StreamTickets {
             let tenant = try row.text(0)
             let caller = Caller(
                 tenant: tenant, userId: ID(try row.text(1)), role: try row.text(2), isService: try row.integer(3) != 0,
-                tier: try row.optionalText(4),
-                scope: Scope(tenant: tenant, keys: Set(try strings(row.text(5)))), tokenId: try row.optionalText(6),
-                sessionId: try row.optionalText(7), issuedAt: Timestamp(microseconds: Int64(try row.integer(8))),
-                expiresAt: Timestamp(microseconds: Int64(try row.integer(9))))
+                tier: try row.optionalText(4), scope: Scope(tenant: tenant, keys: Set(try strings(row.text(5)))),
+                tokenId: try row.optionalText(6), sessionId: try row.optionalText(7), issuedAt: try row.moment(8),
+                expiresAt: try row.moment(9))
             return (caller, try strings(row.text(10)))
         }
     }

@@ -2,7 +2,6 @@ import Database
 import Domain
 import Rows
 import Values
-import Visibility
 
 /// The counts of every user as rows, changed by the transactions that change what they count.
 enum BadgeLedger {
@@ -85,8 +84,7 @@ enum BadgeLedger {
                 change.bell.sqlValue, .integer(1), .integer(now.microseconds),
             ]
         }
-        var sums: [ID<User>: Badges] = [:]
-        try db.forEach(
+        return try sums(
             """
             INSERT INTO \(badges, unscoped: keeping)
                 (tenant, user_id, messages, requests, bell, version, updated_at)
@@ -95,12 +93,7 @@ enum BadgeLedger {
                 requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
                 version = badges.version + 1, updated_at = excluded.updated_at
             RETURNING messages, requests, bell, version, updated_at, user_id
-            """
-        ) { row in
-            sums[ID(try row.text(5))] = try badges(row)
-            return true
-        }
-        return sums
+            """, in: db)
     }
 
     /// Adds the same to the counts of several users, each changed for the first time in its transaction: one statement
@@ -110,26 +103,24 @@ enum BadgeLedger {
     static func add(
         _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: String, at now: Timestamp, in db: Connection
     ) throws -> [ID<User>: Badges] {
-        var sums: [ID<User>: Badges] = [:]
-        try db.forEach(
+        try sums(
             """
             UPDATE \(badges, unscoped: keeping) SET messages = messages + \(change.messages),
                 requests = requests + \(change.requests), bell = bell + \(change.bell), version = version + 1,
                 updated_at = \(now.microseconds)
             WHERE tenant = \(tenant) AND user_id IN \(values: users.map(\.text))
             RETURNING messages, requests, bell, version, updated_at, user_id
-            """
-        ) { row in
-            sums[ID(try row.text(5))] = try badges(row)
-            return true
-        }
-        return sums
+            """, in: db)
+    }
+
+    private static func sums(_ sql: SQL, in db: Connection) throws -> [ID<User>: Badges] {
+        Dictionary(uniqueKeysWithValues: try db.rows(sql) { (ID(try $0.text(5)), try badges($0)) })
     }
 
     private static func badges(_ row: Row) throws -> Badges {
         Badges(
             messages: try row.integer(0), requests: try row.integer(1), bell: try row.integer(2),
-            version: try row.integer(3), asOf: Timestamp(microseconds: Int64(try row.integer(4))))
+            version: try row.integer(3), asOf: try row.moment(4))
     }
 
     /// Every user's counts, for the recount of `bellhop check`.

@@ -6,11 +6,6 @@ import Values
 /// Filled by reads and by commits; the larger version wins, since a read may see the state before a commit that was
 /// noted meanwhile. Emptying starts a new generation: a read that began before it may not add what it saw.
 final class BadgeVersions: Sendable {
-    private struct Owner: Hashable {
-        let tenant: String
-        let userId: String
-    }
-
     private struct Known {
         var versions: [Owner: Int] = [:]
         var generation = 0
@@ -21,12 +16,10 @@ final class BadgeVersions: Sendable {
 
     /// - Parameter isAlone: no other replica writes. If others do, what is known here may be old, and nothing is
     ///   stored.
-    init(isAlone: Bool = true) {
-        self.isAlone = isAlone
-    }
+    init(isAlone: Bool) { self.isAlone = isAlone }
 
     func version(of userId: ID<User>, tenant: String) -> Int? {
-        known.withLock { $0.versions[Owner(tenant: tenant, userId: userId.text)] }
+        known.withLock { $0.versions[Owner(tenant: tenant, userId: userId)] }
     }
 
     /// Asked before a read begins, and given to ``note(_:of:tenant:readIn:)`` with what it saw.
@@ -34,7 +27,7 @@ final class BadgeVersions: Sendable {
 
     func note(_ version: Int, of userId: ID<User>, tenant: String, readIn generation: Int? = nil) {
         guard isAlone else { return }
-        let owner = Owner(tenant: tenant, userId: userId.text)
+        let owner = Owner(tenant: tenant, userId: userId)
         known.withLock { known in
             if let generation, generation != known.generation { return }
             if known.versions.count >= Limits.badgeVersionsMax, known.versions[owner] == nil {

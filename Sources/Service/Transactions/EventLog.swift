@@ -178,12 +178,7 @@ enum EventLog {
         in db: Connection, tenant: String, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
     ) throws -> [StreamEvent] {
         var found: Set<Int> = []
-        func note(_ sql: SQL) throws {
-            try db.forEach(sql) { row in
-                found.insert(try row.integer(0))
-                return true
-            }
-        }
+        func note(_ sql: SQL) throws { found.formUnion(try db.rows(sql) { try $0.integer(0) }) }
         for route in routes.prefix(routesAloneMax) {
             try note(
                 """
@@ -216,10 +211,8 @@ enum EventLog {
     static func recentChanges(
         in db: Connection, tenant: String, routes: [String], through sequence: Int64, within age: Duration, limit: Int
     ) throws -> [StreamEvent]? {
-        let end = try db.row(
-            "SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence = \(sequence)"
-        ) { Timestamp(microseconds: Int64(try $0.integer(0))) }
-        guard let end else { return [] }
+        let sql: SQL = "SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence = \(sequence)"
+        guard let end = try db.row(sql, { try $0.moment(0) }) else { return [] }
         let start = end.adding(seconds: -age.components.seconds)
         // A change has the routes of all that receive it: it is found by each, and read once.
         var found: Set<Int> = []
@@ -251,11 +244,7 @@ enum EventLog {
 
     /// One event; nil if it is not retained.
     static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
-        try db.row(
-            """
-            SELECT \(content) FROM \(events, unscoped: keeping)
-            WHERE sequence = \(sequence)
-            """, event)
+        try following(sequence - 1, limit: 1, in: db).first { $0.sequence == sequence }
     }
 
     /// Names of events between replicas, which no stream receives, begin so.
@@ -308,12 +297,9 @@ enum EventLog {
     }
 
     /// The log as it is now, for replicas that others write beside.
-    struct State: Sendable {
-        let newest: Int64
-        let epoch: String
-        /// The content of the event that was asked for; nil if it is not retained.
-        let content: [UInt8]?
-    }
+    ///
+    /// The content is of the event that was asked for; nil if it is not retained.
+    typealias State = (newest: Int64, epoch: String, content: [UInt8]?)
 
     static func state(lookingAt sequence: Int64, in db: Connection) throws -> State {
         let state = try db.row(
@@ -322,13 +308,13 @@ enum EventLog {
             CROSS JOIN \(epochs, unscoped: keeping) AS epochs
             LEFT JOIN \(events, unscoped: keeping) AS event ON event.sequence = \(sequence) LIMIT 1
             """
-        ) { State(newest: Int64(try $0.integer(0)), epoch: try $0.text(1), content: try $0.optionalBytes(2)) }
+        ) { (Int64(try $0.integer(0)), try $0.text(1), try $0.optionalBytes(2)) as State }
         guard let state else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
         return state
     }
 
-    /// Gives the log another name, if it still has the one under which numbers were told that it no longer knows: after
-    /// a failover to a server that had not got the last commits. Those numbers will be given again.
+    /// Gives the log another name, if it still has the old one: after a failover to a server that had not got the last
+    /// commits. The numbers of the events that it lost were published, and will be given again.
     static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws {
         try db.run(
             """

@@ -109,7 +109,7 @@ final class EventPump: Sendable {
     func start() {
         guard store.engine == .postgreSQL else { return }
         thread.start { [self] in
-            while let work = waitForWork() { run(work) }
+            while step() {}
         }
         let stop = store.listen(to: "\(EventLog.channel)") { [weak self] payload in self?.notified(payload) }
         state.withLock { $0.stopListening = stop }
@@ -140,35 +140,22 @@ final class EventPump: Sendable {
         return state.withLock { !$0.isFailing && ContinuousClock.now - $0.contactAt < .seconds(Self.contactSeconds) }
     }
 
-    private enum Work {
-        /// A notification says that there are events behind this one.
-        case read(after: Int64)
-        /// No notification has come for a while, or something does not fit.
-        case poll(head: Int64, last: StreamEvent?)
-    }
-
-    private func run(_ work: Work) {
+    /// Waits for a notification or the time of the poll, and reads what is new; false at the end.
+    private func step() -> Bool {
+        let isFailing = state.withLock { $0.isFailing }
+        guard thread.wait(atMost: isFailing ? .zero : Self.pollPause) else { return false }
+        let (isNotified, head, last) = state.withLock { state in
+            defer { (state.isWoken, state.isDoubtful) = (false, false) }
+            return (state.isWoken && !state.isDoubtful, state.head, state.last)
+        }
         do {
-            switch work {
-            case .read(let sequence): try read(after: sequence)
-            case .poll(let head, let last): try poll(head, last)
-            }
+            if isNotified { try read(after: head) } else { try poll(head, last) }
         } catch {
             noteFailure(error)
             // Not at once: a server that refuses is not helped by being asked in a loop.
             _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
         }
-    }
-
-    /// Nil at the end.
-    private func waitForWork() -> Work? {
-        let isFailing = state.withLock { $0.isFailing }
-        guard thread.wait(atMost: isFailing ? .zero : Self.pollPause) else { return nil }
-        return state.withLock { state in
-            defer { (state.isWoken, state.isDoubtful) = (false, false) }
-            let isKnown = state.isWoken && !state.isDoubtful
-            return isKnown ? .read(after: state.head) : .poll(head: state.head, last: state.last)
-        }
+        return true
     }
 
     private func noteFailure(_ error: any Error) {

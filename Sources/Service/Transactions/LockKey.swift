@@ -13,13 +13,8 @@ struct LockKey: Sendable {
     /// The kinds that belong to no feature.
     static let coreKinds = ["user", "tick"]
 
-    private let kind: String
-    private let id: String
-
-    init(kind: String, id: String = "") {
-        self.kind = kind
-        self.id = id
-    }
+    let kind: String
+    var id = ""
 
     static func user(_ id: ID<User>) -> LockKey { LockKey(kind: "user", id: id.text) }
     /// Work that comes round: one replica at a time.
@@ -30,8 +25,6 @@ struct LockKey: Sendable {
 
     /// Writes with equal keys are done by the same writer.
     func lane(in tenant: String) -> Int {
-        var hasher = Hasher()
-        hasher.combine(name(in: tenant))
-        return hasher.finalize()
+        name(in: tenant).hashValue
     }
 }

@@ -1,8 +1,7 @@
+import Visibility
 import Database
-import Domain
 import Realtime
 import Values
-import Visibility
 
 /// A membership whose keys open streams have too, so that one event reaches all who have a key, and costs nothing for
 /// each of them.
@@ -28,8 +27,12 @@ enum MembershipKeys {
         guard let holder = membership.holder.key(of: { _ in member }),
             let key = membership.given.key(of: { _ in group })
         else { return }
-        let change = MembershipKeyChange(tenant: tx.tenant, holder: holder, key: key, isGranted: isGranted)
-        tx.publish(event, audience: [], data: JSONWriter.bytes(change))
+        let data = JSONWriter.object { writer in
+            writer.member("holder", holder)
+            writer.member("key", key)
+            writer.member("held", isGranted)
+        }
+        tx.publish(event, audience: [], data: data)
     }
 
     /// The membership keys of the owner of a scope, each with the table whose row grants it.
@@ -45,32 +48,17 @@ enum MembershipKeys {
 }
 
 /// That whoever has one key has another now, or has it no longer.
-struct MembershipKeyChange: Sendable, Hashable, JSONWritable {
+struct MembershipKeyChange: Sendable {
     let tenant: String
     let holder: String
     let key: String
     let isGranted: Bool
-
-    init(tenant: String, holder: String, key: String, isGranted: Bool) {
-        self.tenant = tenant
-        self.holder = holder
-        self.key = key
-        self.isGranted = isGranted
-    }
 
     /// Nil for what no version of the service has written.
     init?(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data), let holder = members.string("holder"),
             let key = members.string("key"), let isGranted = members.bool("held")
         else { return nil }
-        self.init(tenant: event.tenant, holder: holder, key: key, isGranted: isGranted)
-    }
-
-    func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("holder", holder)
-            writer.member("key", key)
-            writer.member("held", isGranted)
-        }
+        (self.tenant, self.holder, self.key, self.isGranted) = (event.tenant, holder, key, isGranted)
     }
 }

@@ -4,7 +4,6 @@ import Rows
 import Synchronization
 import Threads
 import Values
-import Visibility
 
 /// The declared tables, and who belongs where, as their rows say.
 ///
@@ -41,13 +40,30 @@ final class MembershipRegistry: Sendable {
     let catalog: TableCatalog
     /// Grows whenever memberships change: what was made from an older one is made again.
     let generation = Atomic<Int>(0)
+    private let state: Locked<State>
+
     private struct State {
         var memberships: Memberships
         /// The number of the last fact that is in `memberships`.
         var version: Int64 = 0
-    }
 
-    private let state: Locked<State>
+        /// Adds the facts that are newer in the database.
+        mutating func update(from db: Connection) throws {
+            try db.forEach(
+                """
+                SELECT tenant, membership, row_id, subject, object, counts, version
+                FROM \(facts, unscoped: keeping) WHERE version > \(version) ORDER BY version
+                """
+            ) { row in
+                let fact = MembershipFact(
+                    tenant: try row.text(0), membership: try row.text(1), row: try row.optionalText(2),
+                    subject: try row.optionalText(3), object: try row.optionalText(4), counts: try row.integer(5) != 0)
+                _ = memberships.restore(fact)
+                version = Int64(try row.integer(6))
+                return true
+            }
+        }
+    }
 
     init(_ catalog: TableCatalog) {
         self.catalog = catalog
@@ -67,40 +83,14 @@ final class MembershipRegistry: Sendable {
         return caller.with(known.keys(of: caller.holder))
     }
 
-    /// The same for whoever authenticates callers.
-    var ofCallers: CallerMemberships {
-        CallerMemberships(generation: { self.generation.load(ordering: .acquiring) }, scoped: { self.scoped($0) })
-    }
-
     // MARK: In a transaction
 
     /// What is known as of this transaction, and the number of the last fact.
     func memberships(in db: Connection) throws -> (Memberships, version: Int64) {
         guard !catalog.membershipNames.isEmpty else { return (known, 0) }
-        var (memberships, version) = state.withLock { ($0.memberships, $0.version) }
-        try Self.read(after: version, in: db) { fact, number in
-            _ = memberships.restore(fact)
-            version = number
-        }
-        return (memberships, version)
-    }
-
-    private static func read(
-        after version: Int64, in db: Connection, _ body: (MembershipFact, Int64) -> Void
-    ) throws {
-        try db.forEach(
-            """
-            SELECT tenant, membership, row_id, subject, object, counts, version
-            FROM \(facts, unscoped: keeping) WHERE version > \(version) ORDER BY version
-            """
-        ) { row in
-            body(
-                MembershipFact(
-                    tenant: try row.text(0), membership: try row.text(1), row: try row.optionalText(2),
-                    subject: try row.optionalText(3), object: try row.optionalText(4),
-                    counts: try row.integer(5) != 0), Int64(try row.integer(6)))
-            return true
-        }
+        var state = state.withLock { $0 }
+        try state.update(from: db)
+        return (state.memberships, state.version)
     }
 
     /// Stores what a change did to memberships, and publishes it to all replicas.
@@ -141,13 +131,9 @@ final class MembershipRegistry: Sendable {
     /// Reads all facts, at start and when events were missed.
     func reload(in db: Connection) throws {
         guard !catalog.membershipNames.isEmpty else { return }
-        var memberships = Memberships(catalog)
-        var version: Int64 = 0
-        try Self.read(after: 0, in: db) { fact, number in
-            _ = memberships.restore(fact)
-            version = number
-        }
-        state.withLock { $0 = State(memberships: memberships, version: version) }
+        var found = State(memberships: Memberships(catalog))
+        try found.update(from: db)
+        state.withLock { [found] in $0 = found }
         generation.add(1, ordering: .releasing)
     }
 }
@@ -155,64 +141,52 @@ final class MembershipRegistry: Sendable {
 /// A change of memberships as the log has it.
 private struct MembershipChange: JSONWritable {
     let version: Int64
-    let update: MembershipUpdate
-
-    init(version: Int64, update: MembershipUpdate) {
-        self.version = version
-        self.update = update
-    }
+    var update = MembershipUpdate()
 
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
-            writer.member("version", Int(version))
-            writer.member("facts", update.facts.map(Fact.init))
-            writer.member("holders", update.holders.map { [$0.tenant, $0.key] }.map(JSONList.init))
+            writer.member("version", version)
+            writer.key("facts")
+            writer.array { writer in
+                for fact in update.facts { writer.object { Self.write(fact, to: &$0) } }
+            }
+            writer.key("holders")
+            writer.array { writer in
+                for holder in update.holders { writer.array([holder.tenant, holder.key]) }
+            }
         }
     }
 
+    private static func write(_ fact: MembershipFact, to writer: inout JSONWriter) {
+        writer.member("tenant", fact.tenant)
+        writer.member("membership", fact.membership)
+        writer.member("row", fact.row)
+        writer.member("subject", fact.subject)
+        writer.member("object", fact.object)
+        writer.member("counts", fact.counts)
+    }
+}
+
+extension MembershipChange {
     init?(reading data: [UInt8]) {
         guard case .object(let members)? = try? JSONValue(parsing: data),
             let version = members.integer("version"), case .array(let facts)? = members["facts"],
             case .array(let holders)? = members["holders"]
         else { return nil }
-        self.version = version
-        var update = MembershipUpdate()
-        update.facts = facts.compactMap(Fact.read)
+        self.init(version: version)
+        update.facts = facts.compactMap(Self.fact)
         for case .array(let pair) in holders where pair.count == 2 {
             guard case .string(let tenant) = pair[0], case .string(let key) = pair[1] else { continue }
             update.holders.insert(.init(tenant: tenant, key: key))
         }
-        self.update = update
     }
 
-    private struct JSONList: JSONWritable {
-        let texts: [String]
-        func write(to writer: inout JSONWriter) {
-            writer.array { writer in for text in texts { writer.value(text) } }
-        }
-    }
-
-    private struct Fact: JSONWritable {
-        let fact: MembershipFact
-
-        func write(to writer: inout JSONWriter) {
-            writer.object { writer in
-                writer.member("tenant", fact.tenant)
-                writer.member("membership", fact.membership)
-                writer.member("row", fact.row)
-                writer.member("subject", fact.subject)
-                writer.member("object", fact.object)
-                writer.member("counts", fact.counts)
-            }
-        }
-
-        static func read(_ value: JSONValue) -> MembershipFact? {
-            guard case .object(let members) = value, let tenant = members.string("tenant"),
-                let membership = members.string("membership"), let counts = members.bool("counts")
-            else { return nil }
-            return MembershipFact(
-                tenant: tenant, membership: membership, row: members.string("row"),
-                subject: members.string("subject"), object: members.string("object"), counts: counts)
-        }
+    private static func fact(_ value: JSONValue) -> MembershipFact? {
+        guard case .object(let members) = value, let tenant = members.string("tenant"),
+            let membership = members.string("membership"), let counts = members.bool("counts")
+        else { return nil }
+        return MembershipFact(
+            tenant: tenant, membership: membership, row: members.string("row"), subject: members.string("subject"),
+            object: members.string("object"), counts: counts)
     }
 }

@@ -3,33 +3,30 @@ import Database
 extension Store {
     /// Registers what the store counts.
     func register(in registry: MetricsRegistry) {
-        registry.register { text in self.write(to: &text) }
-    }
-
-    private func write(to text: inout MetricsText) {
-        let metrics = metrics()
-        text.single(
-            "bellhop_database_size_bytes", .gauge, "Bytes on disk, the log included.", Double(sizeBytes))
-        text.single("bellhop_database_commits_total", .counter, "Groups committed.", Double(metrics.batches))
-        text.single("bellhop_database_writes_total", .counter, "Writes committed.", Double(metrics.jobs))
-        text.single(
-            "bellhop_database_writes_undone_total", .counter, "Writes undone by their error.",
-            Double(metrics.jobsFailed))
-        text.single(
-            "bellhop_database_commits_failed_total", .counter, "Groups that were lost.", Double(metrics.batchesFailed))
-        text.single(
-            "bellhop_database_groups_retried_total", .counter, "Groups done again after a loss of the connection.",
-            Double(metrics.batchesRetried))
-        text.single(
-            "bellhop_database_writes_refused_total", .counter, "Writes refused: queue full.", Double(metrics.refused))
-        text.single("bellhop_database_queue_depth", .gauge, "Writes that wait.", Double(metrics.queueDepth))
-        text.single("bellhop_database_wal_pages", .gauge, "Pages in the write-ahead log.", Double(metrics.walPages))
-        text.single(
-            "bellhop_database_checkpoints_failed_total", .counter, "Checkpoints that failed.",
-            Double(metrics.checkpointsFailed))
-        text.family("bellhop_database_commit_duration_seconds", .histogram, "Time of COMMIT, the fsync included.")
-        text.histogram(
-            "bellhop_database_commit_duration_seconds", bounds: StoreMetrics.commitSecondsBounds,
-            counts: metrics.commitSecondsBuckets, sum: metrics.commitSeconds)
+        registry.register { [self] text in
+            let metrics = metrics()
+            text.single("bellhop_database_size_bytes", .gauge, "Bytes on disk, the log included.", sizeBytes)
+            text.single("bellhop_database_commits_total", .counter, "Groups committed.", metrics.batches)
+            text.single("bellhop_database_writes_total", .counter, "Writes committed.", metrics.jobs)
+            text.single(
+                "bellhop_database_writes_undone_total", .counter, "Writes undone by their error.", metrics.jobsFailed)
+            text.single(
+                "bellhop_database_commits_failed_total", .counter, "Groups that were lost.", metrics.batchesFailed)
+            text.single(
+                "bellhop_database_groups_retried_total", .counter, "Groups done again after a loss of the connection.",
+                metrics.batchesRetried)
+            text.single(
+                "bellhop_database_writes_refused_total", .counter, "Writes refused: queue full.", metrics.refused)
+            text.single("bellhop_database_queue_depth", .gauge, "Writes that wait.", metrics.queueDepth)
+            text.single("bellhop_database_wal_pages", .gauge, "Pages in the write-ahead log.", metrics.walPages)
+            text.single(
+                "bellhop_database_checkpoints_failed_total", .counter, "Checkpoints that failed.",
+                metrics.checkpointsFailed
+            )
+            text.family("bellhop_database_commit_duration_seconds", .histogram, "Time of COMMIT, the fsync included.")
+            text.histogram(
+                "bellhop_database_commit_duration_seconds", bounds: StoreMetrics.commitSecondsBounds,
+                counts: metrics.commitSecondsBuckets, sum: metrics.commitSeconds)
+        }
     }
 }

@@ -3,6 +3,16 @@ import Logging
 import Threads
 import Values
 
+/// Work that comes round by itself, in a write transaction for each tenant.
+struct Tick: Sendable {
+    let name: String
+    let everySeconds: Int
+    /// Finds a row if there is anything to do, for any tenant: for what comes round so often that most of the time there
+    /// is not. Nil: it is always done.
+    var due: (@Sendable (_ now: Timestamp) -> SQL)?
+    let body: @Sendable (Transaction) throws -> Void
+}
+
 /// Rows that are deleted when their time is over, some at once.
 struct Pruning: Sendable {
     let name: String
@@ -19,15 +29,6 @@ final class Ticker: Sendable {
         let everySeconds: Int
         var dueAt: Timestamp
         let run: @Sendable (Ticker) throws -> Void
-
-        init(
-            _ name: String, everySeconds: Int, from start: Timestamp, _ run: @escaping @Sendable (Ticker) throws -> Void
-        ) {
-            self.name = name
-            self.everySeconds = everySeconds
-            dueAt = start.adding(seconds: Int64(everySeconds))
-            self.run = run
-        }
     }
 
     private let runner: TransactionRunner
@@ -46,18 +47,23 @@ final class Ticker: Sendable {
         self.logger = logger
         let now = runner.clock.now()
         var jobs = ticks.map { tick in
-            Job(tick.name, everySeconds: tick.everySeconds, from: now) { try $0.run(tick) }
+            Job(name: tick.name, everySeconds: tick.everySeconds, dueAt: now.adding(seconds: Int64(tick.everySeconds)))
+            {
+                try $0.run(tick)
+            }
         }
         // A look at a file costs nothing; a look at a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
         if runner.store.engine == .postgreSQL {
             jobs.append(
-                Job("rates", everySeconds: 1, from: now.adding(seconds: -1)) {
+                Job(name: "rates", everySeconds: 1, dueAt: now) {
                     try RateSharing.share(limiter, at: $0.runner.clock.now(), in: $0.runner.store)
                 })
         }
         jobs += ([Self.events(runner.settings)] + prunings).map { pruning in
-            Job(pruning.name, everySeconds: tidyingSeconds, from: now) { try $0.run(pruning) }
+            Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now.adding(seconds: Int64(tidyingSeconds))) {
+                try $0.run(pruning)
+            }
         }
         self.jobs = jobs
     }
@@ -96,9 +102,8 @@ final class Ticker: Sendable {
     }
 
     private func run(_ tick: Tick) throws {
-        if let isDue = tick.isDue {
-            let now = runner.clock.now()
-            guard try runner.store.read(isSingle: true, { try isDue($0, now) }) else { return }
+        if let due = tick.due?(runner.clock.now()) {
+            guard try runner.store.read(isSingle: true, { try $0.exists(due) }) else { return }
         }
         if runner.store.engine == .postgreSQL {
             try runner.store.read(isSingle: true) { try runner.tenants.refresh(in: $0) }

@@ -1,8 +1,7 @@
+import Threads
 import Database
 import Domain
-import Realtime
 import Rows
-import Threads
 import Values
 
 /// One transaction of the service: rows, events, facts and counts that stand or fall together.
@@ -14,7 +13,7 @@ final class Transaction {
     let now: Timestamp
     private let reader: TransactionReader
     private let badgeGeneration: Int
-    private var facts: [any Fact] = []
+    private var facts: [Fact] = []
     private var drafts: [EventDraft] = []
     private var changes: [ID<User>: BadgeChange] = [:]
     /// The order in which users' counts were first changed: their events follow it.
@@ -36,7 +35,7 @@ final class Transaction {
     var scope: Scope { caller.scope }
 
     /// An id that sorts behind all that were made before.
-    func makeID<E>(_: E.Type) -> ID<E> { reader.ids.next(at: now) }
+    func makeID<E>(_: E.Type) -> ID<E> { reader.ids.withLock { $0.next(at: now) } }
 
     // MARK: Events
 
@@ -89,10 +88,20 @@ final class Transaction {
     /// Several of one kind at once, in one order whoever asks: so that nobody waits in a circle.
     func lock(_ keys: [LockKey]) throws { try db.lock(keys.map { $0.name(in: tenant) }) }
 
+    // MARK: Rows
+
+    /// The one row that a statement finds.
+    ///
+    /// - Throws: 404 without one: it is not there, or the caller may not see it.
+    func require<Value>(_ what: String, _ sql: SQL, _ map: (Row) throws -> Value) throws -> Value {
+        guard let found = try db.row(sql, map) else { throw Failure.notFound(what) }
+        return found
+    }
+
     // MARK: Facts
 
     /// Records that something happened; every feature's reactions run before the transaction ends.
-    func record<F: Fact>(_ fact: F) { facts.append(fact) }
+    func record(_ fact: Fact) { facts.append(fact) }
 
     /// Runs the reactions that wait.
     func settle() throws {
@@ -100,7 +109,7 @@ final class Transaction {
         while index < facts.count {
             precondition(index < Limits.factsMax, "reactions answer one another without end")
             let fact = facts[index]
-            for reaction in reader.reactions { try reaction.run(self, fact) }
+            for reaction in reader.reactions { try reaction(self, fact) }
             index += 1
         }
         facts.removeAll()
@@ -201,11 +210,4 @@ final class Transaction {
         }
         return drafts.isEmpty ? nil : PendingEvents(now: now, drafts: drafts)
     }
-}
-
-/// Makes the ids of all entities, in one order.
-final class IdentifierSource: Sendable {
-    private let sequence = Locked(IDSequence())
-
-    func next<E>(at now: Timestamp) -> ID<E> { sequence.withLock { $0.next(at: now) } }
 }

@@ -1,5 +1,7 @@
 import Database
 import Domain
+import Threads
+import Values
 
 /// Runs transactions: for requests, for streams, and for the work that comes round.
 struct TransactionRunner: Sendable {
@@ -12,11 +14,6 @@ struct TransactionRunner: Sendable {
     var clock: Clock { reader.clock }
     var settings: Settings { reader.settings }
 
-    /// One read transaction, on the calling thread.
-    func read<Result>(as caller: Caller, _ body: (Transaction) throws -> Result) throws -> Result {
-        try reader.read(as: caller, body)
-    }
-
     /// One write transaction inside a writer's group. Call on the writer's thread, within `Store.write`.
     func write<Result>(
         as caller: Caller, in db: Connection, _ body: (Transaction) throws -> Result
@@ -27,5 +24,35 @@ struct TransactionRunner: Sendable {
         let result = try body(tx)
         if let events = try tx.finish() { db.leave(events, for: appendEvents) }
         return result
+    }
+}
+
+/// What a feature does when a fact is recorded, inside the same transaction.
+typealias Reaction = @Sendable (Transaction, Fact) throws -> Void
+
+/// Transactions that only read, and what all transactions share.
+final class TransactionReader: Sendable {
+    let store: Store
+    let clock: Clock
+    let settings: Settings
+    let reactions: [Reaction]
+    let badgeVersions: BadgeVersions
+    /// Makes the ids of all entities, in one order.
+    let ids = Locked(IDSequence())
+
+    init(store: Store, clock: Clock, settings: Settings, reactions: [Reaction]) {
+        self.store = store
+        self.clock = clock
+        self.settings = settings
+        self.reactions = reactions
+        badgeVersions = BadgeVersions(isAlone: store.engine == .sqlite)
+    }
+
+    /// One read transaction, on the calling thread.
+    func read<Result>(as caller: Caller, _ body: (Transaction) throws -> Result) throws -> Result {
+        try store.read { db in
+            try db.enter(caller.scope)
+            return try body(Transaction(db: db, caller: caller, reader: self))
+        }
     }
 }

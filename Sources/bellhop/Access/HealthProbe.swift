@@ -1,13 +1,9 @@
+import ArgumentParser
 import Foundation
 
 /// A probe of the service's health: one `GET /healthz` over a plain socket, because making a URLSession would take
 /// longer than the answer.
 struct HealthProbe {
-    /// Why the service is not healthy, in one line.
-    struct Problem: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// Docker's own limit is 30 seconds; a service that needs more than this for an instant answer is not well.
     private static let timeout = Duration.seconds(3)
 
@@ -23,7 +19,8 @@ struct HealthProbe {
 
     private var address: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    func run() throws(Problem) {
+    /// - Throws: the exit code, after printing in one line why the service is not healthy.
+    func run() throws(ExitCode) {
         let descriptor = try connected()
         defer { close(descriptor) }
         let request = "GET /healthz HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
@@ -32,25 +29,25 @@ struct HealthProbe {
         }
         let head = try receive("HTTP/1.1 200".utf8.count, from: descriptor)
         guard head.hasPrefix("HTTP/1."), let status = Int(head.dropFirst(9).prefix(3)) else {
-            throw Problem(description: "the answer of \(address) is not HTTP")
+            throw Terminal.failure("the answer of \(address) is not HTTP")
         }
-        guard status == 200 else { throw Problem(description: "\(address)/healthz answered \(status)") }
+        guard status == 200 else { throw Terminal.failure("\(address)/healthz answered \(status)") }
     }
 
-    private func connected() throws(Problem) -> Int32 {
+    private func connected() throws(ExitCode) -> Int32 {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_flags = AI_NUMERICSERV
         var list: UnsafeMutablePointer<addrinfo>?
         let result = getaddrinfo(host, "\(port)", &hints, &list)
         guard result == 0, let first = list else {
-            throw Problem(description: "\(host) is no address: \(String(cString: gai_strerror(result)))")
+            throw Terminal.failure("\(host) is no address: \(String(cString: gai_strerror(result)))")
         }
         defer { freeaddrinfo(first) }
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         let descriptor = socket(first.pointee.ai_family, type, 0)
         guard descriptor >= 0 else { throw systemProblem(errno) }
-        do throws(Problem) {
+        do throws(ExitCode) {
             if connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) != 0 {
                 guard errno == EINPROGRESS else { throw systemProblem(errno) }
                 try wait(for: POLLOUT, on: descriptor)
@@ -66,7 +63,7 @@ struct HealthProbe {
     }
 
     /// The first bytes of the answer, or fewer where it ends before.
-    private func receive(_ count: Int, from descriptor: Int32) throws(Problem) -> String {
+    private func receive(_ count: Int, from descriptor: Int32) throws(ExitCode) -> String {
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1024)
         while received.count < count {
@@ -79,15 +76,15 @@ struct HealthProbe {
         return String(decoding: received, as: UTF8.self)
     }
 
-    private func wait(for events: Int32, on descriptor: Int32) throws(Problem) {
+    private func wait(for events: Int32, on descriptor: Int32) throws(ExitCode) {
         var awaited = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         let left = (deadline - .now) / .milliseconds(1)
         guard poll(&awaited, 1, Int32(max(0, left))) > 0 else {
-            throw Problem(description: "\(address) did not answer within \(Self.timeout.components.seconds) seconds")
+            throw Terminal.failure("\(address) did not answer within \(Self.timeout.components.seconds) seconds")
         }
     }
 
-    private func systemProblem(_ reason: Int32) -> Problem {
-        Problem(description: "\(address) cannot be reached: \(String(cString: strerror(reason)))")
+    private func systemProblem(_ reason: Int32) -> ExitCode {
+        Terminal.failure("\(address) cannot be reached: \(String(cString: strerror(reason)))")
     }
 }

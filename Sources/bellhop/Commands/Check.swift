@@ -25,18 +25,14 @@ struct Check: AsyncParsableCommand {
         let settings = try await settings.load(verifiesTokens: false)
         let differences = try SettingsLoading.explainingFailure { try Operations.check(settings) }
         for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
-        guard differences.isEmpty else {
-            throw Terminal.failure("\(differences.count) differences")
-        }
+        guard differences.isEmpty else { throw Terminal.failure("\(differences.count) differences") }
         Terminal.line("\(Terminal.paint("✓", .green)) Every count is exact, no booking overlaps, the file is sound.")
     }
 
     private func askHealth(_ url: String) async throws {
         do {
             let answer = try await BellhopClient(baseURL: url, timeoutSeconds: 3).get("")
-            guard answer.status == 200 else {
-                throw Terminal.failure("\(url) answered \(answer.status)")
-            }
+            guard answer.status == 200 else { throw Terminal.failure("\(url) answered \(answer.status)") }
         } catch let failure as BellhopClient.TransportFailure {
             throw Terminal.failure("\(failure)")
         }

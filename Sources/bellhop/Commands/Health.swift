@@ -26,8 +26,6 @@ struct Health: AsyncParsableCommand {
         } catch is ExitCode {
             // Docker uses 0 and 1, and reserves the others.
             throw ExitCode.failure
-        } catch let problem as HealthProbe.Problem {
-            throw Terminal.failure(problem.description)
         }
     }
 }

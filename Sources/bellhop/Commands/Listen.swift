@@ -42,9 +42,8 @@ struct Listen: AsyncParsableCommand {
         let topics = topics.map { $0.split(separator: ",").map(String.init) } ?? []
         var options = BellhopStream.Options(topics: topics, lastEventID: lastEventId)
         options.reconnection.triesMax = tries
-        let isQuiet = json
         let address = access.baseURL
-        options.onConnection = { Listen.report($0, address: address, isQuiet: isQuiet) }
+        if !json { options.onConnection = { Listen.report($0, address: address) } }
         do {
             for try await event in client.events(options) { Terminal.line(json ? jsonLine(event) : line(event)) }
         } catch {
@@ -68,8 +67,7 @@ struct Listen: AsyncParsableCommand {
         return BellhopClient.TokenProvider { DevelopmentToken(subject: subject).signed(with: secret) }
     }
 
-    private static func report(_ change: BellhopStream.ConnectionChange, address: String, isQuiet: Bool) {
-        guard !isQuiet else { return }
+    private static func report(_ change: BellhopStream.ConnectionChange, address: String) {
         switch change {
         case .connected:
             Terminal.note(Terminal.paint("● connected to \(address)", .green))
@@ -84,59 +82,25 @@ struct Listen: AsyncParsableCommand {
     }
 
     private func line(_ event: ServerSentEvent) -> String {
-        let time = Terminal.paint(Listen.clockTime(Date()), .faint)
+        let clock = DateFormatter()
+        clock.dateFormat = "HH:mm:ss"
+        let time = Terminal.paint(clock.string(from: Date()), .faint)
         let name = event.name.padding(toLength: max(22, event.name.count), withPad: " ", startingAt: 0)
         let place = Terminal.paint(Terminal.safe(event.id), .faint)
         let text = "\(time)  \(Terminal.paint(Terminal.safe(name), color(event.name)))"
-        return "\(text) \(Terminal.safe(summary(event)))  \(place)"
-    }
-
-    private static func clockTime(_ date: Date) -> String {
-        let format = DateFormatter()
-        format.dateFormat = "HH:mm:ss"
-        return format.string(from: date)
+        return "\(text) \(Terminal.safe(EventSummary.of(event) ?? event.data))  \(place)"
     }
 
     private func color(_ name: String) -> Terminal.Color {
         switch name.prefix(while: { $0 != ":" }) {
         case "stream": .faint
-        case "badges": .magenta
         case "notification": .cyan
-        case "booking": .blue
-        case "queue": .green
-        case "message", "conversation", "request": .magenta
-        case "dj", "track": .green
+        case "booking", "feed", "follow": .blue
+        case "queue", "dj", "track": .green
+        case "badges", "message", "conversation", "request": .magenta
         case "leaderboard": .red
-        case "feed", "follow": .blue
         case "query", "table": .yellow
         default: .bold
-        }
-    }
-
-    /// A summary of an event in one line; its data if there is no summary for it.
-    private func summary(_ event: ServerSentEvent) -> String {
-        let json = event.json
-        switch event.name {
-        case "badges:update", "stream:ready":
-            let counts = event.name == "stream:ready" ? json["badges"] : json
-            guard let badges = BadgeCounts(counts) else { return event.data }
-            return
-                "\(badges.total) waiting: bell \(badges.bell), requests \(badges.requests), messages \(badges.messages)"
-        case "notification:created":
-            guard let title = json["title"].string else { return event.data }
-            return "\(json["priority"].string ?? "") · \(title): \(json["message"].string ?? "")"
-        case "booking:status_change":
-            guard let status = json["status"].string else { return event.data }
-            return "\(json["bookingId"].string ?? "") \(json["previousStatus"].string ?? "new") → \(status)"
-        case "queue:update":
-            guard let length = json["queueLength"].int else { return event.data }
-            let wait = json["estimatedWaitTimes"]["standard"].int ?? 0
-            return
-                "\(json["shopId"].string ?? ""): \(length) waiting, about \(wait) min (\(json["state"].string ?? ""))"
-        case "stream:closing", "stream:resync":
-            return json["reason"].string ?? event.data
-        default:
-            return FeatureEvents.summary(event) ?? TableEvents.summary(event) ?? event.data
         }
     }
 }

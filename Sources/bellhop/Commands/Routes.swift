@@ -10,17 +10,11 @@ struct Routes: ParsableCommand {
     var json = false
 
     func run() throws {
-        let routes = Operations.routes
-        if json {
-            let list = routes.map { route -> JSON in
-                [
-                    "method": .string(route.method), "path": .string(route.pattern),
-                    "access": .string(route.access), "feature": .string(route.feature),
-                ]
-            }
-            return Terminal.line(JSON.array(list).text)
-        }
-        let cells = routes.map { [$0.method, $0.pattern, $0.access, $0.feature] }
-        Terminal.line(Terminal.table(["METHOD", "PATH", "ACCESS", "FEATURE"], cells))
+        let cells = Operations.routes.map { [$0.method, $0.pattern, $0.access, $0.feature] }
+        let header = ["METHOD", "PATH", "ACCESS", "FEATURE"]
+        guard json else { return Terminal.line(Terminal.table(header, cells)) }
+        let names = header.map { $0.lowercased() }
+        let list = cells.map { JSON.object(Dictionary(uniqueKeysWithValues: zip(names, $0.map(JSON.string)))) }
+        Terminal.line(JSON.array(list).text)
     }
 }

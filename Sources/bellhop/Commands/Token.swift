@@ -65,10 +65,10 @@ struct Token: AsyncParsableCommand {
 struct Lifetime: CustomStringConvertible {
     let seconds: Int
 
-    init(seconds: Int) {
-        self.seconds = seconds
-    }
+    var description: String { seconds % 3600 == 0 ? "\(seconds / 3600)h" : "\(seconds)s" }
+}
 
+extension Lifetime {
     init(text: String) throws {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86400]
         let unit = text.last.flatMap { units[$0] }
@@ -78,6 +78,4 @@ struct Lifetime: CustomStringConvertible {
         }
         seconds = count * (unit ?? 1)
     }
-
-    var description: String { seconds % 3600 == 0 ? "\(seconds / 3600)h" : "\(seconds)s" }
 }

@@ -72,18 +72,44 @@ struct Demo: AsyncParsableCommand {
         }
     }
 
-    /// Turns a failure with which the demo cannot continue into one line.
+    /// Turns a failure to reach the service into one line.
     private func reportingFailures(_ body: () async throws -> Void) async throws {
         do {
             try await body()
         } catch let failure as BellhopClient.TransportFailure {
             throw Terminal.failure("\(failure) (\(service.baseURL)); start it with `bellhop serve`")
-        } catch let refusal as DemoClient.Refusal {
-            throw Terminal.failure("\(refusal)")
         }
     }
 
     func validate() throws {
         guard pace >= 0, pace <= 3600 else { throw ValidationError("--pace must lie between 0 and 3600 seconds.") }
+    }
+}
+
+/// A client of the service that calls it on behalf of any person of `bellhop demo`.
+struct DemoClient: Sendable {
+    private let client: BellhopClient
+    private let secret: String
+    private let tenant: String?
+
+    /// - Parameter tenant: nil leaves it out of the tokens.
+    init(baseURL: String, secret: String, tenant: String?) {
+        client = BellhopClient(baseURL: baseURL)
+        self.secret = secret
+        self.tenant = tenant
+    }
+
+    /// A client that sends the token.
+    func with(_ token: DevelopmentToken) -> BellhopClient {
+        var token = token
+        token.tenant = tenant
+        return client.with(token: token.signed(with: secret))
+    }
+
+    /// - Throws: the exit code, after printing why the demo cannot continue.
+    @discardableResult
+    static func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {
+        guard answer.isSuccess else { throw Terminal.failure("could not \(what): \(answer.problem)") }
+        return answer
     }
 }

@@ -16,8 +16,7 @@ extension DemoScenario {
     private static let queueWanted = 5
 
     func openMusic() async throws {
-        let answer = try await staff.put("/v1/shops/\(DemoScenario.shop)/dj", ["isActive": true])
-        try expect(answer, "let guests choose the music")
+        try await expect(staff.put("/v1/shops/\(Self.shop)/dj", ["isActive": true]), "let guests choose the music")
         say("Guests choose the music.")
     }
 

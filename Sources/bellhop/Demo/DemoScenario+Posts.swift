@@ -14,8 +14,8 @@ extension DemoScenario {
         for (index, customer) in DemoScenario.customers.enumerated() {
             let authors = index == 0 ? DemoScenario.barbers : [DemoScenario.barbers[index % DemoScenario.barbers.count]]
             for (author, _) in authors {
-                let answer = try await user(customer).put("/v1/users/\(author)/followers/me")
-                try expect(answer, "follow \(author) as \(customer)")
+                try await expect(
+                    user(customer).put("/v1/users/\(author)/followers/me"), "follow \(author) as \(customer)")
             }
         }
         say("Everybody follows a barber; \(DemoScenario.customers[0]) follows all \(DemoScenario.barbers.count).")

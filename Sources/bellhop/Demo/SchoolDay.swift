@@ -92,7 +92,7 @@ actor SchoolDay {
         }
         var streams = ready.makeAsyncIterator()
         guard let stream = await streams.next() else {
-            throw DemoClient.Refusal(description: "could not open a stream for \(person.id)")
+            throw Terminal.failure("could not open a stream for \(person.id)")
         }
         if person.role == "student" {
             let homework: JSON = ["id": "mine", "table": "homework", "select": ["title", "student_id"]]
@@ -126,66 +126,47 @@ actor SchoolDay {
         minute = 8 * 60 + 2
         say("Morning rush: dora marks \(pupils.count) children, each a row of attendance.")
         try await send(
-            pupils.map { pupil in
-                insert(
-                    "attendance",
-                    [
-                        "id": .string(rowID()), "student_id": .string(pupil.id), "marked_by": "dora",
-                        "status": .string(pick(["present", "present", "present", "late"])),
-                    ])
+            pupils.map {
+                let status = pick(["present", "present", "present", "late"])
+                return newRow("attendance", of: $0, ["marked_by": "dora", "status": .string(status)])
             })
     }
 
     private func sticker() async throws {
-        let (index, sticker) = (0, pick(Self.stickers))
+        let sticker = pick(Self.stickers)
         say("ruth gives mia a sticker, \(sticker): a row of student_stickers, and mia's points.", after: 70)
         let points = Int.random(in: 1...5, using: &random)
-        let before = pupils[index]
-        pupils[index].points += points
+        let before = pupils[0]
+        pupils[0].points += points
+        let award: [String: JSON] = [
+            "awarded_by": "ruth", "sticker": .string(sticker), "points": .integer(Int64(points)),
+        ]
         try await send([
-            insert(
-                "student_stickers",
-                [
-                    "id": .string(rowID()), "student_id": .string(before.id), "awarded_by": "ruth",
-                    "sticker": .string(sticker), "points": .integer(Int64(points)),
-                ]),
-            update("students", from: columns(of: before), to: columns(of: pupils[index])),
+            newRow("student_stickers", of: before, award),
+            update("students", from: columns(of: before), to: columns(of: pupils[0])),
         ])
     }
 
     private func session() async throws {
         let pupil = pick(pupils.filter { $0.room == "3b" })
         say("omar logs a reading session with \(pupil.id).", after: 45)
-        try await send([
-            insert(
-                "sessions",
-                ["id": .string(rowID()), "student_id": .string(pupil.id), "teacher_id": "omar", "score": 4])
-        ])
+        try await send([newRow("sessions", of: pupil, ["teacher_id": "omar", "score": 4])])
     }
 
     private func assignment() async throws {
         let title = pick(Self.homework)
         let room = pupils.filter { $0.room == "3a" }
         say("ruth sets homework for 3a: \(title).", after: 80)
-        try await send(
-            room.map { pupil in
-                insert(
-                    "homework",
-                    [
-                        "id": .string(rowID()), "student_id": .string(pupil.id), "teacher_id": "ruth",
-                        "title": .string(title),
-                    ])
-            })
+        try await send(room.map { newRow("homework", of: $0, ["teacher_id": "ruth", "title": .string(title)]) })
     }
 
     private func move() async throws {
-        let index = 1
-        let before = pupils[index]
-        pupils[index].room = before.room == "3a" ? "3b" : "3a"
+        let before = pupils[1]
+        pupils[1].room = before.room == "3a" ? "3b" : "3a"
         say(
-            "noah moves from \(before.room) to \(pupils[index].room): both teachers' lists, and noah's own keys.",
-            after: 60)
-        try await send([update("students", from: columns(of: before), to: columns(of: pupils[index]))])
+            "noah moves from \(before.room) to \(pupils[1].room): both teachers' lists, and noah's own keys.", after: 60
+        )
+        try await send([update("students", from: columns(of: before), to: columns(of: pupils[1]))])
     }
 
     /// Gives a class to another teacher for a lesson, and back.
@@ -208,8 +189,7 @@ actor SchoolDay {
             ]
         ])
         try DemoClient.expect(answer, "send a row of another school")
-        let reason = answer.json["rejected"][0]["reason"].string
-        let outcome = reason ?? "accepted, and delivered to nobody here"
+        let outcome = answer.json["rejected"][0]["reason"].string ?? "accepted, and delivered to nobody here"
         say("A sticker of another school for its own mia: \(outcome).", after: 10)
     }
 
@@ -231,6 +211,11 @@ actor SchoolDay {
         webhook("INSERT", table, record: row, oldRecord: nil)
     }
 
+    /// A new row about a pupil.
+    private func newRow(_ table: String, of pupil: Pupil, _ columns: [String: JSON]) -> JSON {
+        insert(table, columns.merging(["id": .string(rowID()), "student_id": .string(pupil.id)]) { $1 })
+    }
+
     private func update(_ table: String, from old: [String: JSON], to row: [String: JSON]) -> JSON {
         webhook("UPDATE", table, record: row, oldRecord: old)
     }
@@ -249,8 +234,7 @@ actor SchoolDay {
     private func send(_ rows: [JSON]) async throws {
         let answer = try DemoClient.expect(await deliver(rows), "send \(rows.count) rows")
         guard let refused = answer.json["rejected"][0]["reason"].string else { return }
-        throw DemoClient.Refusal(
-            description: "a row was not accepted: \(refused); does the service run with --tables school?")
+        throw Terminal.failure("a row was not accepted: \(refused); does the service run with --tables school?")
     }
 
     /// Posts rows with the feed's secret if there is one, else as a backend of the school.
@@ -279,10 +263,10 @@ actor SchoolDay {
             // A client that has drawn its own write already need not fetch it again.
             let isEcho =
                 event.json["causesComplete"].bool == true && causes.allSatisfy { $0["actorId"].string == person.id }
-            let text = TableEvents.summary(event) ?? event.data
+            let text = EventSummary.of(event) ?? event.data
             print(person, Terminal.safe(text) + (isEcho ? Terminal.paint("  own echo", .faint) : ""))
         case "table:change":
-            print(person, Terminal.paint("row  ", .bold) + Terminal.safe(TableEvents.summary(event) ?? event.data))
+            print(person, Terminal.paint("row  ", .bold) + Terminal.safe(EventSummary.of(event) ?? event.data))
         case "stream:scope":
             let keys = (event.json["scope"].array ?? []).compactMap(\.string).filter { $0 != "everyone" }
             print(person, Terminal.paint("now sees  ", .bold) + Terminal.safe(keys.joined(separator: "  ")))

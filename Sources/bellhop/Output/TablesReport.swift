@@ -1,18 +1,21 @@
 import ArgumentParser
 import BellhopClient
+import Rows
 import Service
+import Values
 
 /// The report of `bellhop policies --tables`: a file of tables as printed tables, or its mistakes.
 struct TablesReport {
-    private let page: TablesPage
+    private let tables: [TableDeclaration]
 
     /// - Throws: the exit code, after printing all mistakes.
     init(named name: String) throws {
         do throws(TablesPage.Mistakes) {
-            page = try TablesPage(named: name)
+            tables = try TablesPage(named: name).tables
         } catch {
-            for mistake in error.list where mistake.line != nil {
-                let place = Terminal.paint("\(name):\(mistake.line ?? 1):", .bold)
+            for mistake in error.list {
+                guard let line = mistake.line else { continue }
+                let place = Terminal.paint("\(name):\(line):", .bold)
                 Terminal.note("\(place) \(mistake.pointer.isEmpty ? "the file" : mistake.pointer) \(mistake.detail)")
             }
             throw Terminal.failure("\(name): \(error.detail)", code: 78)
@@ -20,132 +23,191 @@ struct TablesReport {
     }
 
     func show(asJSON: Bool) {
-        if asJSON { return Terminal.line(JSON.array(page.tables.map(json)).text) }
+        if asJSON { return Terminal.line(JSON.array(tables.map(json)).text) }
         Terminal.line(matrix)
-        Terminal.line("")
-        Terminal.line(
-            Terminal.table(
-                ["TABLE", "KEY", "TENANT", "WINDOW", "UPDATES THAT COUNT"],
-                page.tables.map { table in
-                    [
-                        table.name, table.primaryKey.joined(separator: ", "), table.tenant,
-                        "\(table.windowMilliseconds) ms",
-                        table.columns.isEmpty ? "all" : table.columns.joined(separator: ", "),
-                    ]
-                }))
         for (header, rows) in [
-            (["TABLE", "COUNTS OF engagement_update"], counts),
+            (
+                ["TABLE", "KEY", "TENANT", "WINDOW", "UPDATES THAT COUNT"],
+                tables.map { table in
+                    [
+                        table.qualifiedName, list(table.primaryKey), table.tenant.text,
+                        "\(table.windowMilliseconds) ms",
+                        table.columns.isEmpty ? "all" : list(table.columns),
+                    ]
+                }
+            ),
+            (
+                ["TABLE", "COUNTS OF engagement_update"],
+                tables.filter { !$0.counts.isEmpty }.map { [$0.qualifiedName, list($0.countTexts)] }
+            ),
             (["TABLE", "AFTER", "MAKES STALE", "DELIVERED TO"], invalidations),
-            (["TABLE", "COLUMN", "FROM"], related), (["TABLE", "MEMBERSHIP", "WHO HAS", "GETS", "IF"], memberships),
-        ] where !rows.isEmpty {
-            Terminal.line("")
-            Terminal.line(Terminal.table(header, rows))
+            (
+                ["TABLE", "COLUMN", "FROM"],
+                tables.flatMap { table in
+                    table.sortedRelated.map {
+                        [table.qualifiedName, $0.key, "membership \($0.value.membership) of \($0.value.column)"]
+                    }
+                }
+            ),
+            (["TABLE", "MEMBERSHIP", "WHO HAS", "GETS", "IF"], memberships),
+        ] where !rows.isEmpty || header.contains("KEY") {
+            Terminal.line("\n" + Terminal.table(header, rows))
         }
     }
+
+    private func list(_ texts: [String]) -> String { texts.joined(separator: ", ") }
 
     // MARK: Who sees what
 
     /// One column for each kind of key: `student:{}` of the row's student, whatever the column is called.
     private var matrix: String {
         var kinds: [String] = []
-        for entry in page.tables.flatMap(\.audience) where !kinds.contains(kind(entry.template)) {
-            kinds.append(kind(entry.template))
+        for entry in tables.flatMap(\.audience.select) where !kinds.contains(entry.template.shape) {
+            kinds.append(entry.template.shape)
         }
-        let rows = page.tables.map { table in
-            [table.name] + kinds.map { kind in cell(table.audience.filter { self.kind($0.template) == kind }) }
-        }
-        let conditions = page.tables.flatMap { table in
-            table.audience.compactMap { entry in
-                entry.condition.map { "* \(table.name): \(entry.template) where \($0)" }
+        let rows = tables.map { table in [table.qualifiedName] + kinds.map { cell(table.audience, $0) } }
+        let conditions = tables.flatMap { table in
+            table.audience.select.compactMap { entry in
+                entry.when.text.map { "* \(table.qualifiedName): \(entry.template) where \($0)" }
             }
         }
-        return
-            ([
-                Terminal.table(["WHO SEES"] + kinds, rows),
-                Terminal.paint(
-                    "i u d: sees the row and receives its insert, update, delete; s: sees it, and receives none", .faint
-                ),
-            ] + conditions).joined(separator: "\n")
+        let legend = "i u d: sees the row and receives its insert, update, delete; s: sees it, and receives none"
+        let lines = [Terminal.table(["WHO SEES"] + kinds, rows), Terminal.paint(legend, .faint)] + conditions
+        return lines.joined(separator: "\n")
     }
 
-    private func kind(_ template: String) -> String {
-        template.split(separator: ":").map { $0.hasPrefix("{") ? "{}" : String($0) }.joined(separator: ":")
-    }
-
-    private func cell(_ entries: [TablesPage.Audience]) -> String {
+    private func cell(_ audience: TableDeclaration.Audience, _ kind: String) -> String {
+        let entries = audience.select.filter { $0.template.shape == kind }
         guard !entries.isEmpty else { return "·" }
-        let letters = ["insert", "update", "delete"].map { operation in
-            entries.contains { $0.operations.contains(operation) } ? String(operation.prefix(1)) : "-"
+        let letters = RowOperation.allCases.map { operation in
+            entries.contains(where: audience[operation].contains) ? operation.rawValue.prefix(1) : "-"
         }
-        let mark = entries.allSatisfy { $0.condition != nil } ? "*" : ""
+        let mark = entries.allSatisfy { $0.when.text != nil } ? "*" : ""
         return (letters.allSatisfy { $0 == "-" } ? "s" : letters.joined()) + mark
     }
 
     // MARK: The rest
 
-    private var counts: [[String]] {
-        page.tables.filter { !$0.counts.isEmpty }.map { [$0.name, $0.counts.joined(separator: ", ")] }
-    }
-
     private var invalidations: [[String]] {
-        page.tables.flatMap { table in
-            table.invalidations.map { group in
-                let columns = group.columns.isEmpty ? "" : " of \(group.columns.joined(separator: ", "))"
+        tables.flatMap { table in
+            table.invalidates.map { group in
+                let columns = group.columns.isEmpty ? "" : " of \(list(group.columns))"
                 return [
-                    table.name, group.operations.joined(separator: ", ") + columns, group.keys.joined(separator: " "),
-                    group.audience?.joined(separator: ", ") ?? "who receives the row's change",
+                    table.qualifiedName, list(group.operationNames) + columns,
+                    group.keys.map(\.text).joined(separator: " "),
+                    group.audienceTexts.map(list) ?? "who receives the row's change",
                 ]
             }
-        }
-    }
-
-    private var related: [[String]] {
-        page.tables.flatMap { table in
-            table.related.map { [table.name, $0.column, "membership \($0.membership) of \($0.of)"] }
         }
     }
 
     private var memberships: [[String]] {
-        page.tables.flatMap { table in
+        tables.flatMap { table in
             table.memberships.map { membership in
-                let conditions = [membership.role.map { "role is \($0)" }, membership.condition].compactMap { $0 }
+                let conditions = [membership.role.map { "role is \($0)" }, membership.when.text].compactMap { $0 }
                 return [
-                    table.name, membership.name, membership.subject, membership.grants,
-                    conditions.isEmpty ? "–" : conditions.joined(separator: ", "),
+                    table.qualifiedName, membership.name, "\(membership.subject)", "\(membership.grants)",
+                    conditions.isEmpty ? "–" : list(conditions),
                 ]
             }
         }
     }
 
-    private func json(_ table: TablesPage.Table) -> JSON {
+    private func json(_ table: TableDeclaration) -> JSON {
         func texts(_ list: [String]) -> JSON { .array(list.map(JSON.string)) }
         func text(_ text: String?) -> JSON { text.map(JSON.string) ?? .null }
         return [
-            "table": .string(table.name), "primaryKey": texts(table.primaryKey), "tenant": .string(table.tenant),
-            "windowMs": .integer(Int64(table.windowMilliseconds)), "columns": texts(table.columns),
-            "counts": texts(table.counts),
+            "table": .string(table.qualifiedName), "primaryKey": texts(table.primaryKey),
+            "tenant": .string(table.tenant.text), "windowMs": .integer(Int64(table.windowMilliseconds)),
+            "columns": texts(table.columns), "counts": texts(table.countTexts),
             "audience": .array(
-                table.audience.map {
-                    ["template": .string($0.template), "hears": texts($0.operations), "when": text($0.condition)]
+                table.audience.select.map { entry in
+                    let operations = RowOperation.allCases.filter { table.audience[$0].contains(entry) }
+                    return [
+                        "template": .string("\(entry.template)"), "hears": texts(operations.map(\.rawValue)),
+                        "when": text(entry.when.text),
+                    ]
                 }),
             "invalidates": .array(
-                table.invalidations.map {
+                table.invalidates.map {
                     [
-                        "after": texts($0.operations), "columns": texts($0.columns), "keys": texts($0.keys),
-                        "audience": $0.audience.map(texts) ?? .null,
+                        "after": texts($0.operationNames), "columns": texts($0.columns),
+                        "keys": texts($0.keys.map(\.text)),
+                        "audience": $0.audienceTexts.map(texts) ?? .null,
                     ]
                 }),
             "related": .array(
-                table.related.map {
-                    ["column": .string($0.column), "through": .string($0.membership), "of": .string($0.of)]
+                table.sortedRelated.map {
+                    [
+                        "column": .string($0.key), "through": .string($0.value.membership),
+                        "of": .string($0.value.column),
+                    ]
                 }),
             "memberships": .array(
                 table.memberships.map {
                     [
-                        "name": .string($0.name), "subject": .string($0.subject), "grants": .string($0.grants),
-                        "role": text($0.role), "when": text($0.condition),
+                        "name": .string($0.name), "subject": .string("\($0.subject)"),
+                        "grants": .string("\($0.grants)"),
+                        "role": text($0.role), "when": text($0.when.text),
                     ]
                 }),
         ]
+    }
+}
+
+// MARK: The words of declarations
+
+extension TableDeclaration {
+    fileprivate var windowMilliseconds: Int { Int(window / .milliseconds(1)) }
+    fileprivate var sortedRelated: [(key: String, value: RelatedColumn)] { related.sorted { $0.key < $1.key } }
+    /// By their names in `engagement_update`, as `likeCount: like_count`.
+    fileprivate var countTexts: [String] { counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" } }
+}
+
+extension TenantRule {
+    /// `{school_id}`, `default`, or `{school_id}, else that of students by {student_id}`.
+    fileprivate var text: String {
+        switch self {
+        case .constant(let tenant): tenant
+        case .column(let name, nil): name.map { "{\($0)}" } ?? ""
+        case .column(let name, let parent?):
+            (name.map { "{\($0)}, else " } ?? "") + "that of \(parent.table) by {\(parent.key)}"
+        }
+    }
+}
+
+extension InvalidationGroup {
+    fileprivate var operationNames: [String] { RowOperation.allCases.filter(operations.contains).map(\.rawValue) }
+
+    fileprivate var audienceTexts: [String]? {
+        audience?.map { entry in "\(entry.template)" + (entry.when.text.map { " where \($0)" } ?? "") }
+    }
+}
+
+extension RowCondition {
+    /// `visibility is public, state is open or paused`; nil for none.
+    fileprivate var text: String? {
+        guard !allowed.isEmpty else { return nil }
+        return allowed.sorted { $0.key < $1.key }.map { column, values in
+            "\(column) is " + values.map(\.plainText).joined(separator: " or ")
+        }.joined(separator: ", ")
+    }
+}
+
+extension QueryKeyTemplate {
+    /// `leaderboard/{class_id}`
+    fileprivate var text: String {
+        parts.map { part in
+            switch part {
+            case .constant(let text): text
+            case .column(let name): "{\(name)}"
+            }
+        }.joined(separator: "/")
+    }
+}
+
+extension JSONValue {
+    fileprivate var plainText: String {
+        if case .string(let text) = self { text } else { String(decoding: JSONWriter.bytes(self), as: UTF8.self) }
     }
 }

@@ -5,9 +5,37 @@ import Service
 import SystemPackage
 import Yams
 
-/// A setting that cannot be used.
-struct SettingsMistake: Error, CustomStringConvertible {
-    let description: String
+/// The settings flags of the commands that work on a service or its database.
+struct SettingsFlags: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("Settings as a YAML or JSON file (or BELLHOP_CONFIG).", valueName: "file"))
+    var config: String?
+
+    @Argument(
+        parsing: .allUnrecognized,
+        help: ArgumentHelp("Any setting of the list as --name value.", valueName: "--setting value"))
+    var flags: [String] = []
+
+    /// Reads all settings; a mistake is one clear line and exit code 78, the `EX_CONFIG` of sysexits.h.
+    ///
+    /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
+    func load(verifiesTokens: Bool = true) async throws -> Settings {
+        try await read { try Settings(reader: $0, verifiesTokens: verifiesTokens) }
+    }
+
+    /// Reads only the address on which the service listens; mistakes as by `load`.
+    func loadAddress() async throws -> (host: String, port: Int) {
+        try await read { try Settings.address(reader: $0) }
+    }
+
+    private func read<Value>(_ value: (ConfigReader) throws -> Value) async throws -> Value {
+        do {
+            let environment = ProcessInfo.processInfo.environment
+            let file = config ?? environment["BELLHOP_CONFIG"]
+            return try value(await SettingsLoading(flags: flags, environment: environment, file: file).reader())
+        } catch {
+            throw Terminal.failure("\(SettingsLoading.explain(error))", code: 78)
+        }
+    }
 }
 
 /// The loading of settings from flags, environment and file, of which the first with a value wins. It refuses unknown
@@ -46,12 +74,10 @@ struct SettingsLoading {
         var seen: Set<String> = []
         var rest = separatedFlags[...]
         while let flag = rest.popFirst() {
-            guard known.contains(flag) else {
-                throw SettingsMistake(description: unknown("flag", flag, among: known))
-            }
-            guard seen.insert(flag).inserted else { throw SettingsMistake(description: "\(flag) is given twice") }
+            guard known.contains(flag) else { throw ValidationError(unknown("flag", flag, among: known)) }
+            guard seen.insert(flag).inserted else { throw ValidationError("\(flag) is given twice") }
             guard let value = rest.popFirst(), !value.hasPrefix("--") else {
-                throw SettingsMistake(description: "\(flag) needs a value")
+                throw ValidationError("\(flag) needs a value")
             }
         }
     }
@@ -60,28 +86,26 @@ struct SettingsLoading {
         let known = Settings.catalog.map(\.variable)
         for name in environment.keys.sorted()
         where name.hasPrefix("BELLHOP_") && !known.contains(name) && !SettingsLoading.commandVariables.contains(name) {
-            throw SettingsMistake(description: unknown("variable", name, among: known))
+            throw ValidationError(unknown("variable", name, among: known))
         }
     }
 
     private func provider(of file: String) async throws -> any ConfigProvider {
         guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-            throw SettingsMistake(description: "the settings file \(file) cannot be read")
+            throw ValidationError("the settings file \(file) cannot be read")
         }
         // JSON is YAML, so one reader serves both. Names alone are of interest, so scalars need no types.
         guard let root = try Yams.compose(yaml: text, .basic) else { return InMemoryProvider(name: file, values: [:]) }
         let known = Settings.catalog.map(\.name)
         for name in try SettingsLoading.keys(of: root, at: "") where !known.contains(name) {
-            throw SettingsMistake(description: unknown("setting", name, among: known) + " (in \(file))")
+            throw ValidationError(unknown("setting", name, among: known) + " (in \(file))")
         }
         return try await FileProvider<YAMLSnapshot>(filePath: FilePath(file))
     }
 
     private static func keys(of node: Node, at path: String) throws -> [String] {
         guard let mapping = node.mapping else {
-            guard !path.isEmpty else {
-                throw SettingsMistake(description: "the settings file must contain names and values")
-            }
+            guard !path.isEmpty else { throw ValidationError("the settings file must contain names and values") }
             return [path]
         }
         return try mapping.flatMap { key, value in

@@ -42,3 +42,9 @@ enum ChangeFixtures {
         return try #require(batch.rejections.first, "\(batch)")
     }
 }
+
+extension ChangeBatch {
+    var rejections: [ChangeRejection] {
+        items.compactMap { if case .rejected(let rejection) = $0 { rejection } else { nil } }
+    }
+}

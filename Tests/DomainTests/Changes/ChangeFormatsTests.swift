@@ -41,13 +41,11 @@ struct ChangeFormatsTests {
         Expectation(
             name: "broadcast-changes-insert", format: .broadcastChanges, table: "public.posts", kind: .insert,
             hasOldRecord: false),
-        Expectation(
-            name: "broadcast-changes-update", format: .broadcastChanges, table: "public.posts", kind: .update),
+        Expectation(name: "broadcast-changes-update", format: .broadcastChanges, table: "public.posts", kind: .update),
         Expectation(
             name: "broadcast-changes-delete", format: .broadcastChanges, table: "public.posts", kind: .delete,
             hasRecord: false),
-        Expectation(
-            name: "broadcast-changes-frame", format: .broadcastChanges, table: "public.posts", kind: .update),
+        Expectation(name: "broadcast-changes-frame", format: .broadcastChanges, table: "public.posts", kind: .update),
         Expectation(
             name: "debezium-create", format: .debezium, table: "public.customers", kind: .insert,
             hasOldRecord: false, commitTimestamp: "2019-05-28T08:58:24.863Z"),
@@ -99,7 +97,7 @@ struct ChangeFormatsTests {
         }
     }
 
-    @Test func supabaseWebhook_keepsEveryValueAsItIs() throws {
+    @Test func supabaseWebhook_hasEveryValueAsItIs() throws {
         let record = try #require(try ChangeFixtures.change("supabase-webhook-insert").record)
         #expect(record["points"] == .integer(5))
         #expect(record["note"] == .null)
@@ -110,7 +108,7 @@ struct ChangeFormatsTests {
     }
 
     /// A webhook has no id, and equal content is no duplicate: a row may go A→B→A→B.
-    @Test func formatsWithoutAnId_tellNoDuplicates_exceptByTheDelivery() throws {
+    @Test func formatsWithoutAnId_haveNoDuplicates_exceptByTheDelivery() throws {
         #expect(try ChangeFixtures.change("supabase-webhook-update").deduplicationID == nil)
         #expect(try ChangeFixtures.change("supabase-realtime-update").deduplicationID == nil)
         var delivery = ChangeDelivery()
@@ -178,13 +176,12 @@ struct ChangeFormatsTests {
         #expect(bare.format == .cloudEvents)
         #expect(bare.commitTimestamp?.rfc3339 == "2020-01-13T13:55:39.738Z")
         #expect(bare.record == ["pk": .integer(1), "d": .integer(0)])
-        let typed = try ChangeFixtures.change(
-            text: #"{"schema": \#(schema), "payload": \#(rows)}"#, delivery: delivery)
+        let typed = try ChangeFixtures.change(text: #"{"schema": \#(schema), "payload": \#(rows)}"#, delivery: delivery)
         #expect(typed.record?["d"] == .string("1970-01-01"))
         #expect(typed.deduplicationID == bare.deduplicationID)
     }
 
-    @Test func cloudEvent_tellsItsActorAndOrigin_andItsId() throws {
+    @Test func cloudEvent_namesItsActorAndOrigin_andItsId() throws {
         var delivery = ChangeDelivery()
         delivery.originID = "backend"
         delivery.deliveryID = "msg_1"
@@ -235,7 +232,7 @@ struct ChangeFormatsTests {
         }
     }
 
-    @Test func array_mayHoldAnyForm_andTombstonesAreIgnored() throws {
+    @Test func array_mayContainAnyForm_andTombstonesAreIgnored() throws {
         for format in [nil, ChangeFormat.batch] {
             let batch = try ChangeBatch(reading: ChangeFixtures.bytes("batch-mixed"), format: format)
             #expect(

@@ -1,4 +1,3 @@
-import Domain
 import Rows
 import TestSupport
 import Testing
@@ -40,7 +39,7 @@ struct ChangeFuzzTests {
         }
     }
 
-    /// Reads twice and checks what holds for every result. Returns how many items became changes.
+    /// Reads twice and checks what is true of every result. Returns how many items became changes.
     private func read(_ body: [UInt8], _ delivery: ChangeDelivery, _ format: ChangeFormat?, seed: UInt64) -> Int {
         let first = Result { () throws(Failure) in
             try ChangeBatch(reading: body, delivery: delivery, format: format)
@@ -85,7 +84,7 @@ struct ChangeFuzzTests {
         #expect(change.unchangedColumns.allSatisfy { change.record?[$0] == nil }, "seed \(seed)")
         for row in [change.record, change.oldRecord] {
             guard let row else { continue }
-            // What is kept as JSON is read again with the reader's default bounds.
+            // What is stored as JSON is read again with the reader's default bounds.
             let bytes = JSONWriter.bytes(JSONValue.object(row))
             #expect(throws: Never.self, "seed \(seed)") { try JSONValue(parsing: bytes) }
         }
@@ -219,9 +218,7 @@ struct ChangeFuzzTests {
             insert("[" + String(repeating: "1234567890123456,", count: (most - 200) / 17) + "0]"),
             insert("\"" + String(repeating: "\\", count: most - 200)),
             String(repeating: "-", count: most), String(repeating: "\"", count: most),
-            array(
-                of: #"{"type": "bytes", "name": "\#(decimal)", "parameters": {"scale": "9"}}"#,
-                longDecimal),
+            array(of: #"{"type": "bytes", "name": "\#(decimal)", "parameters": {"scale": "9"}}"#, longDecimal),
             array(of: #"{"type": "string", "name": "io.debezium.data.Json"}"#, #""[[[[1e9]]]]""#),
             array(of: #"{"type": "int32", "name": "io.debezium.time.Date"}"#, "1"),
         ]

@@ -1,6 +1,7 @@
-import Rows
 import Testing
 import Values
+
+@testable import Rows
 
 /// What is malformed is rejected with its place and reason; one item never costs another.
 struct ChangeRejectionsTests {
@@ -59,9 +60,7 @@ struct ChangeRejectionsTests {
         // Realtime.
         Malformed(#"{"event": "postgres_changes", "payload": {"ids": [1]}}"#, "/payload/data", "is missing"),
         Malformed(#"{"event": "postgres_changes"}"#, "/payload", "is missing"),
-        Malformed(
-            frame(#""type": "*", "record": {"id": 1}"#),
-            "/payload/data/type", "must be INSERT"),
+        Malformed(frame(#""type": "*", "record": {"id": 1}"#), "/payload/data/type", "must be INSERT"),
         Malformed(
             frame(#""type": "INSERT", "record": {"id": 1}, "commit_timestamp": "yesterday""#),
             "/payload/data/commit_timestamp", "must be a time"),
@@ -88,9 +87,7 @@ struct ChangeRejectionsTests {
         Malformed(#"{"op": "c", "source": {"table": "t"}, "after": {"id": 1}}"#, "/source/schema", "and db as well"),
         Malformed(#"{"op": "c", "source": "s", "after": {"id": 1}}"#, "/source", "must be an object"),
         Malformed(debezium(#""op": "c""#), "/after", "is missing"),
-        Malformed(
-            debezium(#""op": "u", "after": "{\"_id\": 1}""#), "/after",
-            "must be an object, not a string"),
+        Malformed(debezium(#""op": "u", "after": "{\"_id\": 1}""#), "/after", "must be an object, not a string"),
         Malformed(debezium(#""op": "d", "before": null"#), "/before", "is missing"),
         Malformed(debezium(#""op": "t", "after": {"id": 1}"#), "/after", "must be null"),
         Malformed(
@@ -109,27 +106,13 @@ struct ChangeRejectionsTests {
         Malformed(#"{"specversion": "1.0", "id": "1", "type": "t"}"#, "/source", "is missing"),
         Malformed(#"{"specversion": "1.0", "id": "1", "source": "/"}"#, "/type", "is missing"),
         Malformed(cloudEvent(#""data": null"#), "/data", "is missing"),
-        Malformed(
-            cloudEvent(#""data": "{}""#), "/data",
-            "must be an object, not a string"),
-        Malformed(
-            cloudEvent(#""time": "now", "data": {}"#), "/time",
-            "must be a time"),
-        Malformed(
-            cloudEvent(#""data": {"id": 1}"#), "/data",
-            "is none of the known forms"),
-        Malformed(
-            cloudEvent(#""data": {"specversion": "1.0"}"#), "/data",
-            "inside a CloudEvent"),
-        Malformed(
-            cloudEvent(#""data": {}, "data_base64": "e30=""#),
-            "/data_base64", "stands beside data"),
-        Malformed(
-            cloudEvent(#""data_base64": "e3""#), "/data_base64",
-            "must be base64"),
-        Malformed(
-            cloudEvent(#""data_base64": "e3s=""#), "/data_base64",
-            "not valid JSON"),
+        Malformed(cloudEvent(#""data": "{}""#), "/data", "must be an object, not a string"),
+        Malformed(cloudEvent(#""time": "now", "data": {}"#), "/time", "must be a time"),
+        Malformed(cloudEvent(#""data": {"id": 1}"#), "/data", "is none of the known forms"),
+        Malformed(cloudEvent(#""data": {"specversion": "1.0"}"#), "/data", "inside a CloudEvent"),
+        Malformed(cloudEvent(#""data": {}, "data_base64": "e30=""#), "/data_base64", "stands beside data"),
+        Malformed(cloudEvent(#""data_base64": "e3""#), "/data_base64", "must be base64"),
+        Malformed(cloudEvent(#""data_base64": "e3s=""#), "/data_base64", "not valid JSON"),
         Malformed(
             cloudEvent(#""iodebeziumop": "c", "iodebeziumtable": "t", "iodebeziumschema": "s", "data": {"id": 1}"#),
             "/data", "must have before or after"),
@@ -162,14 +145,10 @@ struct ChangeRejectionsTests {
         "", " ", "[", "[1", "[1,", "[1,]", "[,1]", "]", "}", "{", #"{"a"#, #"["\"]"#, "{} {}", "[] 1", "[1 2]", "1 2",
         "[}]",
     ])
-    func body_whoseItemsCannotBeToldApart_isRefusedAsAWhole(text: String) throws {
-        do throws(Failure) {
-            _ = try ChangeBatch(reading: Array(text.utf8))
-            Issue.record("\(text) was taken")
-        } catch {
-            #expect(error.kind == .malformed)
-            #expect(error.detail.contains("at byte"))
-        }
+    func body_whoseItemsCannotBeSeparated_isRefusedAsAWhole(text: String) throws {
+        let error = #expect(throws: Failure.self) { _ = try ChangeBatch(reading: Array(text.utf8)) }
+        #expect(error?.kind == .malformed)
+        #expect(error?.detail.contains("at byte") == true)
     }
 
     @Test func badItem_doesNotCostItsNeighbours() throws {
@@ -208,13 +187,11 @@ struct ChangeRejectionsTests {
     @Test func tooManyItems_areRefused() throws {
         let items = [String](repeating: insert(#"{"id": 1}"#), count: ChangeLimits.itemsMax)
         #expect(try ChangeBatch(reading: Array("[\(items.joined(separator: ","))]".utf8)).changes.count == items.count)
-        do throws(Failure) {
+        let error = #expect(throws: Failure.self) {
             _ = try ChangeBatch(reading: Array("[\(items.joined(separator: ",")),null]".utf8))
-            Issue.record("one item too many was taken")
-        } catch {
-            #expect(error.kind == .tooLarge)
-            #expect(error.code == "changes.too_many")
         }
+        #expect(error?.kind == .tooLarge)
+        #expect(error?.code == "changes.too_many")
     }
 
     @Test func tooLargeItem_isRejected_andTooLargeBodyRefused() throws {
@@ -225,13 +202,11 @@ struct ChangeRejectionsTests {
         let batch = try ChangeBatch(reading: Array("[\(tooLarge), \(insert(#"{"id": 1}"#))]".utf8))
         #expect(batch.changes.count == 1)
         #expect(batch.rejections.map(\.index) == [0])
-        do throws(Failure) {
+        let error = #expect(throws: Failure.self) {
             _ = try ChangeBatch(reading: [UInt8](repeating: 0x20, count: ChangeLimits.bodyBytesMax + 1))
-            Issue.record("a body that is too large was taken")
-        } catch {
-            #expect(error.kind == .tooLarge)
-            #expect(error.code == "changes.too_large")
         }
+        #expect(error?.kind == .tooLarge)
+        #expect(error?.code == "changes.too_large")
     }
 
     @Test func tooManyColumns_andTooLongNames_areRejected() throws {

@@ -1,10 +1,9 @@
-import Domain
 import Rows
 import TestSupport
 import Testing
 import Values
 
-/// How the values of rows become JSON: nothing is rounded, nothing that was not told becomes null.
+/// How the values of rows become JSON: nothing is rounded, nothing that was not sent becomes null.
 struct ChangeValuesTests {
     private func column(_ number: String) throws -> JSONValue? {
         let row = #"{"id": 1, "n": \#(number)}"#
@@ -32,7 +31,7 @@ struct ChangeValuesTests {
         ("1e400", .string("1e400")), ("-1E-400", .string("-1E-400")), ("1.5e3", .number(1500)),
         ("0e0", .number(0)), ("0.00000000000000000000", .number(0)), ("2.50e+2", .number(250)),
     ])
-    func number_isKeptToItsLastDigit(text: String, value: JSONValue) throws {
+    func number_isExactToItsLastDigit(text: String, value: JSONValue) throws {
         #expect(try column(text) == value)
     }
 
@@ -58,7 +57,7 @@ struct ChangeValuesTests {
                 #expect(value == text, "seed \(seed)")
                 #expect(text.utf8.count > 15, "seed \(seed)")
             case .number(let value):
-                // A double is told apart from its neighbours by 17 digits: fewer than what it would take to round.
+                // A double is distinguished from its neighbours by 17 digits: fewer than what it would take to round.
                 let written = (whole + fraction).drop { $0 == "0" }.reversed().drop { $0 == "0" }.count
                 #expect(written <= 17, "seed \(seed): \(text)")
                 #expect(Double(text) == value, "seed \(seed): \(text)")
@@ -67,7 +66,7 @@ struct ChangeValuesTests {
         }
     }
 
-    @Test func longNumbers_inNestedValues_andStringsThatLookLikeThem_areKept() throws {
+    @Test func longNumbers_inNestedValues_andStringsThatLookLikeThem_areExact() throws {
         let value = try column(
             #"""
             {"a": [12345678901234567890, "12345678901234567890", "1e999\"9999999999999999999"],
@@ -149,8 +148,8 @@ struct ChangeValuesTests {
         #expect(try ChangeFixtures.rejection(text: typed(value, schema)).pointer == "/payload/after/x")
     }
 
-    /// Dictionaries have no order; what is told has.
-    @Test func ofSeveralMistakes_theSameIsAlwaysTold() throws {
+    /// Dictionaries have no order; what is written has.
+    @Test func ofSeveralMistakes_theSameIsAlwaysReported() throws {
         let names = (0..<50).map { "column\($0)" }
         let fields = names.map { #"{"field": "\#($0)", "type": "int32", "name": "io.debezium.time.Date"}"# }
         let row = names.map { #""\#($0)": "x""# }
@@ -180,7 +179,7 @@ struct ChangeValuesTests {
         ("AA==", 0, JSONValue.integer(0)), ("/w==", 0, .integer(-1)), ("fw==", 2, .number(1.27)),
         ("gA==", 1, .number(-12.8)), ("AQ==", 5, .number(0.00001)), ("AQ==", -3, .integer(1_000)),
         ("AP8=", 0, .integer(255)), ("AA==", -5, .integer(0)),
-        // 2^71: a byte 0x80 behind a byte that keeps it positive, and eight zeros.
+        // 2^71: a byte 0x80 behind a byte that makes it positive, and eight zeros.
         ("AIAAAAAAAAAAAA==", 0, .string("2361183241434822606848")),
     ])
     func decimal_isItsDigits(encoded: String, scale: Int, value: JSONValue) throws {
@@ -207,7 +206,7 @@ struct ChangeValuesTests {
         #expect(try ChangeFixtures.change(text: text).record == ["id": .integer(1), "d": .integer(17702)])
     }
 
-    // MARK: Values that were not told
+    // MARK: Values that were not sent
 
     @Test func unchangedToast_isAbsent_inEveryTypesForm() throws {
         let change = try ChangeFixtures.change("debezium-update-unchanged-toast")
@@ -215,7 +214,7 @@ struct ChangeValuesTests {
         #expect(change.unchangedColumns == ["body", "blob", "names", "numbers", "labels"])
     }
 
-    @Test func unchangedToast_isTakenFromTheOldRow_whereItIsTold() throws {
+    @Test func unchangedToast_isTakenFromTheOldRow_whereItIsSent() throws {
         let text = """
             {"op": "u", "source": {"table": "t", "schema": "s"}, "before": {"id": 1, "body": "long", "n": 1},
              "after": {"id": 1, "body": "__debezium_unavailable_value", "n": 2}}
@@ -228,7 +227,7 @@ struct ChangeValuesTests {
         #expect(realtime.record?["body2"] == nil)
     }
 
-    @Test func cutRow_tellsWhichColumnsAreWithheld() throws {
+    @Test func cutRow_namesTheColumnsThatAreWithheld() throws {
         let change = try ChangeFixtures.change("supabase-realtime-update-too-large")
         #expect(change.withheldColumns == ["body"])
         #expect(change.record == ["id": .integer(1)])

@@ -1,4 +1,3 @@
-import Domain
 import Rows
 import TestSupport
 import Testing

@@ -84,7 +84,7 @@ import Testing
         #expect(try !matches(condition, nil))
     }
 
-    /// A value of a kind that the filter's value cannot be read as: neither the condition nor its opposite holds.
+    /// A value of a kind that the filter's value cannot be read as: neither the condition nor its opposite is true.
     @Test(arguments: [
         ("eq.abc", JSONValue.integer(5)), ("lt.abc", .integer(5)), ("in.(abc)", .integer(5)), ("like.%", .integer(5)),
         ("is.true", .string("true")), ("is.unknown", .integer(1)), ("isdistinct.abc", .integer(5)),

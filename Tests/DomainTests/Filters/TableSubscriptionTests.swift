@@ -48,7 +48,7 @@ import Testing
         #expect(mistakes[0].contains("at byte 3: 'foo.5'"))
     }
 
-    @Test func mistakes_areToldUpToTwenty() {
+    @Test func mistakes_areReportedUpToTwenty() {
         let many = (0..<50).map { _ in #"{"filter": "x"}"# }.joined(separator: ",")
         #expect(fields("[\(many)]").count == 20)
     }
@@ -118,23 +118,22 @@ import Testing
         }
     }
 
-    @Test func event_thatIsNotAskedFor_isNotTold() {
+    @Test func event_thatIsNotAskedFor_isNotDelivered() {
         let subscription = TableSubscription(id: "s", table: "t", events: .insert)
         #expect(subscription.transition(.update, old: old, new: new, seesOld: true, seesNew: true) == nil)
         #expect(subscription.transition(.insert, old: nil, new: new, seesOld: false, seesNew: true) == .enter)
     }
 
-    /// An update of which the feed tells only the key of the old row, while the filter asks for another column.
+    /// An update of which the feed sends only the key of the old row, while the filter asks for another column.
     @Test func oldRow_withoutTheFiltersColumn_wasInNobodysSet() throws {
-        let subscription = TableSubscription(
-            id: "s", table: "t", filter: try Filter(parsing: "class_id=eq.c2"))
+        let subscription = TableSubscription(id: "s", table: "t", filter: try Filter(parsing: "class_id=eq.c2"))
         let key: Filter.Row = ["id": .integer(1)]
         #expect(subscription.transition(.update, old: key, new: new, seesOld: true, seesNew: true) == .enter)
         #expect(subscription.transition(.delete, old: key, new: nil, seesOld: true, seesNew: false) == nil)
     }
 
     /// An event never carries a column outside `select`, nor anything of a row that is not the receiver's.
-    @Test func sentRows_holdOnlyTheSelection_andALeaveOnlyTheKey() {
+    @Test func sentRows_haveOnlyTheSelection_andALeaveOnlyTheKey() {
         let selection = ColumnSelection(["class_id"])
         func rows(_ transition: RowTransition, _ selection: ColumnSelection?) -> [Filter.Row?] {
             let rows = transition.rows(old: old, new: new, selection: selection, primaryKey: ["id"])

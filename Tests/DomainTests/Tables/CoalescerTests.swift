@@ -1,8 +1,9 @@
-import Domain
 import Rows
 import TestSupport
 import Testing
 import Values
+
+@testable import Rows
 
 /// SCH FR-004, EC3, SC-006: what a stream receives of a burst.
 @Suite struct CoalescerTests {
@@ -15,8 +16,7 @@ import Values
     }
 
     private func cause(_ record: Int, origin: String? = nil) -> InvalidationCause {
-        attendance.cause(
-            of: RowWrite(.insert, old: nil, new: ["id": .integer(Int64(record))], originId: origin))
+        attendance.cause(of: RowWrite(.insert, old: nil, new: ["id": .integer(Int64(record))], originId: origin))
     }
 
     /// SC-006 "morning rush": 20 students of a class are marked present within a second.
@@ -38,20 +38,20 @@ import Values
                     window: attendance.window, at: Int64(index * 40))
             }
         }
-        var heard: [Int32: [[String]]] = [:]
+        var received: [Int32: [[String]]] = [:]
         while let due = coalescer.nextDue {
             #expect(due <= Int64(students.count * 40) + 1_010)
-            for batch in coalescer.takeDue(at: due) { heard[batch.stream, default: []] += batch.keys }
+            for batch in coalescer.takeDue(at: due) { received[batch.stream, default: []] += batch.keys }
         }
         let calendars = students.map { ["attendance-calendar", $0] }
         #expect(
-            heard[0]?.sorted { $0.joined() < $1.joined() }
+            received[0]?.sorted { $0.joined() < $1.joined() }
                 == (calendars + [["class-attendance", "c1"]])
                 .sorted { $0.joined() < $1.joined() })
-        #expect(heard[1]?.filter { $0 == ["admin-dashboard"] }.count == 1)
-        #expect(heard[2].map(Set.init) == [["attendance-calendar", "s1"], ["parent-dashboard"]])
-        #expect(heard[2]?.count == 2)
-        #expect(heard[3] == nil)
+        #expect(received[1]?.filter { $0 == ["admin-dashboard"] }.count == 1)
+        #expect(received[2].map(Set.init) == [["attendance-calendar", "s1"], ["parent-dashboard"]])
+        #expect(received[2]?.count == 2)
+        #expect(received[3] == nil)
     }
 
     /// SC-006, EC3: 20 rows of one student within a second; the teacher, the admin and a parent listen.
@@ -92,13 +92,13 @@ import Values
     /// Not a resetting debounce: a steady flow would starve it.
     @Test func steadyFlow_isReceivedOncePerWindow_andItsEndIsNotLost() {
         var coalescer = Coalescer()
-        var heard: [Int64] = []
+        var received: [Int64] = []
         for now in stride(from: Int64(0), through: 10_000, by: 100) {
-            heard += coalescer.takeDue(at: now).map { _ in now }
+            received += coalescer.takeDue(at: now).map { _ in now }
             coalescer.offer(["k"], cause: nil, to: [7], window: Self.second, at: now)
         }
-        while let due = coalescer.nextDue { heard += coalescer.takeDue(at: due).map { _ in due } }
-        #expect(heard == (1...11).map { Int64($0) * 1_000 })
+        while let due = coalescer.nextDue { received += coalescer.takeDue(at: due).map { _ in due } }
+        #expect(received == (1...11).map { Int64($0) * 1_000 })
     }
 
     @Test func keysAndStreams_doNotMix() {

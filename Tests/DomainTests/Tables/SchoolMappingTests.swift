@@ -1,6 +1,7 @@
-import Rows
 import Testing
 import Values
+
+@testable import Rows
 
 /// SCH FR-006…FR-012: which queries of whom a change makes stale. A key with `*` comes without its cause.
 @Suite struct SchoolMappingTests {
@@ -28,8 +29,8 @@ import Values
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         for id in ["s1", "s2", "s3", "t1", "t2", "p1", "p3", "a1"] {
-            let heard = try world.received(change, of: table, by: id)
-            #expect(heard == expected[id] ?? [], "\(id)", sourceLocation: sourceLocation)
+            let received = try world.received(change, of: table, by: id)
+            #expect(received == expected[id] ?? [], "\(id)", sourceLocation: sourceLocation)
         }
     }
 
@@ -69,9 +70,7 @@ import Values
         let own: Set = ["student-dashboard/s1", "session-history/s1"]
         try expect(
             inserted(), of: "sessions",
-            [
-                "s1": own, "p1": own, "t1": own.union(["teacher-dashboard"]), "a1": own.union(["admin-dashboard"]),
-            ])
+            ["s1": own, "p1": own, "t1": own.union(["teacher-dashboard"]), "a1": own.union(["admin-dashboard"])])
     }
 
     /// FR-009, US1-3, US1-4
@@ -89,8 +88,7 @@ import Values
     /// FR-009: old and new are compared, unrelated columns are skipped
     @Test func student_renamed_isSilent() throws {
         try expect(student([:], ["name": "Eve"]), of: "students", [:])
-        #expect(
-            try !world.table("students").matters(student([:], ["name": "Eve"]), memberships: world.memberships))
+        #expect(try !world.table("students").matters(student([:], ["name": "Eve"]), memberships: world.memberships))
         // A number that is written another way is the same number.
         try expect(student([:], ["points": .number(5.0)]), of: "students", [:])
     }
@@ -107,12 +105,12 @@ import Values
             ])
     }
 
-    /// FR-010 where the old row holds the primary key alone: what was known until now tells the class that is left
+    /// FR-010 where the old row has the primary key alone: what was known until now names the class that is left
     @Test func student_moved_concernsTheOldClass_evenIfTheOldRowDoesNotNameIt() throws {
         let new: RowWrite.Row = ["id": "s1", "class_id": "c2", "school_id": "A", "points": 5]
-        let heard = try world.received(RowWrite(.update, old: ["id": "s1"], new: new), of: "students", by: "t1")
-        #expect(heard.isSuperset(of: ["students", "teacher-dashboard", "class/c1"]))
-        #expect(!heard.contains("class/c2"))
+        let received = try world.received(RowWrite(.update, old: ["id": "s1"], new: new), of: "students", by: "t1")
+        #expect(received.isSuperset(of: ["students", "teacher-dashboard", "class/c1"]))
+        #expect(!received.contains("class/c2"))
     }
 
     /// FR-010, US4-3
@@ -177,9 +175,9 @@ import Values
         #expect(fromRow.recordId == "r1")
         #expect(fromRow.actorId == "t1")
         #expect(fromRow.originId == nil)
-        let told = RowWrite(.insert, old: nil, new: own(["awarded_by": "t1"]), actorId: "t2", originId: "tab-7")
-        #expect(table.cause(of: told).actorId == "t2")
-        #expect(table.cause(of: told).originId == "tab-7")
+        let named = RowWrite(.insert, old: nil, new: own(["awarded_by": "t1"]), actorId: "t2", originId: "tab-7")
+        #expect(table.cause(of: named).actorId == "t2")
+        #expect(table.cause(of: named).originId == "tab-7")
         let link = RowWrite(.delete, old: ["parent_id": "p:1", "student_id": "s1"], new: nil)
         #expect(try world.table("parent_students").cause(of: link).recordId == #"["p:1","s1"]"#)
     }
@@ -241,7 +239,8 @@ import Values
         let table = try world.table("attendance")
         func keys(_ student: JSONValue) throws -> [String] {
             let row: RowWrite.Row = ["id": "r1", "student_id": student, "class_id": "c9", "school_id": "A"]
-            return try table.audience(of: row, memberships: world.memberships).keys
+            return try table.reach(of: RowWrite(.insert, old: nil, new: row), memberships: world.memberships).new?.keys
+                ?? []
         }
         #expect(try keys("s1").contains("class:c1:staff"))
         #expect(try !keys("s1").contains("class:c9:staff"))

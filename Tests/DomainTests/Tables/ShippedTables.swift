@@ -1,9 +1,9 @@
-import Domain
 import Foundation
-import Rows
 import Values
 import Visibility
 import Yams
+
+@testable import Rows
 
 /// The files that are shipped, read as the service reads them.
 enum ShippedTables {
@@ -48,7 +48,7 @@ enum ShippedTables {
 /// A school with two classes, and the people whom the tests ask for: `s1` and `s2` with teacher `t1` in `c1`, `s3` with
 /// `t2` in `c2`, `p1` and `p3` the parents of `s1` and `s3`, `a1` the admin.
 ///
-/// Every school has people of the same ids: nothing but the tenant keeps them apart.
+/// Every school has people of the same ids: nothing but the tenant separates them.
 struct SchoolWorld {
     static let schools = ["A", "B"]
 
@@ -88,7 +88,7 @@ struct SchoolWorld {
         _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: try table(name))
     }
 
-    /// The scope of a person whose token tells nothing but who it is.
+    /// The scope of a person whose token says nothing but who it is.
     func scope(_ id: String, of school: String, claims: Set<String> = []) -> Set<String> {
         var claimed = claims.union(["everyone", AudienceKey.make("user", id)])
         let role: String
@@ -108,10 +108,10 @@ struct SchoolWorld {
     /// The query keys a person receives for a change, joined by `/`; with `*` where the cause is withheld.
     func received(_ change: RowWrite, of name: String, by id: String, of school: String = "A") throws -> Set<String> {
         let keys = scope(id, of: school)
-        let heard = try table(name).invalidations(of: change, memberships: memberships)
+        let received = try table(name).invalidations(of: change, memberships: memberships)
             .filter { $0.tenant == school && !keys.isDisjoint(with: $0.audience) }
         return Set(
-            heard.map {
+            received.map {
                 $0.key.joined(separator: "/") + (keys.isDisjoint(with: $0.causeAudience) ? "*" : "")
             })
     }

@@ -8,8 +8,12 @@ import Testing
 @Suite(.serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")
 
-    private static func posts() async throws -> School {
-        try await School(TestService.start(["changesSecret": School.secret, "tables": "posts"]), isKnown: false)
+    let school: School
+    let service: TestService
+
+    init() async throws {
+        service = try TestService.start(["changesSecret": School.secret, "tables": "posts"])
+        school = try await School(service, isKnown: false)
     }
 
     private static func post(
@@ -25,15 +29,7 @@ import Testing
         School.update("posts", from: post(id, likes: likes - 1), to: post(id, likes: likes))
     }
 
-    /// The answer to asking for something else on an open stream.
-    private static func put(_ tables: [JSON], of stream: StreamListener, _ school: School) async throws -> ServiceAnswer
-    {
-        let id = stream.ready.json["streamId"].string ?? ""
-        return try await school.service.client(as: reader)
-            .put("/v1/streams/\(id)/subscriptions", ["tables": .array(tables)])
-    }
-
-    /// The updates told until a post's.
+    /// The updates up to a post's.
     private static func updates(_ stream: StreamListener, until last: String) async throws -> [JSON] {
         var updates: [JSON] = []
         repeat {
@@ -47,10 +43,8 @@ import Testing
         "id=in.(p1,p2,tail)", "id=in.( p1 , p2,  tail )", "id=in.(\"p1\",\"p2\",tail)", " id=in.(p1,p2,tail) ",
     ])
     func listedPosts_areReceived_andNoOthers(_ filter: String) async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
-        try await stream.subscribe(
-            [["table": "posts", "filter": .string(filter)]], through: school.service, as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
+        try await stream.subscribe([["table": "posts", "filter": .string(filter)]])
         try await school.send((1...50).map { Self.liked("p\($0)", 7) } + [Self.liked("tail", 1)])
         let updates = try await Self.updates(stream, until: "tail")
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["p1", "p2", "tail"])
@@ -58,11 +52,8 @@ import Testing
 
     /// ENG E-3: ids with the grammar's own characters stand in quotes.
     @Test func idWithSpecialCharacters_isQuoted() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
-        try await stream.subscribe(
-            [["table": "posts", "filter": #"id=in.("a,b","c(d)","e\"f","tail")"#]], through: school.service,
-            as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
+        try await stream.subscribe([["table": "posts", "filter": #"id=in.("a,b","c(d)","e\"f","tail")"#]])
         try await school.send(["a", "a,b", "b", "c(d)", #"e"f"#, "tail"].map { Self.liked($0, 1) })
         let updates = try await Self.updates(stream, until: "tail")
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["a,b", "c(d)", #"e"f"#, "tail"])
@@ -70,13 +61,12 @@ import Testing
 
     /// ENG E-2: 1,000 values are received, the last as the first; one more is refused, with its place.
     @Test func filter_takesAThousandValues_andNotOneMore() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
         func filter(_ count: Int) -> JSON {
             ["table": "posts", "filter": .string("id=in.(\((1...count).map { "post-\($0)" }.joined(separator: ",")))")]
         }
-        #expect(try await Self.put([filter(1000)], of: stream, school).status == 200)
-        let refused = try await Self.put([["table": "posts"], filter(1001)], of: stream, school)
+        #expect(try await stream.replaceSubscriptions([filter(1000)]).status == 200)
+        let refused = try await stream.replaceSubscriptions([["table": "posts"], filter(1001)])
         #expect(refused.status == 422)
         let mistake = try #require(refused.json["errors"].array?.first)
         #expect(mistake["pointer"].string == "/tables/1/filter")
@@ -90,24 +80,20 @@ import Testing
 
     /// ENG E-4, SCH A-003.
     @Test func stream_hasAHundredSubscriptions_andNotOneMore() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
         func some(_ count: Int) -> [JSON] {
             (1...count).map { ["table": "posts", "filter": .string("id=eq.p\($0)")] }
         }
-        #expect(try await Self.put(some(100), of: stream, school).status == 200)
-        #expect(try await Self.put(some(101), of: stream, school).status == 422)
+        #expect(try await stream.replaceSubscriptions(some(100)).status == 200)
+        #expect(try await stream.replaceSubscriptions(some(101)).status == 422)
         try await school.send(Self.liked("p101", 1), Self.liked("p100", 1))
         #expect(try await stream.next("engagement_update").json["postIds"] == ["p100"])
     }
 
     /// ENG E-5.
     @Test func conditions_areAllOfThemMet() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
-        try await stream.subscribe(
-            [["table": "posts", "filter": "user_id=eq.bob,id=in.(p1,p2,p3),like_count=gte.10"]],
-            through: school.service, as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
+        try await stream.subscribe([["table": "posts", "filter": "user_id=eq.bob,id=in.(p1,p2,p3),like_count=gte.10"]])
         func liked(_ id: String, _ likes: Int, by author: String) -> JSON {
             School.update(
                 "posts", from: Self.post(id, likes: likes - 1, of: author), to: Self.post(id, likes: likes, of: author))
@@ -125,12 +111,10 @@ import Testing
 
     /// ENG E-6: what may not be seen is not received, whoever asks for it by its id.
     @Test func privatePost_isSeenByItsAuthorAlone() async throws {
-        let school = try await Self.posts()
         var streams: [StreamListener] = []
         for identity in [Self.reader, TestService.Identity.user("bob")] {
-            let stream = try await school.service.listen(as: identity)
-            try await stream.subscribe(
-                [["table": "posts", "filter": "id=in.(p1,tail)"]], through: school.service, as: identity)
+            let stream = try await service.listen(as: identity)
+            try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,tail)"]])
             streams.append(stream)
         }
         try await school.send(
@@ -146,14 +130,12 @@ import Testing
 
     /// ENG E-8: one batch per stream and window, with the latest counts.
     @Test func likesOfAWindow_areOneBatch() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe(
             [
                 ["table": "posts", "filter": "id=in.(p1,p2,p3)"],
                 ["id": "again", "table": "posts", "filter": "id=eq.p1"],
-            ],
-            through: school.service, as: Self.reader)
+            ])
         try await school.send(
             (1...20).map { Self.liked("p1", $0) } + (1...5).map { Self.liked("p2", $0) } + [
                 School.update("posts", from: Self.post("p3"), to: Self.post("p3", reposts: 1))
@@ -170,15 +152,12 @@ import Testing
         #expect(stream.received.count { $0.name == "engagement_update" } == 1)
     }
 
-    /// ENG E-7: subscriptions are replaced while changes flow: what both lists have is told each time, and once.
-    @Test func replacement_losesNothing_andTellsNothingTwice() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
+    /// ENG E-7: subscriptions are replaced while changes flow: what both lists have is delivered each time, and once.
+    @Test func replacement_losesNothing_andDeliversNothingTwice() async throws {
+        let stream = try await service.listen(as: Self.reader)
         func watch(_ round: Int) async throws {
             let filter = "id=in.(shown,\((0..<50).map { "p\(round)-\($0)" }.joined(separator: ",")))"
-            try await stream.subscribe(
-                [["id": .string("round-\(round)"), "table": "posts", "filter": .string(filter)]],
-                through: school.service, as: Self.reader)
+            try await stream.subscribe([["id": .string("round-\(round)"), "table": "posts", "filter": .string(filter)]])
         }
         try await watch(0)
         let count = 150
@@ -186,35 +165,30 @@ import Testing
             for number in 1...count { try await school.send(School.insert("posts", Self.post("shown", likes: number))) }
         }
         for round in 1...25 { try await watch(round) }
-        var told: [Int] = []
-        while told.last != count {
-            told.append(try await stream.next("table:change").json["record"]["like_count"].int ?? -1)
+        var delivered: [Int] = []
+        while delivered.last != count {
+            delivered.append(try await stream.next("table:change").json["record"]["like_count"].int ?? -1)
         }
         try await flow.value
-        #expect(told == Array(1...count))
+        #expect(delivered == Array(1...count))
     }
 
     /// ENG E-7: a like that waits for its window is delivered although the user scrolls on before its end.
-    @Test func replacement_tellsCountsThatWait() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
-        try await stream.subscribe(
-            [["table": "posts", "filter": "id=in.(p1,p2)"]], through: school.service, as: Self.reader)
+    @Test func replacement_deliversCountsThatWait() async throws {
+        let stream = try await service.listen(as: Self.reader)
+        try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,p2)"]])
         try await school.send(Self.liked("p1", 5))
-        try await stream.subscribe(
-            [["table": "posts", "filter": "id=in.(p1,p3)"]], through: school.service, as: Self.reader)
+        try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,p3)"]])
         try await school.send(Self.liked("p3", 1))
         let updates = try await Self.updates(stream, until: "p3")
-        let told = updates.filter { $0["updates"]["p1"] != .null }
-        #expect(told.map { $0["updates"]["p1"]["likeCount"].int } == [5], "\(updates)")
+        let delivered = updates.filter { $0["updates"]["p1"] != .null }
+        #expect(delivered.map { $0["updates"]["p1"]["likeCount"].int } == [5], "\(updates)")
     }
 
     /// ENG E-8: counts that wait never follow a newer row with what it was before, nor a row that has left.
     @Test func countsThatWait_areNotOlderThanTheRow() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
-        try await stream.subscribe(
-            [["table": "posts", "filter": "id=in.(p1,p2,tail)"]], through: school.service, as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
+        try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,p2,tail)"]])
         try await school.send(
             Self.liked("p1", 5), Self.liked("p2", 7),
             School.update("posts", from: Self.post("p1", likes: 5), to: Self.post("p1", likes: 6, of: "eve")),
@@ -232,16 +206,15 @@ import Testing
     /// ENG E-7, E-8: a like whose window had not ended when the connection broke is delivered with what was missed,
     /// and what was missed is one batch.
     @Test func streamThatBreaksWithinAWindow_receivesTheCountsAfterwards() async throws {
-        let school = try await Self.posts()
         let filter: JSON = ["table": "posts", "filter": "id=in.(p1,p2,p3)"]
-        let first = try await school.service.listen(as: Self.reader)
-        try await first.subscribe([filter], through: school.service, as: Self.reader)
+        let first = try await service.listen(as: Self.reader)
+        try await first.subscribe([filter])
         try await school.send(Self.liked("p1", 5), School.insert("posts", Self.post("p2")))
         let cursor = try await first.next("table:change").id
         first.close()
         try await school.send(Self.liked("p3", 1), Self.liked("p3", 2))
-        let again = try await school.service.listen(as: Self.reader, lastEventID: cursor)
-        try await again.subscribe([filter], through: school.service, as: Self.reader, since: cursor)
+        let again = try await service.listen(as: Self.reader, lastEventID: cursor)
+        try await again.subscribe([filter], since: cursor)
         let updates = try await again.next("engagement_update").json["updates"]
         #expect(
             updates == ["p1": ["likeCount": 5, "repostCount": 0], "p3": ["likeCount": 2, "repostCount": 0]],
@@ -251,38 +224,33 @@ import Testing
 
     /// ENG E-7: paused in the background, resumed with what was missed, stopped.
     @Test func subscriptions_pauseAndResume() async throws {
-        let school = try await Self.posts()
-        let stream = try await school.service.listen(as: Self.reader)
+        let stream = try await service.listen(as: Self.reader)
         let filter: JSON = ["id": "seen", "table": "posts", "filter": "id=in.(p1,p2)"]
-        try await stream.subscribe([filter], through: school.service, as: Self.reader)
+        try await stream.subscribe([filter])
         try await school.send(School.insert("posts", Self.post("p1", likes: 1)))
         let cursor = try await stream.next("table:change").id
-        try await stream.subscribe([], through: school.service, as: Self.reader)
+        try await stream.subscribe([])
         try await school.send(School.insert("posts", Self.post("p1", likes: 2)), Self.liked("p2", 8))
-        try await stream.subscribe([filter], through: school.service, as: Self.reader, since: cursor)
+        try await stream.subscribe([filter], since: cursor)
         #expect(try await stream.next("table:change").json["record"]["like_count"].int == 2)
         #expect(try await stream.next("engagement_update").json["updates"]["p2"]["likeCount"].int == 8)
-        try await stream.subscribe([], through: school.service, as: Self.reader)
+        try await stream.subscribe([])
         try await school.send(School.insert("posts", Self.post("p1", likes: 3)))
-        try await stream.subscribe([filter], through: school.service, as: Self.reader)
+        try await stream.subscribe([filter])
         try await school.send(School.insert("posts", Self.post("p1", likes: 4)))
         #expect(try await stream.next("table:change").json["record"]["like_count"].int == 4)
     }
 
     /// ENG E-9: a tenth of a day of the document (100,000 likes, 100 posts on the screen of one in a thousand).
     @Test func engagementOfADay_isATinyPartOfWhatEverybodyLikes() async throws {
-        let school = try await Self.posts()
-        let (filtered, everything) = (
-            try await school.service.listen(as: Self.reader), try await school.service.listen(as: Self.reader)
-        )
+        let filtered = try await service.listen(as: Self.reader)
+        let everything = try await service.listen(as: Self.reader)
         func uuid(_ number: Int) -> String {
             "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)"
         }
         let shown = (0..<100).map { uuid($0 * 1000) }
-        try await filtered.subscribe(
-            [["table": "posts", "filter": .string("id=in.(\(shown.joined(separator: ",")))")]],
-            through: school.service, as: Self.reader)
-        try await everything.subscribe([["table": "posts"]], through: school.service, as: Self.reader)
+        try await filtered.subscribe([["table": "posts", "filter": .string("id=in.(\(shown.joined(separator: ",")))")]])
+        try await everything.subscribe([["table": "posts"]])
         let (hits, perHit) = (10, 1000)
         for hit in 0..<hits {
             let likes = (0..<perHit).map { Self.liked(uuid(hit * perHit + $0), hit + 1) }
@@ -293,9 +261,9 @@ import Testing
             let update = try await filtered.next("engagement_update").json
             #expect(update["postIds"].array == [.string(uuid(hit * perHit))])
         }
-        var heard = 0
-        while heard < hits * perHit {
-            heard += try await everything.next("engagement_update").json["postIds"].array?.count ?? 0
+        var received = 0
+        while received < hits * perHit {
+            received += try await everything.next("engagement_update").json["postIds"].array?.count ?? 0
         }
         let (own, all) = (Self.bytes(filtered), Self.bytes(everything))
         let (eventsOfADay, bytesOfADay) = (hits * 10, own * 10)
@@ -308,7 +276,7 @@ import Testing
         #expect(bytesOfADay <= 24_000, "\(bytesOfADay)")
     }
 
-    /// Bytes of what was told of posts, as on the wire.
+    /// Bytes of what was received of posts, as on the wire.
     private static func bytes(_ stream: StreamListener) -> Int {
         stream.received.filter { $0.name == "engagement_update" }.reduce(0) {
             $0 + "id: \($1.id)\nevent: \($1.name)\ndata: \($1.data)\n\n".utf8.count

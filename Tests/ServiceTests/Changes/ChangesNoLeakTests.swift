@@ -54,9 +54,9 @@ import Testing
     @Test(arguments: cases) func row_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
-            let heard = recording.received(test.table, test.move, of: test.school, by: person)
+            let received = recording.received(test.table, test.move, of: test.school, by: person)
             let expected = SchoolMoves.sight(of: test.table, test.move, by: person)
-            #expect(heard.map(\.transitions) == [expected].compactMap(\.self), "\(person)")
+            #expect(received.map(\.transitions) == [expected].compactMap(\.self), "\(person)")
         }
     }
 
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// SCH FR-005, decision 23: a cause is delivered to those who may see the row that it names, and to no one else.
-    @Test(arguments: cases) func cause_isHeardByWhoMaySeeItsRow(_ test: Case) async throws {
+    @Test(arguments: cases) func cause_isReceivedByWhoMaySeeItsRow(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
             let causes = recording.causes(test.table, test.move, of: test.school, by: person)
@@ -103,12 +103,12 @@ import Testing
                 let mayHaveNew = isWhole && (sight == "enter" || sight == "update")
                 #expect(!event.data.contains(SchoolMoves.oldSecret) || mayHaveOld, "\(person): \(event.data)")
                 #expect(!event.data.contains(SchoolMoves.newSecret) || mayHaveNew, "\(person): \(event.data)")
-                // Whom a row has gone to is not told to those who have lost it.
+                // Whom a row has gone to is not sent to those who have lost it.
                 guard sight == "leave" || sight == nil, test.move == .leave, event.name != "stream:scope" else {
                     continue
                 }
                 for other in ["s3", "p3", "t2"] where other != person {
-                    #expect(!event.data.contains(other), "\(person) hears of \(other): \(event.data)")
+                    #expect(!event.data.contains(other), "\(person) receives \(other): \(event.data)")
                 }
             }
             for row in recording.received(test.table, test.move, of: test.school, by: person) {
@@ -241,17 +241,13 @@ enum SchoolMoves {
         ],
         // FR-009: points: leaderboard, detail, dashboards. FR-010: class: lists, class detail, dashboards, of both
         // classes. US5-3: a new student.
-        "students insert": [
-            "t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard",
-        ],
+        "students insert": ["t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard"],
         "students update": [
             "s1": "student/s1 student-dashboard/s1 leaderboard/c1", "s2": "leaderboard/c1",
             "t1": "student/s1 student-dashboard/s1 leaderboard/c1 teacher-dashboard",
             "a1": "student/s1 student-dashboard/s1 leaderboard/c1 admin-dashboard",
         ],
-        "students delete": [
-            "t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard",
-        ],
+        "students delete": ["t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard"],
         "students leave": [
             "s1": "student/s1 student-dashboard/s1",
             "t1": "student/s1 student-dashboard/s1 students class/c1 teacher-dashboard",
@@ -310,7 +306,7 @@ struct SchoolRecording: Sendable {
     }
 
     /// One row's event: what happened to it for the listener, and which columns its narrow subscription was sent.
-    struct Heard {
+    struct ReceivedRow {
         let transitions: String
         let narrow: [Set<String>]
     }
@@ -333,12 +329,12 @@ struct SchoolRecording: Sendable {
     }
 
     /// Each change of a row is delivered to the subscription to all columns and to the narrow one, with one transition.
-    func received(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [Heard] {
+    func received(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [ReceivedRow] {
         let rows = events(table, move, of: school, reaching: person, of: school).filter { $0.name == "table:change" }
         let narrow = rows.filter { $0.json["subscriptionIds"].array == [.string("narrow/\(table)")] }
         let all = rows.filter { $0.json["subscriptionIds"].array == [.string("all/\(table)")] }
         guard narrow.count == all.count, narrow.count + all.count == rows.count else {
-            return rows.map { Heard(transitions: "unexpected: \($0.data)", narrow: []) }
+            return rows.map { ReceivedRow(transitions: "unexpected: \($0.data)", narrow: []) }
         }
         return zip(all, narrow).map { all, narrow in
             let change = all.json["change"].string ?? ""
@@ -346,7 +342,7 @@ struct SchoolRecording: Sendable {
             let columns = [narrow.json["record"], narrow.json["oldRecord"]].compactMap { row -> Set<String>? in
                 if case .object(let members) = row { Set(members.keys) } else { nil }
             }
-            return Heard(transitions: isOne ? change : "two", narrow: columns)
+            return ReceivedRow(transitions: isOne ? change : "two", narrow: columns)
         }
     }
 
@@ -408,7 +404,7 @@ struct SchoolRecording: Sendable {
             for person in people {
                 let identity = identity(person, of: own)
                 let stream = try await service.listen(as: identity)
-                try await stream.subscribe(wishes, through: service, as: identity)
+                try await stream.subscribe(wishes)
                 listeners.append(("\(person) \(own)", stream))
             }
         }
@@ -417,8 +413,8 @@ struct SchoolRecording: Sendable {
             for table in SchoolMoves.tables {
                 for move in SchoolMoves.Move.allCases {
                     let change = change(table, move, own)
-                    let heard = try await send(SchoolMoves.change(table, move, of: own), change, school, listeners)
-                    for (name, events) in heard { recording.events[Name(change: change, listener: name)] = events }
+                    let received = try await send(SchoolMoves.change(table, move, of: own), change, school, listeners)
+                    for (name, events) in received { recording.events[Name(change: change, listener: name)] = events }
                     // Everybody's place as it was.
                     guard ["students", "classes", "parent_students"].contains(table) else { continue }
                     let gone = School.delete(
@@ -439,12 +435,12 @@ struct SchoolRecording: Sendable {
         let id = name.replacingOccurrences(of: " ", with: "-")
         let barriers = School.names.map { School.insert("barriers", ["id": .string(id), "school_id": .string($0)]) }
         try await school.send([change].compactMap(\.self) + barriers)
-        var heard: [(String, [ServerSentEvent])] = []
+        var received: [(String, [ServerSentEvent])] = []
         for (listener, stream) in listeners {
             let start = stream.received.count
             while try await !stream.next("query:invalidate").staleKeys.contains("barrier/\(id)") {}
-            heard.append((listener, stream.received[start...].filter { $0.name != "stream:scope" }))
+            received.append((listener, stream.received[start...].filter { $0.name != "stream:scope" }))
         }
-        return heard
+        return received
     }
 }

@@ -1,9 +1,8 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
-import PostgresServer
 import Rows
+import TestSupport
 import Testing
 
 @testable import Service
@@ -15,24 +14,8 @@ import Testing
         return (try await School(a, isKnown: tables == "school"), a, b)
     }
 
-    private static func put(
-        _ body: JSON, of stream: StreamListener, through service: TestService, as identity: TestService.Identity
-    ) async throws -> ServiceAnswer {
-        let id = stream.ready.json["streamId"].string ?? ""
-        return try await service.client(as: identity).put("/v1/streams/\(id)/subscriptions", body)
-    }
-
     private static func attendance(_ number: Int, of student: String = "s1") -> JSON {
         School.attendance("n\(number)", of: student, "present")
-    }
-
-    /// The ids of rows of attendance, in the order in which they were told, until one has come.
-    private static func rows(_ stream: StreamListener, until last: String) async throws -> [String] {
-        var ids: [String] = []
-        while ids.last != last {
-            ids.append(try await stream.next("table:change").json["record"]["id"].string ?? "")
-        }
-        return ids
     }
 
     /// Rows, keys and counts reach the streams of both, whichever takes the delivery.
@@ -40,9 +23,7 @@ import Testing
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
         let streams = [try await a.listen(as: identity), try await b.listen(as: identity)]
-        for (stream, service) in zip(streams, [a, b]) {
-            try await stream.subscribe([["table": "attendance"]], through: service, as: identity)
-        }
+        for stream in streams { try await stream.subscribe([["table": "attendance"]]) }
         for (number, service) in [a, b].enumerated() {
             try await school.send([Self.attendance(number)], to: service)
             for stream in streams {
@@ -54,7 +35,7 @@ import Testing
 
     /// SCH EC9: memberships sent to one change the scopes of the other's streams within a second; what follows is
     /// delivered to the new ones.
-    @Test func membershipToldToOne_changesScopes_onTheOther() async throws {
+    @Test func membershipSentToOne_changesScopes_onTheOther() async throws {
         let (school, _, b) = try await Self.replicas()
         let (old, new) = (try await b.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t2")))
         let parent = try await b.listen(as: School.parent("p1"))
@@ -79,15 +60,10 @@ import Testing
         let (school, a, b) = try await Self.replicas()
         let streams = [try await a.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t1"))]
         let count = 40
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for index in 0..<count {
-                let service = index % 2 == 0 ? a : b
-                group.addTask {
-                    let row: JSON = ["id": .string("new-\(index)"), "school_id": "A", "teacher_id": "t1"]
-                    try await school.send([School.insert("classes", row)], to: service)
-                }
-            }
-            try await group.waitForAll()
+        try await concurrently(0..<count) { index in
+            let service = index % 2 == 0 ? a : b
+            let row: JSON = ["id": .string("new-\(index)"), "school_id": "A", "teacher_id": "t1"]
+            try await school.send([School.insert("classes", row)], to: service)
         }
         let expected = Set((0..<count).map { "class:new-\($0):staff" })
         for (stream, service) in zip(streams, [a, b]) {
@@ -111,22 +87,19 @@ import Testing
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
         let stream = try await b.listen(as: identity)
-        try await stream.subscribe([["table": "attendance"]], through: b, as: identity)
-        func deliver(_ id: String, _ change: JSON, to service: TestService) async throws -> ServiceAnswer {
+        try await stream.subscribe([["table": "attendance"]])
+        @Sendable func deliver(_ id: String, _ change: JSON, to service: TestService) async throws -> ServiceAnswer {
             try await BellhopClient(baseURL: service.baseURL).post(
                 "/v1/changes", change, headers: ["X-Webhook-Secret": School.secret, "webhook-id": id])
         }
         for round in 0..<5 {
-            let answers = try await withThrowingTaskGroup(of: ServiceAnswer.self) { group in
-                for service in [a, b, a, b] {
-                    group.addTask { try await deliver("d\(round)", Self.attendance(round), to: service) }
-                }
-                return try await group.reduce(into: []) { $0.append($1) }
+            let answers = try await concurrently([a, b, a, b]) { service in
+                try await deliver("d\(round)", Self.attendance(round), to: service)
             }
             #expect(answers.map { $0.json["accepted"].int ?? 0 }.reduce(0, +) == 1)
             #expect(answers.map { $0.json["duplicates"].int ?? 0 }.reduce(0, +) == 3)
         }
-        #expect(try await Self.rows(stream, until: "n4") == (0..<5).map { "n\($0)" })
+        #expect(try await stream.rows(until: "n4") == (0..<5).map { "n\($0)" })
         try await a.restart()
         let again = try await deliver("d0", Self.attendance(0), to: a)
         #expect(again.status == 202, "\(again.json)")
@@ -138,7 +111,7 @@ import Testing
     }
 
     /// ENG E-7: a request about a stream may arrive anywhere, with what was missed.
-    @Test func subscriptionsPutToOne_holdOnTheOther_withWhatWasMissed() async throws {
+    @Test func subscriptionsPutToOne_areValidOnTheOther_withWhatWasMissed() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
         let first = try await a.listen(as: identity)
@@ -146,21 +119,19 @@ import Testing
         first.close()
         try await school.send((0..<5).map { Self.attendance($0) } + [Self.attendance(99, of: "s2")])
         let stream = try await b.listen(as: identity, lastEventID: cursor)
-        let body: JSON = [
-            "tables": [["id": "rows", "table": "attendance", "select": ["status"]]], "lastEventId": .string(cursor),
-        ]
-        let answer = try await Self.put(body, of: stream, through: a, as: identity)
+        let rows: JSON = ["id": "rows", "table": "attendance", "select": ["status"]]
+        let answer = try await stream.replaceSubscriptions([rows], since: cursor, through: a)
         #expect(answer.status == 200, "\(answer.json)")
         #expect(answer.json["tables"].array?.first?["id"].string == "rows", "\(answer.json)")
         try await school.send([Self.attendance(5)], to: a)
-        #expect(try await Self.rows(stream, until: "n5") == (0..<6).map { "n\($0)" })
+        #expect(try await stream.rows(until: "n5") == (0..<6).map { "n\($0)" })
         let shown = stream.received.last { $0.name == "table:change" }?.json["record"]
         #expect(shown == ["id": "n5", "status": "present"])
-        #expect(try await Self.put(["tables": []], of: stream, through: a, as: School.parent("p3")).status == 404)
-        let bad: JSON = ["tables": [["table": "attendance", "filter": "status=eq"]]]
-        #expect(try await Self.put(bad, of: stream, through: a, as: identity).status == 422)
-        let unknown = try await Self.put(
-            ["tables": [["table": "attendance"]], "lastEventId": "zzzzzz-1"], of: stream, through: a, as: identity)
+        let stranger = School.parent("p3")
+        #expect(try await stream.replaceSubscriptions([], through: a, as: stranger).status == 404)
+        let bad: JSON = ["table": "attendance", "filter": "status=eq"]
+        #expect(try await stream.replaceSubscriptions([bad], through: a).status == 422)
+        let unknown = try await stream.replaceSubscriptions([["table": "attendance"]], since: "zzzzzz-1", through: a)
         #expect(unknown.status == 200)
         #expect(try await stream.next("stream:resync").json["reason"].string == "epoch")
     }
@@ -170,9 +141,7 @@ import Testing
     @Test func rowsMissedWhileOthersCome_areDeliveredOnce() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
-        let first = try await a.listen(as: identity)
-        let cursor = first.ready.id
-        first.close()
+        let cursor = try await a.position(as: identity)
         let count = 120
         let flow = Task {
             for number in 0..<count { try await school.send([Self.attendance(number)], to: number % 2 == 0 ? a : b) }
@@ -180,13 +149,13 @@ import Testing
         var streams: [StreamListener] = []
         for service in [a, b, a, b] {
             let stream = try await service.listen(as: identity, lastEventID: cursor)
-            let body: JSON = ["tables": [["table": "attendance"]], "lastEventId": .string(cursor)]
-            #expect(try await Self.put(body, of: stream, through: b, as: identity).status == 200)
+            let answer = try await stream.replaceSubscriptions([["table": "attendance"]], since: cursor, through: b)
+            #expect(answer.status == 200)
             streams.append(stream)
         }
         try await flow.value
         for stream in streams {
-            let rows = try await Self.rows(stream, until: "n\(count - 1)")
+            let rows = try await stream.rows(until: "n\(count - 1)")
             #expect(
                 rows == (0..<count).map { "n\($0)" },
                 "\(rows.joined(separator: " ")) \(stream.received.map(\.name).filter { $0 != "table:change" })")
@@ -194,26 +163,31 @@ import Testing
     }
 }
 
-/// What the log and memberships keep, on either store.
-@Suite(.serialized) struct ChangesKeepingTests {
+/// What the log and memberships store, on either engine.
+@Suite(.serialized) struct ChangesLogTests {
+    let school: School
+    let service: TestService
+
+    init() async throws {
+        school = try await School()
+        service = school.service
+    }
+
     /// What is known of memberships, and which deliveries were taken, outlives a restart.
-    @Test func restart_keepsMembershipsAndDeliveries() async throws {
-        let school = try await School()
+    @Test func restart_losesNoMembershipsAndNoDeliveries() async throws {
         func deliver() async throws -> ServiceAnswer {
-            try await BellhopClient(baseURL: school.service.baseURL).post(
+            try await BellhopClient(baseURL: service.baseURL).post(
                 "/v1/changes", School.teaches("c1", from: "t1", to: "t2"),
                 headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
         }
         #expect(try await deliver().json["accepted"].int == 1)
-        try await school.service.restart()
+        try await service.restart()
         #expect(try await deliver().json["duplicates"].int == 1)
-        let scope = try await school.service.client(as: School.teacher("t2")).get("/v1/me").json["scope"]
+        let scope = try await service.client(as: School.teacher("t2")).get("/v1/me").json["scope"]
         #expect(scope.array?.contains("class:c1:staff") == true)
         #expect(scope.array?.contains("class:c2:staff") == true)
-        let (old, new) = (
-            try await school.service.listen(as: School.teacher("t1")),
-            try await school.service.listen(as: School.teacher("t2"))
-        )
+        let old = try await service.listen(as: School.teacher("t1"))
+        let new = try await service.listen(as: School.teacher("t2"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
         try await new.receives(["attendance-calendar/s1", "class-attendance/c1"])
         #expect(old.received.map(\.name) == ["stream:ready"])
@@ -221,10 +195,9 @@ import Testing
 
     /// A transaction that is rolled back leaves no trace: neither in what is known, nor in the log, nor in the ids.
     @Test func rolledBackDelivery_leavesNoTrace() async throws {
-        let school = try await School()
-        let teacher = try await school.service.listen(as: School.teacher("t2"))
+        let teacher = try await service.listen(as: School.teacher("t2"))
         // The last of the batch's events does not get into the log.
-        try await school.service.alterTable(
+        try await service.alterTable(
             sqlite: """
                 CREATE TRIGGER refused BEFORE INSERT ON events WHEN NEW.data LIKE '%poison%'
                 BEGIN SELECT RAISE(ABORT, 'refused'); END
@@ -232,11 +205,11 @@ import Testing
             postgres: "ALTER TABLE events ADD CONSTRAINT refused CHECK (data NOT LIKE '%poison%') NOT VALID")
         let body: JSON = [School.teaches("c1", from: "t1", to: "t2"), School.attendance("poison", of: "s1", "late")]
         func deliver(_ body: JSON) async throws -> ServiceAnswer {
-            try await BellhopClient(baseURL: school.service.baseURL).post(
+            try await BellhopClient(baseURL: service.baseURL).post(
                 "/v1/changes", body, headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
         }
         #expect(try await deliver(body).status >= 500)
-        let me = try await school.service.client(as: School.teacher("t2")).get("/v1/me")
+        let me = try await service.client(as: School.teacher("t2")).get("/v1/me")
         #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
         let retried = try await deliver([
             School.attendance("a1", of: "s1", "late"), School.attendance("a3", of: "s3", "late"),
@@ -248,34 +221,26 @@ import Testing
 
     /// What was missed is delivered once, in the order of the log, while more rows come; the stream's own cursor goes on.
     @Test func rowsMissed_areDeliveredOnce_whileOthersCome() async throws {
-        let school = try await School()
         let identity = School.parent("p1")
-        let first = try await school.service.listen(as: identity)
-        let cursor = first.ready.id
-        first.close()
+        let cursor = try await service.position(as: identity)
         let count = 150
         let flow = Task {
             for number in 0..<count { try await school.send(School.attendance("n\(number)", of: "s1", "late")) }
         }
         for _ in 0..<6 {
-            let stream = try await school.service.listen(as: identity, lastEventID: cursor)
-            try await stream.subscribe([["table": "attendance"]], through: school.service, as: identity, since: cursor)
-            var told: [String] = []
-            while told.last != "n\(count - 1)" {
-                told.append(try await stream.next("table:change").json["record"]["id"].string ?? "")
-            }
-            #expect(told == (0..<count).map { "n\($0)" })
+            let stream = try await service.listen(as: identity, lastEventID: cursor)
+            try await stream.subscribe([["table": "attendance"]], since: cursor)
+            #expect(try await stream.rows(until: "n\(count - 1)") == (0..<count).map { "n\($0)" })
             #expect(!stream.received.contains { $0.name == "stream:resync" })
         }
         try await flow.value
     }
 
-    /// More rows right before a stream broke than are replayed are no gap: they were told.
+    /// More rows right before a stream broke than are replayed are no gap: they were received.
     @Test func burstBeforeTheBreak_isNoGap() async throws {
-        let school = try await School()
         let identity = School.parent("p1")
-        let first = try await school.service.listen(as: identity)
-        try await first.subscribe([["table": "attendance"]], through: school.service, as: identity)
+        let first = try await service.listen(as: identity)
+        try await first.subscribe([["table": "attendance"]])
         let count = 1200
         for start in stride(from: 0, to: count, by: 600) {
             try await school.send((start..<start + 600).map { School.attendance("n\($0)", of: "s1", "late") })
@@ -284,44 +249,42 @@ import Testing
         while last.json["record"]["id"].string != "n\(count - 1)" { last = try await first.next("table:change") }
         first.close()
         try await school.send(School.attendance("after", of: "s1", "late"))
-        let again = try await school.service.listen(as: identity)
-        try await again.subscribe([["table": "attendance"]], through: school.service, as: identity, since: last.id)
+        let again = try await service.listen(as: identity)
+        try await again.subscribe([["table": "attendance"]], since: last.id)
         #expect(try await again.next("table:change").json["record"]["id"].string == "after")
         #expect(!again.received.contains { $0.name == "stream:resync" })
     }
 
-    /// Rows that were missed come without ids, and behind them the id with which to resume: they are never told again.
+    /// Rows that were missed come without ids, and behind them the id with which to resume: they are never delivered again.
     @Test func rowsMissed_moveTheLastId() async throws {
-        let school = try await School()
         let identity = School.parent("p1")
         let mine: [JSON] = [["table": "attendance"]]
-        let first = try await school.service.listen(as: identity)
+        let first = try await service.listen(as: identity)
         first.close()
         try await school.send(School.attendance("missed", of: "s1", "late"))
-        let second = try await school.service.listen(as: identity)
-        try await second.subscribe(mine, through: school.service, as: identity, since: first.ready.id)
+        let second = try await service.listen(as: identity)
+        try await second.subscribe(mine, since: first.ready.id)
         let missed = try await second.next("table:change")
         #expect(missed.json["record"]["id"].string == "missed")
         #expect(missed.id == second.ready.id)
         // An event without an id of its own shows the last one.
-        try await second.subscribe(mine, through: school.service, as: identity, since: "zzzzzz-1")
+        try await second.subscribe(mine, since: "zzzzzz-1")
         let place = try await second.next("stream:resync").id
         #expect(place != first.ready.id)
         second.close()
         try await school.send(School.attendance("after", of: "s1", "late"))
-        let third = try await school.service.listen(as: identity)
-        try await third.subscribe(mine, through: school.service, as: identity, since: place)
+        let third = try await service.listen(as: identity)
+        try await third.subscribe(mine, since: place)
         #expect(try await third.next("table:change").json["record"]["id"].string == "after")
     }
 
-    /// A cursor that is not kept any more is said aloud, and the subscriptions hold from here on.
+    /// A cursor that is no longer retained is reported, and the subscriptions are valid from here on.
     @Test func cursorThatIsGone_isAGap_andRowsGoOn() async throws {
-        let school = try await School()
         let identity = School.parent("p1")
-        let stream = try await school.service.listen(as: identity)
+        let stream = try await service.listen(as: identity)
         let epoch = stream.ready.id.split(separator: "-").first.map(String.init) ?? ""
         for (cursor, reason) in [("\(epoch)-999999", "gap"), ("zzzzzz-1", "epoch"), ("nonsense", "gap")] {
-            try await stream.subscribe([["table": "attendance"]], through: school.service, as: identity, since: cursor)
+            try await stream.subscribe([["table": "attendance"]], since: cursor)
             #expect(try await stream.next("stream:resync").json["reason"].string == reason, "\(cursor)")
         }
         try await school.send(School.attendance("a1", of: "s1", "late"))

@@ -7,12 +7,19 @@ import Testing
 /// The acceptance scenarios of SCH US1–US6: one acts, which reaches the service as their database's webhook, and another
 /// one has the screen open. SC-001, SC-002: within 5 seconds.
 @Suite(.serialized) struct ChangesStoriesTests {
+    let school: School
+    let service: TestService
+
+    init() async throws {
+        school = try await School()
+        service = school.service
+    }
+
     // MARK: US1, a student sees a sticker
 
     /// SCH US1-1: the dashboard's stickers, points and achievements.
     @Test func studentOnTheDashboard_seesTheStickerThatIsAwarded() async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(
             School.sticker("k1", to: "s1", by: "t1"), School.student("s1", from: ["points": 0], to: ["points": 10]),
             School.own("student_achievements", "h1", of: "s1"))
@@ -23,8 +30,7 @@ import Testing
 
     /// SCH US1-2: the collection's grid.
     @Test func studentOnTheStickersPage_seesTheNewSticker() async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.sticker("k1", to: "s1", by: "t1"))
         let causes = try await student.receives([
             "student-dashboard/s1", "stickers/s1", "trophy-room/s1", "leaderboard/c1",
@@ -34,8 +40,7 @@ import Testing
 
     /// SCH US1-3: a level is crossed.
     @Test func studentWhoCrossesALevel_seesTheNewLevel() async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.student("s1", from: ["points": 95, "level": 1], to: ["points": 105, "level": 2]))
         try await student.receives(["student/s1", "student-dashboard/s1", "leaderboard/c1"])
     }
@@ -43,9 +48,8 @@ import Testing
     /// SCH US1-4: whoever of the class earns points, by whatever; and a student of another class does not receive it.
     @Test(arguments: ["student_stickers", "sessions", "homework"])
     func studentOnTheLeaderboard_seesClassmatesPoints(_ table: String) async throws {
-        let school = try await School()
-        let classmate = try await school.service.listen(as: School.student("s2"))
-        let stranger = try await school.service.listen(as: School.student("s3"))
+        let classmate = try await service.listen(as: School.student("s2"))
+        let stranger = try await service.listen(as: School.student("s3"))
         try await school.send(
             School.own(table, "r1", of: "s1"), School.student("s1", from: ["points": 0], to: ["points": 10]))
         let causes = try await classmate.receives(["leaderboard/c1"])
@@ -57,8 +61,7 @@ import Testing
     /// SCH US1-5: a trophy is awarded by the database itself.
     @Test(arguments: ["student_trophies", "student_achievements"])
     func studentInTheTrophyRoom_seesWhatWasEarned(_ table: String) async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.own(table, "h1", of: "s1"))
         try await student.receives(["trophy-room/s1", "student-dashboard/s1"])
     }
@@ -68,18 +71,16 @@ import Testing
     /// SCH US2-1: the calendar's day, whatever the status.
     @Test(arguments: ["present", "absent", "late", "excused"])
     func parentAtTheCalendar_seesTheDayThatIsMarked(_ status: String) async throws {
-        let school = try await School()
-        let parent = try await school.service.listen(as: School.parent("p1"))
+        let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", status))
         try await parent.receives(["attendance-calendar/s1", "parent-dashboard"])
     }
 
     /// SCH US2-2: the card of any of the children.
     @Test func parentAtTheDashboard_seesAnyOfTheChildren() async throws {
-        let school = try await School()
         try await school.send(
             School.insert("parent_students", ["parent_id": "p1", "student_id": "s3", "school_id": "A"]))
-        let parent = try await school.service.listen(as: School.parent("p1"))
+        let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "present"))
         try await parent.receives(["attendance-calendar/s1", "parent-dashboard"])
         try await school.send(School.attendance("a3", of: "s3", "late"))
@@ -92,8 +93,7 @@ import Testing
 
     /// SCH US2-3: absent becomes excused.
     @Test func parentAtTheCalendar_seesAStatusThatIsChanged() async throws {
-        let school = try await School()
-        let parent = try await school.service.listen(as: School.parent("p1"))
+        let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(
             School.update(
                 "attendance", from: School.attendanceRow("a1", of: "s1", "absent"),
@@ -106,16 +106,14 @@ import Testing
 
     /// SCH US3-1: the history's first entry.
     @Test func studentAtTheHistory_seesTheNewSession() async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.own("sessions", "e1", of: "s1"))
         try await student.receives(["student-dashboard/s1", "session-history/s1"])
     }
 
     /// SCH US3-2: points and the number of sessions on the dashboard.
     @Test func studentOnTheDashboard_seesPointsAndSessions() async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(
             School.own("sessions", "e1", of: "s1"), School.student("s1", from: ["points": 0], to: ["points": 5]))
         try await student.receives(["student-dashboard/s1", "session-history/s1", "student/s1", "leaderboard/c1"])
@@ -123,8 +121,7 @@ import Testing
 
     /// SCH US3-3: a session with homework: its card appears, and changes.
     @Test func studentOnTheDashboard_seesHomework() async throws {
-        let school = try await School()
-        let student = try await school.service.listen(as: School.student("s1"))
+        let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.own("sessions", "e1", of: "s1"), School.own("homework", "w1", of: "s1"))
         try await student.receives(["student-dashboard/s1", "session-history/s1", "homework/s1"])
         let row: JSON = ["id": "w1", "school_id": "A", "student_id": "s1", "done": false]
@@ -137,10 +134,8 @@ import Testing
 
     /// SCH US4-1: a student joins the class: from nowhere, or from another class.
     @Test func teacherAtTheDashboard_seesAStudentWhoJoins() async throws {
-        let school = try await School()
-        let teacher = try await school.service.listen(as: School.teacher("t1"))
-        try await school.send(
-            School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
+        let teacher = try await service.listen(as: School.teacher("t1"))
+        try await school.send(School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
         try await teacher.receives(["students", "class/c1", "teacher-dashboard"])
         try await school.send(School.student("s3", of: "c2", from: [:], to: ["class_id": "c1"]))
         try await teacher.receives(["students", "class/c1", "teacher-dashboard", "student/s3", "student-dashboard/s3"])
@@ -148,8 +143,7 @@ import Testing
 
     /// SCH US4-2: a student leaves the class, whose rows are not received any more.
     @Test func teacherAtTheList_seesAStudentWhoLeaves() async throws {
-        let school = try await School()
-        let teacher = try await school.service.listen(as: School.teacher("t1"))
+        let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.student("s1", from: [:], to: ["class_id": "c2"]))
         try await teacher.receives(["students", "class/c1", "teacher-dashboard", "student/s1", "student-dashboard/s1"])
         try await school.send(School.attendance("a1", of: "s1", "late"), School.own("sessions", "e1", of: "s1"))
@@ -159,8 +153,7 @@ import Testing
 
     /// SCH US4-3: another class is given to the teacher, whose scope follows.
     @Test func teacherAtTheDashboard_seesTheClassThatIsNewlyTheirs() async throws {
-        let school = try await School()
-        let teacher = try await school.service.listen(as: School.teacher("t1"))
+        let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
         try await teacher.nextScope(without: "class:c1:staff", with: "class:c2:staff")
         try await teacher.receives(["students", "teacher-dashboard", "classes", "class/c1", "class/c2"])
@@ -174,18 +167,15 @@ import Testing
 
     /// SCH US5-1: sessions of today.
     @Test func adminAtTheDashboard_seesASessionThatIsLogged() async throws {
-        let school = try await School()
-        let admin = try await school.service.listen(as: School.admin())
+        let admin = try await service.listen(as: School.admin())
         try await school.send(School.own("sessions", "e1", of: "s3"))
         try await admin.receives(["admin-dashboard", "student-dashboard/s3", "session-history/s3"])
     }
 
     /// SCH US5-2: a class is marked at once, by the admin or by another one.
     @Test(arguments: ["a1", "a2"]) func adminAtTheDashboard_seesTheAttendanceOfAClass(_ marker: String) async throws {
-        let school = try await School()
-        let admin = try await school.service.listen(as: School.admin())
-        try await school.send(
-            ["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "present", by: marker) })
+        let admin = try await service.listen(as: School.admin())
+        try await school.send(["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "present", by: marker) })
         let causes = try await admin.receives([
             "admin-dashboard", "class-attendance/c1", "attendance-calendar/s1", "attendance-calendar/s2",
         ])
@@ -195,10 +185,8 @@ import Testing
 
     /// SCH US5-3: another admin creates a student.
     @Test func adminAtTheList_seesANewStudent() async throws {
-        let school = try await School()
-        let admin = try await school.service.listen(as: School.admin())
-        try await school.send(
-            School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
+        let admin = try await service.listen(as: School.admin())
+        try await school.send(School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
         try await admin.receives(["students", "class/c1", "admin-dashboard"])
     }
 
@@ -206,11 +194,8 @@ import Testing
 
     /// SCH US6-1: both receive the student that one creates; the one who did it knows the echo.
     @Test func twoAdmins_seeTheStudentThatOneCreates() async throws {
-        let school = try await School()
-        let (first, second) = (
-            try await school.service.listen(as: School.admin("a1")),
-            try await school.service.listen(as: School.admin("a2"))
-        )
+        let first = try await service.listen(as: School.admin("a1"))
+        let second = try await service.listen(as: School.admin("a2"))
         let row: JSON = ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]
         try await school.send([School.insert("students", row)], from: "the first admin's browser")
         for admin in [first, second] {
@@ -221,8 +206,7 @@ import Testing
 
     /// SCH US6-2: the class's page shows what the other one has marked.
     @Test func adminAtAClassesAttendance_seesWhatAnotherOneMarks() async throws {
-        let school = try await School()
-        let other = try await school.service.listen(as: School.admin("a2"))
+        let other = try await service.listen(as: School.admin("a2"))
         try await school.send(["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "late", by: "a1") })
         try await other.receives([
             "admin-dashboard", "class-attendance/c1", "attendance-calendar/s1", "attendance-calendar/s2",
@@ -232,8 +216,7 @@ import Testing
     /// SCH US6-3: another admin edits the class that is open: name, teacher, schedule.
     @Test(arguments: ["name", "teacher_id", "schedule"])
     func adminAtAClass_seesAnothersEdit(_ column: String) async throws {
-        let school = try await School()
-        let other = try await school.service.listen(as: School.admin("a2"))
+        let other = try await service.listen(as: School.admin("a2"))
         let row: [String: JSON] = ["id": "c1", "school_id": "A", "teacher_id": "t1", "name": "1a", "schedule": "Mon"]
         try await school.send(
             School.update("classes", from: .object(row), to: .object(row.merging([column: "t2"]) { $1 })))

@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
 import PostgresServer
 import Rows
@@ -11,11 +10,14 @@ import Testing
 
 /// What `POST /v1/changes` answers: what was taken, what was taken before, and what is wrong with the rest.
 @Suite struct DeliveryTests {
+    let probe: FeedProbe
+
+    init() throws { probe = try FeedProbe() }
+
     // MARK: What is not taken
 
     /// One bad row costs itself, and its place is named in the delivery's own words.
-    @Test func badRows_keepNobodyBack_andAreTold_withIndexPlaceAndReason() async throws {
-        let probe = try FeedProbe()
+    @Test func badRows_costThemselves_andAreNamedWithIndexPlaceAndReason() async throws {
         let stream = try await probe.listen()
         let items: [(place: String?, item: JSON)] = [
             (nil, School.insert("notes", FeedProbe.note("n0"))),
@@ -52,15 +54,12 @@ import Testing
     }
 
     /// U+0000 is no text to PostgreSQL: a row that has one must not cost the others their delivery, on either store.
-    @Test func textsThatCannotBeKept_costTheirRowAlone() async throws {
-        let probe = try FeedProbe()
+    @Test func textsThatCannotBeStored_costTheirRowAlone() async throws {
         let stream = try await probe.listen()
         func member(_ id: String, _ tenant: String = "default", _ user: String = "ann", _ team: String = "t1") -> JSON {
             School.insert(
                 "members",
-                [
-                    "id": .string(id), "tenant": .string(tenant), "user_id": .string(user), "team_id": .string(team),
-                ])
+                ["id": .string(id), "tenant": .string(tenant), "user_id": .string(user), "team_id": .string(team)])
         }
         let answer = try await probe.send([
             member("m0"), member("m\u{0}"), member("m2", "a\u{0}b"), member("m3", "default", "ann\u{0}"),
@@ -76,16 +75,15 @@ import Testing
         ])
         #expect(answer.status == 202, "\(answer.text)")
         let rejected = Set((answer.json["rejected"].array ?? []).compactMap { $0["index"].int })
-        // A row without a tenant is nobody's, an id that cannot be kept tells no duplicates; the rest is told.
+        // A row without a tenant is nobody's, an id that cannot be stored finds no duplicates; the rest is delivered.
         #expect(rejected == [2, 5, 6, 7], "\(answer.text)")
-        let told = try await probe.received(stream).compactMap { $0["recordId"].string }
-        #expect(told.contains("m0"), "\(told)")
-        #expect(told.contains("m9"), "\(told)")
-        #expect(told.contains("n8"), "\(told)")
+        let delivered = try await probe.received(stream).compactMap { $0["recordId"].string }
+        #expect(delivered.contains("m0"), "\(delivered)")
+        #expect(delivered.contains("m9"), "\(delivered)")
+        #expect(delivered.contains("n8"), "\(delivered)")
     }
 
     @Test func unreadableBodies_areRefusedAsAWhole_withThePlace() async throws {
-        let probe = try FeedProbe()
         let bodies: [(String, String)] = [
             ("", "byte 0"), ("   ", "byte 3"), ("[", "byte 1"), (#"[{"a":1}"#, "byte 8"), (#"[{"a":1},]"#, "byte 9"),
             (#"[{"a":1}{"b":2}]"#, "byte 8"), (#"{"a":1} {"b":2}"#, "byte 8"), (#"{"a":"unended}"#, "byte 5"),
@@ -95,7 +93,7 @@ import Testing
             #expect(answer.refusal == "400 request.malformed_json", "\(text)")
             #expect(answer.json["detail"].string?.contains(place) == true, "\(text): \(answer.text)")
         }
-        // What can be told apart costs itself alone.
+        // What can be separated costs itself alone.
         let half = try await probe.send(Data(#"[{"type":tru}, {"a": 01}, null]"#.utf8))
         #expect(half.counts == [202, 1, 0, 2], "\(half.text)")
         #expect(half.places == ["0 /0", "1 /1"], "\(half.text)")
@@ -106,7 +104,6 @@ import Testing
     // MARK: Limits
 
     @Test func thousandRows_areTaken_andOneMoreIsNot() async throws {
-        let probe = try FeedProbe()
         let rows = (1...ChangeLimits.itemsMax + 1).map { School.insert("notes", FeedProbe.note("n\($0)")) }
         let answer = try await probe.send(.array(Array(rows.dropLast())))
         #expect(answer.counts == [202, 1000, 0, 0])
@@ -116,7 +113,6 @@ import Testing
     }
 
     @Test func largeBodies_areRefused_andALargeRowCostsItself() async throws {
-        let probe = try FeedProbe()
         func note(_ id: String, bytes: Int) -> JSON {
             School.insert("notes", FeedProbe.note(id, String(repeating: "x", count: bytes)))
         }
@@ -142,7 +138,6 @@ import Testing
     }
 
     @Test func deepRows_costThemselves() async throws {
-        let probe = try FeedProbe()
         let deep = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
         let body = """
             [{"type":"INSERT","schema":"public","table":"notes","record":{"id":"n1","body":\(deep)},"old_record":null},
@@ -154,7 +149,6 @@ import Testing
     }
 
     @Test func headers_thatSayTwoThings_areRefused() async throws {
-        let probe = try FeedProbe()
         let row = School.insert("notes", FeedProbe.note("n1"))
         #expect(try await probe.send(row, ["webhook-id": ""]).status == 422)
         #expect(try await probe.send(row, ["X-Client-Id": String(repeating: "x", count: 129)]).status == 422)
@@ -167,7 +161,6 @@ import Testing
 
     /// CloudEvents: source and id together.
     @Test func repeatedEvent_isADuplicate_alsoWithinADelivery_andAfterARestart() async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let (one, two) = (FeedProbe.event(1, id: "a"), FeedProbe.event(2, id: "a", source: "/others"))
         #expect(try await probe.send(one).counts == [202, 1, 0, 0])
@@ -182,15 +175,13 @@ import Testing
 
     /// What was rejected was not taken: the sender mends it and sends it again.
     @Test func rejectedEvent_isNoDuplicate_whenItComesMended() async throws {
-        let probe = try FeedProbe()
         let broken = FeedProbe.event(1).with("data", School.insert("notes", ["body": "keyless"]))
         #expect(try await probe.send([broken, broken]).counts == [202, 0, 0, 2])
         #expect(try await probe.send(FeedProbe.event(1)).counts == [202, 1, 0, 0])
     }
 
-    /// A scope holds so many memberships and no more; what one too many tells is rejected each time that it comes.
+    /// A scope has so many memberships and no more; one too many is rejected each time that it comes.
     @Test func rejectedMembership_isNoDuplicate_whenItComesAgain() async throws {
-        let probe = try FeedProbe()
         let rows = JSON.array(
             (0...TableLimits.grantsPerSubjectMax).map { number in
                 FeedProbe.event(number).with(
@@ -208,7 +199,6 @@ import Testing
 
     /// Debezium: the position in its log with what happened there; rows that one statement wrote share a position.
     @Test func repeatedPosition_isADuplicate_andAnotherIsNot() async throws {
-        let probe = try FeedProbe()
         let first = FeedProbe.debezium(1, lsn: 7)
         #expect(try await probe.send(first).counts == [202, 1, 0, 0])
         #expect(try await probe.send([first, FeedProbe.debezium(2, lsn: 7)]).counts == [202, 1, 1, 0])
@@ -219,7 +209,6 @@ import Testing
 
     /// Standard Webhooks: the id of the delivery, item by item; a delivery is tried again as it was.
     @Test func repeatedDelivery_isADuplicate_byItsWebhookID() async throws {
-        let probe = try FeedProbe()
         let rows: JSON = [
             School.insert("notes", FeedProbe.note("n1")), School.insert("notes", FeedProbe.note("n2")),
             FeedProbe.event(3),
@@ -231,9 +220,8 @@ import Testing
         #expect(try await probe.send(rows).counts == [202, 2, 1, 0])
     }
 
-    /// A→B→A→B is four changes; a Supabase webhook has nothing by which to tell a second try from a second change.
+    /// A→B→A→B is four changes; a Supabase webhook has nothing that distinguishes a second try from a second change.
     @Test func supabaseWebhooks_areNeverDuplicates_byTheirContent() async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let (a, b) = (FeedProbe.note("n1", "A"), FeedProbe.note("n1", "B"))
         let (there, back) = (School.update("notes", from: a, to: b), School.update("notes", from: b, to: a))
@@ -244,7 +232,6 @@ import Testing
 
     /// Ids of different tenants' feeds have nothing to do with one another.
     @Test func ids_areOfTheSendersTenant() async throws {
-        let probe = try FeedProbe()
         func event(of tenant: String) -> JSON {
             FeedProbe.event(1).with(
                 "data", School.insert("members", ["id": "m1", "tenant": .string(tenant), "user_id": "ann"]))
@@ -257,7 +244,6 @@ import Testing
 
     /// A repeated request is answered, and not done again.
     @Test func idempotencyKey_replaysTheAnswer() async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let rows: JSON = [School.insert("notes", FeedProbe.note("n1")), School.insert("parcels", [:])]
         let first = try await probe.send(rows, ["Idempotency-Key": "k1"])
@@ -274,7 +260,6 @@ import Testing
 
     /// In binary mode the headers are half of the event: with another of them it is another request.
     @Test func idempotencyKey_isOfTheHeadersToo_thatSayWhatTheBodyMeans() async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let row = School.insert("notes", FeedProbe.note("n1"))
         func send(_ changed: [String: String], with key: String = "k1") async throws -> ServiceAnswer {
@@ -304,14 +289,13 @@ import Testing
 
     // MARK: What is on disk
 
-    /// Acknowledged means kept: streams that come afterwards, of another process, are told.
+    /// Acknowledged means stored: streams that come afterwards, of another process, receive it.
     @Test func takenChanges_areDelivered_afterARestart() async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let first = try await probe.send(School.insert("notes", FeedProbe.note("n1")))
         #expect(first.status == 202)
-        let told = try await stream.next("query:invalidate")
-        let cursor = told.id
+        let delivered = try await stream.next("query:invalidate")
+        let cursor = delivered.id
         stream.close()
         let more = (2...40).map { School.insert("notes", FeedProbe.note("n\($0)")) }
         #expect(try await probe.send(.array(more)).counts == [202, 39, 0, 0])
@@ -321,9 +305,8 @@ import Testing
         #expect(missed.staleKeys == ["public.notes"])
     }
 
-    /// What a delivery tells of memberships is known to a process that starts afterwards.
+    /// What a delivery says of memberships is known to a process that starts afterwards.
     @Test func memberships_areKnown_afterARestart() async throws {
-        let probe = try FeedProbe()
         let row = School.insert("members", ["id": "m1", "tenant": "default", "user_id": "ann", "team_id": "t1"])
         #expect(try await probe.send(row).counts == [202, 1, 0, 0])
         func scope() async throws -> [JSON] {
@@ -343,19 +326,15 @@ import Testing
         let probes = [FeedProbe(first), FeedProbe(second)]
         for round in 0..<10 {
             let rows = JSON.array((0..<20).map { FeedProbe.event(round * 20 + $0) })
-            let answers = try await withThrowingTaskGroup(of: ServiceAnswer.self) { group in
-                for probe in probes { group.addTask { try await probe.send(rows) } }
-                return try await group.reduce(into: []) { $0.append($1) }
-            }
+            let answers = try await concurrently(probes) { probe in try await probe.send(rows) }
             let (accepted, duplicates) = (answers.map { $0.counts[1] }, answers.map { $0.counts[2] })
             #expect(accepted.reduce(0, +) == 20, "\(accepted) \(duplicates)")
             #expect(duplicates.reduce(0, +) == 20, "\(accepted) \(duplicates)")
         }
     }
 
-    /// Ids are kept for three days, and not for ever.
+    /// Ids are stored for three days, and not for ever.
     @Test func ids_areForgotten_afterTheirTime() async throws {
-        let probe = try FeedProbe()
         let event = FeedProbe.event(1)
         #expect(try await probe.send(event).counts == [202, 1, 0, 0])
         probe.service.clock.advance(seconds: ChangeDeduplication.deliverySeconds - 60)

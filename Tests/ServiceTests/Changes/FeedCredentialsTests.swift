@@ -1,5 +1,4 @@
 import BellhopClient
-import Domain
 import Foundation
 import Rows
 import Testing
@@ -7,8 +6,12 @@ import Values
 
 @testable import Service
 
-/// Who may tell rows, and of whose tenant.
+/// Who may send rows, and of whose tenant.
 @Suite struct FeedCredentialsTests {
+    let probe: FeedProbe
+
+    init() throws { probe = try FeedProbe() }
+
     private static let row = School.insert("notes", FeedProbe.note("n1"))
 
     private static func member(_ id: String, of tenant: String, _ user: String = "ann") -> JSON {
@@ -19,7 +22,6 @@ import Values
     // MARK: The shared secret
 
     @Test func sharedSecret_isTaken_asHeaderOrBearer_andNothingLikeIt() async throws {
-        let probe = try FeedProbe()
         for proof in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
             #expect(try await probe.send(Self.row, with: proof).counts == [202, 1, 0, 0])
         }
@@ -28,10 +30,7 @@ import Values
             ["X-Webhook-Secret": FeedProbe.secret + "!"], ["X-Webhook-Secret": "Bearer \(FeedProbe.secret)"],
             ["Authorization": "Bearer \(FeedProbe.secret)!"], ["Authorization": FeedProbe.secret],
             // Who claims to be the feed and is not does not get in by what else they have.
-            [
-                "X-Webhook-Secret": "wrong",
-                "Authorization": "Bearer \(probe.service.token(for: .service()))",
-            ],
+            ["X-Webhook-Secret": "wrong", "Authorization": "Bearer \(probe.service.token(for: .service()))"],
         ]
         for proof in wrong {
             let answer = try await probe.send(Self.row, with: proof)
@@ -54,7 +53,6 @@ import Values
 
     /// The secret opens one address.
     @Test func sharedSecret_opensNothingElse() async throws {
-        let probe = try FeedProbe()
         let client = BellhopClient(baseURL: probe.service.baseURL)
         for headers in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
             for path in ["/v1/me", "/v1/badges", "/v1/stream"] {
@@ -125,14 +123,13 @@ import Values
             #expect(answer.refusal == "401 webhook.refused", "\(what): \(answer.text)")
         }
         #expect(try await probe.send(Self.row, with: good).counts == [202, 1, 0, 0])
-        // Heard and sent again by somebody else: told once.
+        // Recorded and sent again by somebody else: delivered once.
         #expect(try await probe.send(Self.row, with: good).counts == [202, 0, 1, 0])
     }
 
     // MARK: Tokens
 
-    @Test func tokenOfATenant_tellsRowsOfItsOwn() async throws {
-        let probe = try FeedProbe()
+    @Test func tokenOfATenant_sendsRowsOfItsOwn() async throws {
         let (ann, other) = (try await probe.listen(tenant: "A"), try await probe.listen(tenant: "B"))
         let answer = try await probe.send(
             [Self.member("m1", of: "A"), Self.member("m2", of: "B"), Self.member("m3", of: "default")],
@@ -159,12 +156,11 @@ import Values
         #expect(try await other.next("query:invalidate").json["causes"].array?.map { $0["recordId"] } == ["end"])
     }
 
-    /// A row that does not say whose it is tells nothing of other tenants' rows: known there or to nobody is the same.
+    /// A row that does not say whose it is reveals nothing of other tenants' rows: known there or to nobody is the same.
     @Test func tokenOfATenant_learnsNothing_ofOthersRows() async throws {
         let school = try await School()
         let probe = FeedProbe(school.service)
-        try await school.send(
-            School.insert("students", ["id": "only-in-b", "school_id": "B", "class_id": "c1"]))
+        try await school.send(School.insert("students", ["id": "only-in-b", "school_id": "B", "class_id": "c1"]))
         func reasons(of student: String) async throws -> [String] {
             let answer = try await probe.send(
                 [
@@ -183,8 +179,7 @@ import Values
         try await school.send(School.delete("students", ["id": "only-in-b"]))
     }
 
-    @Test func tokenWithoutATenant_andTheFeed_tellRowsOfAll() async throws {
-        let probe = try FeedProbe()
+    @Test func tokenWithoutATenant_andTheFeed_sendRowsOfAll() async throws {
         let (a, b) = (try await probe.listen(tenant: "A"), try await probe.listen(tenant: "B"))
         let rows: JSON = [Self.member("m1", of: "A"), Self.member("m1", of: "B")]
         #expect(try await probe.send(rows, as: .service()).counts == [202, 2, 0, 0])
@@ -193,8 +188,7 @@ import Values
         #expect(try await probe.send(rows).counts == [202, 2, 0, 0])
     }
 
-    @Test func usersAndAdmins_tellNothing() async throws {
-        let probe = try FeedProbe()
+    @Test func usersAndAdmins_mayNotSendRows() async throws {
         for identity in [TestService.Identity.user("ann"), .staff(of: "s1"), .admin, School.teacher("t1")] {
             let answer = try await probe.send(Self.row, as: identity)
             #expect(answer.refusal == "403 insufficient_scope", "\(identity)")
@@ -208,7 +202,6 @@ import Values
 
     /// All rows at once are no single tenant's.
     @Test func truncate_isForFeedsOfAllTenants() async throws {
-        let probe = try FeedProbe()
         let body = try FeedProbe.fixture("debezium-truncate")
         let token = ["Authorization": "Bearer \(probe.service.token(for: .service(tenant: "A")))"]
         let refused = try await probe.send(body, with: token)

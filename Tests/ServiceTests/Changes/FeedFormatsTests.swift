@@ -1,5 +1,4 @@
 import BellhopClient
-import Domain
 import Foundation
 import Rows
 import Testing
@@ -8,14 +7,18 @@ import Testing
 
 /// SCH A-001, A-008: every form that a feed may send, from its delivery to a stream, over real HTTP.
 @Suite struct FeedFormatsTests {
+    let probe: FeedProbe
+
+    init() throws { probe = try FeedProbe() }
+
     /// What becomes of one recorded payload.
     struct Recorded: Sendable, CustomTestStringConvertible {
         let name: String
-        /// `TYPE table record` of each row that is told, in order.
-        var told: [String] = []
+        /// `TYPE table record` of each row that is delivered, in order.
+        var delivered: [String] = []
         /// `index pointer` of each item that is not taken.
         var rejected: [String] = []
-        /// Taken, and nothing to tell.
+        /// Taken, and nothing to deliver.
         var silent = 0
         var headers: [String: String] = [:]
         var testDescription: String { name }
@@ -28,42 +31,42 @@ import Testing
     ]
 
     static let recorded = [
-        Recorded(name: "supabase-webhook-insert", told: ["INSERT \(sticker)"]),
-        Recorded(name: "supabase-webhook-update", told: ["UPDATE \(sticker)"]),
-        Recorded(name: "supabase-webhook-delete", told: ["DELETE \(sticker)"]),
-        Recorded(name: "supabase-realtime-insert", told: ["INSERT notes 1"]),
-        Recorded(name: "supabase-realtime-update", told: ["UPDATE test 46"]),
-        Recorded(name: "supabase-realtime-delete", told: ["DELETE notes 1"]),
-        Recorded(name: "supabase-realtime-update-unchanged-toast", told: ["UPDATE notes 1"]),
-        Recorded(name: "supabase-realtime-update-too-large", told: ["UPDATE notes 1"]),
+        Recorded(name: "supabase-webhook-insert", delivered: ["INSERT \(sticker)"]),
+        Recorded(name: "supabase-webhook-update", delivered: ["UPDATE \(sticker)"]),
+        Recorded(name: "supabase-webhook-delete", delivered: ["DELETE \(sticker)"]),
+        Recorded(name: "supabase-realtime-insert", delivered: ["INSERT notes 1"]),
+        Recorded(name: "supabase-realtime-update", delivered: ["UPDATE test 46"]),
+        Recorded(name: "supabase-realtime-delete", delivered: ["DELETE notes 1"]),
+        Recorded(name: "supabase-realtime-update-unchanged-toast", delivered: ["UPDATE notes 1"]),
+        Recorded(name: "supabase-realtime-update-too-large", delivered: ["UPDATE notes 1"]),
         Recorded(name: "supabase-realtime-unauthorized", rejected: ["0 /payload/data/errors"]),
         // The table has another key here than it is declared with.
         Recorded(name: "supabase-realtime-update-replica-identity-full", rejected: ["0 /payload/data/record/id"]),
-        Recorded(name: "broadcast-changes-insert", told: ["INSERT posts p1"]),
-        Recorded(name: "broadcast-changes-update", told: ["UPDATE posts p1"]),
-        Recorded(name: "broadcast-changes-delete", told: ["DELETE posts p1"]),
-        Recorded(name: "broadcast-changes-frame", told: ["UPDATE posts p1"]),
-        Recorded(name: "debezium-create", told: ["INSERT customers 1"]),
-        Recorded(name: "debezium-update", told: ["UPDATE customers 1"]),
-        Recorded(name: "debezium-delete", told: ["DELETE customers 1"]),
-        Recorded(name: "debezium-update-unchanged-toast", told: ["UPDATE customers 1"]),
-        Recorded(name: "debezium-create-mysql", told: ["INSERT customers 1004"]),
+        Recorded(name: "broadcast-changes-insert", delivered: ["INSERT posts p1"]),
+        Recorded(name: "broadcast-changes-update", delivered: ["UPDATE posts p1"]),
+        Recorded(name: "broadcast-changes-delete", delivered: ["DELETE posts p1"]),
+        Recorded(name: "broadcast-changes-frame", delivered: ["UPDATE posts p1"]),
+        Recorded(name: "debezium-create", delivered: ["INSERT customers 1"]),
+        Recorded(name: "debezium-update", delivered: ["UPDATE customers 1"]),
+        Recorded(name: "debezium-delete", delivered: ["DELETE customers 1"]),
+        Recorded(name: "debezium-update-unchanged-toast", delivered: ["UPDATE customers 1"]),
+        Recorded(name: "debezium-create-mysql", delivered: ["INSERT customers 1004"]),
         Recorded(name: "debezium-create-typed", rejected: ["0 /payload/after/id"]),
         Recorded(name: "debezium-message", rejected: ["0 /op"]),
         Recorded(name: "debezium-read", silent: 1),
         Recorded(name: "debezium-truncate", silent: 1),
         Recorded(name: "debezium-tombstone", silent: 1),
-        Recorded(name: "cloudevents-structured", told: ["UPDATE \(sticker)"]),
-        Recorded(name: "cloudevents-structured-base64", told: ["UPDATE \(sticker)"]),
-        Recorded(name: "cloudevents-binary-body", told: ["UPDATE \(sticker)"], headers: attributes),
+        Recorded(name: "cloudevents-structured", delivered: ["UPDATE \(sticker)"]),
+        Recorded(name: "cloudevents-structured-base64", delivered: ["UPDATE \(sticker)"]),
+        Recorded(name: "cloudevents-binary-body", delivered: ["UPDATE \(sticker)"], headers: attributes),
         Recorded(
-            name: "cloudevents-batch", told: ["UPDATE \(sticker)", "UPDATE \(sticker)"],
+            name: "cloudevents-batch", delivered: ["UPDATE \(sticker)", "UPDATE \(sticker)"],
             headers: ["Content-Type": "application/cloudevents-batch+json"]),
         Recorded(name: "cloudevents-debezium", silent: 1),
         Recorded(name: "cloudevents-debezium-avro", rejected: ["0 /datacontenttype"]),
         Recorded(
             name: "batch-mixed",
-            told: [
+            delivered: [
                 "INSERT \(sticker)", "UPDATE test 46", "UPDATE posts p1", "INSERT customers 1", "UPDATE \(sticker)",
             ],
             silent: 1),
@@ -78,18 +81,18 @@ import Testing
 
     @Test(arguments: recorded)
     func recordedPayload_isTaken_andDeliveredToStreams(expected: Recorded) async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let answer = try await probe.send(FeedProbe.fixture(expected.name), expected.headers)
         #expect(
-            answer.counts == [202, expected.told.count + expected.silent, 0, expected.rejected.count], "\(answer.text)")
+            answer.counts == [202, expected.delivered.count + expected.silent, 0, expected.rejected.count],
+            "\(answer.text)")
         #expect(answer.places == expected.rejected)
         let causes = try await probe.received(stream)
-        let told = causes.map {
+        let delivered = causes.map {
             "\($0["type"].string ?? "") \($0["table"].string ?? "") \($0["recordId"].string ?? "")"
         }
         // The same row twice within a window is one cause; who made it is another.
-        #expect(Set(told) == Set(expected.told), "\(causes)")
+        #expect(Set(delivered) == Set(expected.delivered), "\(causes)")
         if expected.name.hasPrefix("cloudevents-"), let cause = causes.first {
             expect(cause, has: ["actorId": "teacher-1", "originId": "tab-7"])
         }
@@ -97,10 +100,9 @@ import Testing
 
     static let forms = ChangeFormat.allCases.filter { $0 != .batch }
 
-    /// Each of the forms alone and in an array, told by its shape or named.
+    /// Each of the forms alone and in an array, recognized by its shape or named.
     @Test(arguments: forms)
     func everyForm_isTaken_aloneAndInABatch(format: ChangeFormat) async throws {
-        let probe = try FeedProbe()
         let stream = try await probe.listen()
         let alone = try await probe.send(FeedProbe.insertion(1, in: format))
         #expect(alone.counts == [202, 1, 0, 0], "\(alone.text)")
@@ -113,13 +115,12 @@ import Testing
             let known = form != nil && [.broadcastChanges, .debezium, .cloudEvents].contains(format)
             #expect(together.counts == [202, known ? 0 : 3, known ? 3 : 0, 0], "\(together.text)")
         }
-        let told = try await probe.received(stream).compactMap { $0["recordId"].string }
-        #expect(Set(told) == ["n1", "n2", "n3", "n4", "n5"])
+        let delivered = try await probe.received(stream).compactMap { $0["recordId"].string }
+        #expect(Set(delivered) == ["n1", "n2", "n3", "n4", "n5"])
     }
 
     /// Where a form is named, another is not taken in its place.
     @Test func namedForm_refusesOthers_oneByOne() async throws {
-        let probe = try FeedProbe()
         let mixed = JSON.array(Self.forms.enumerated().map { FeedProbe.insertion($0.offset, in: $0.element) })
         for format in Self.forms {
             let answer = try await probe.send(mixed, ["webhook-id": "as-\(format.rawValue)"], format: format.rawValue)
@@ -133,7 +134,6 @@ import Testing
 
     /// CloudEvents' media types and headers bind the body.
     @Test func eventsHeaders_mustFitTheBody() async throws {
-        let probe = try FeedProbe()
         let type = ["Content-Type": "application/cloudevents+json; charset=utf-8"]
         #expect(try await probe.send(FeedProbe.event(1), type).counts == [202, 1, 0, 0])
         #expect(try await probe.send([FeedProbe.event(2)], type).status == 422)

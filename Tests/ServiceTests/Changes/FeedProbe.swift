@@ -1,11 +1,10 @@
+import Values
 import BellhopClient
 import Crypto
-import Domain
 import Foundation
 import Rows
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 
@@ -52,7 +51,7 @@ struct FeedProbe {
                   - keys: [["\(schema).\(table)"]]
             """
         }
-        // Of many tenants, and with a membership: what a row says of itself is kept.
+        // Of many tenants, and with a membership: what a row says of itself is stored.
         let members = """
               - table: members
                 primaryKey: [id]
@@ -170,7 +169,7 @@ struct FeedProbe {
         try await service.listen(as: .user(user, tenant: tenant))
     }
 
-    /// Everything a stream was told of since the last time, up to now: a row of `marks` ends it.
+    /// Everything a stream received since the last time, up to now: a row of `marks` ends it.
     func received(_ stream: StreamListener) async throws -> [JSON] {
         let mark = UUID().uuidString
         let answer = try await send(School.insert("marks", ["id": .string(mark)]))
@@ -178,9 +177,9 @@ struct FeedProbe {
         var causes: [JSON] = []
         while true {
             let event = try await stream.next("query:invalidate")
-            let told = event.json["causes"].array ?? []
-            causes += told.filter { $0["table"].string != "marks" }
-            if told.contains(where: { $0["recordId"].string == mark }) { return causes }
+            let batch = event.json["causes"].array ?? []
+            causes += batch.filter { $0["table"].string != "marks" }
+            if batch.contains(where: { $0["recordId"].string == mark }) { return causes }
         }
     }
 }

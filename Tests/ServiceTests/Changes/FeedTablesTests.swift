@@ -1,10 +1,12 @@
+import BellhopClient
 import Foundation
+import Rows
 import TestSupport
 import Testing
 
 @testable import Service
 
-/// `bellhop policies --tables`: a file of tables is checked as at the start, and every mistake told with its line.
+/// `bellhop policies --tables`: a file of tables is checked as at the start, and every mistake reported with its line.
 @Suite struct FeedTablesTests {
     private static func page(of text: String) throws -> TablesPage {
         let directory = try TemporaryDirectory()
@@ -24,24 +26,36 @@ import Testing
     @Test func shippedFiles_areGood() throws {
         let school = try TablesPage(named: "school")
         #expect(
-            school.tables.map(\.name).sorted()
+            school.tables.map(\.qualifiedName).sorted()
                 == [
                     "attendance", "classes", "homework", "parent_students", "sessions", "student_achievements",
                     "student_stickers", "student_trophies", "students",
                 ].map { "public.\($0)" })
-        let links = try #require(school.tables.first { $0.name == "public.parent_students" })
-        #expect(links.tenant == "{school_id}, else that of students by {student_id}")
-        #expect(links.memberships.map(\.grants) == ["student:{student_id}:parent"])
-        let posts = try #require(try TablesPage(named: "posts").tables.first)
-        #expect(posts.audience.map(\.condition) == ["visibility is public", nil])
-        #expect(posts.counts == ["likeCount: like_count", "repostCount: repost_count"])
-        let todos = try #require(try TablesPage(named: "todo").tables.first)
-        #expect(todos.audience.map(\.template) == ["user:{user_id}"])
-        #expect(todos.invalidations.map(\.keys) == [["todos"]])
-        #expect(todos.audience[0].operations == ["insert", "update", "delete"])
     }
 
-    @Test func mistakes_areTold_withTheirLines() throws {
+    @Test func shippedFiles_areShown_asTheyAreMeant() throws {
+        let school = try Self.shown("school")
+        let links = try #require(school.array?.first { $0["table"].string == "public.parent_students" })
+        #expect(links["tenant"].string == "{school_id}, else that of students by {student_id}")
+        #expect(links["memberships"].array?.map { $0["grants"].string } == ["student:{student_id}:parent"])
+        let posts = try Self.shown("posts")[0]
+        #expect(posts["audience"].array?.map { $0["when"].string } == ["visibility is public", nil])
+        #expect(posts["counts"] == ["likeCount: like_count", "repostCount: repost_count"])
+        let todos = try Self.shown("todo")[0]
+        #expect(todos["audience"][0]["template"].string == "user:{user_id}")
+        #expect(todos["audience"][0]["hears"] == ["insert", "update", "delete"])
+        #expect(todos["invalidates"].array?.map { $0["keys"] } == [["todos"]])
+        let (status, text) = try BellhopProcess(["policies", "--tables", "school"]).finish()
+        #expect(status == 0)
+        #expect(text.contains("WHO SEES"))
+        #expect(text.contains("{school_id}, else that of students by {student_id}"))
+    }
+
+    private static func shown(_ name: String) throws -> JSON {
+        try JSON(parsing: BellhopProcess(["policies", "--tables", name, "--json"]).finish().text)
+    }
+
+    @Test func mistakes_areReported_withTheirLines() throws {
         let found = try Self.mistakes(
             of: """
                 version: 1
@@ -63,7 +77,7 @@ import Testing
                 ])
     }
 
-    @Test func unreadableFiles_areTold_inOneLine() throws {
+    @Test func unreadableFiles_areReported_inOneLine() throws {
         for (text, part) in [
             ("a: [1\nb", "line 3, column 1"), ("version: 1\nversion: 1", "unique"),
             (String(repeating: "[", count: 20_000), "nesting"),

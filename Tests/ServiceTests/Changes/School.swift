@@ -5,8 +5,8 @@ import Testing
 @testable import Service
 
 /// Two schools, A and B, whose people have the same ids: `s1` and `s2` are in class `c1` of teacher `t1`, `s3` is in
-/// `c2` of `t2`; `p1` and `p3` are the parents of `s1` and `s3`; `a1` is the admin. Nothing but the tenant keeps the
-/// schools apart.
+/// `c2` of `t2`; `p1` and `p3` are the parents of `s1` and `s3`; `a1` is the admin. Nothing but the tenant separates the
+/// schools.
 ///
 /// Rows come as a database's webhook would send them, with the shared secret.
 struct School {
@@ -16,7 +16,7 @@ struct School {
     let service: TestService
     private let feeds = Feeds()
 
-    /// - Parameter isKnown: whether the rows that tell who belongs where have come.
+    /// - Parameter isKnown: whether the rows that say who belongs where have come.
     init(_ service: TestService? = nil, isKnown: Bool = true) async throws {
         self.service = try service ?? TestService.start(["changesSecret": Self.secret])
         guard isKnown else { return }
@@ -177,26 +177,33 @@ extension ServerSentEvent {
 }
 
 extension StreamListener {
-    /// Waits until these query keys have been told stale, and expects each once and no others; gives their causes.
+    /// Waits until these query keys have been invalidated, and expects each once and no others; gives their causes.
     ///
     /// Keys of one window may come in two events, if the clock moves on between the first and the last row.
     @discardableResult
     func receives(
         _ keys: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> [JSON] {
-        var (heard, causes): ([String], [JSON]) = ([], [])
-        while !keys.isSubset(of: heard) {
+        var (stale, causes): ([String], [JSON]) = ([], [])
+        while !keys.isSubset(of: stale) {
             let event = try await next("query:invalidate")
-            heard += event.staleKeys
+            stale += event.staleKeys
             for cause in event.json["causes"].array ?? [] where !causes.contains(cause) { causes.append(cause) }
-            guard keys.isSuperset(of: heard) else { break }
+            guard keys.isSuperset(of: stale) else { break }
         }
-        #expect(heard.count == keys.count, "\(heard.sorted())", sourceLocation: sourceLocation)
-        #expect(Set(heard) == keys, "\(heard.sorted())", sourceLocation: sourceLocation)
+        #expect(stale.count == keys.count, "\(stale.sorted())", sourceLocation: sourceLocation)
+        #expect(Set(stale) == keys, "\(stale.sorted())", sourceLocation: sourceLocation)
         return causes
     }
 
-    /// Waits until the stream is given a scope that has lost a key and gained another. Each row that is told may make a
+    /// The ids of the rows that are received until one has come, in their order.
+    func rows(until last: String) async throws -> [String] {
+        var ids: [String] = []
+        while ids.last != last { ids.append(try await next("table:change").json["record"]["id"].string ?? "") }
+        return ids
+    }
+
+    /// Waits until the stream is given a scope that has lost a key and gained another. Each row that is sent may make a
     /// scope of its own.
     func nextScope(without lost: String? = nil, with gained: String? = nil) async throws {
         while true {
@@ -205,14 +212,21 @@ extension StreamListener {
         }
     }
 
-    /// Asks for rows of tables, and waits until it is so.
-    func subscribe(
-        _ tables: [JSON], through service: TestService, as identity: TestService.Identity, since cursor: String? = nil
-    ) async throws {
-        var body: [String: JSON] = ["tables": .array(tables)]
-        if let cursor { body["lastEventId"] = .string(cursor) }
-        let id = ready.json["streamId"].string ?? ""
-        let answer = try await service.client(as: identity).put("/v1/streams/\(id)/subscriptions", .object(body))
+    /// Asks for rows of tables, and waits until they are subscribed to.
+    func subscribe(_ tables: [JSON], since cursor: String? = nil) async throws {
+        let answer = try await replaceSubscriptions(tables, since: cursor)
         #expect(answer.status == 200, "\(answer.json)")
+    }
+
+    /// The answer to a request for other rows; by default as who opened the stream, at the replica that serves it.
+    func replaceSubscriptions(
+        _ tables: [JSON], since cursor: String? = nil, through replica: TestService? = nil,
+        as identity: TestService.Identity? = nil
+    ) async throws -> ServiceAnswer {
+        let opener = try #require(opener)
+        var body: [String: JSON] = ["tables": .array(tables)]
+        body["lastEventId"] = cursor.map(JSON.string)
+        let client = (replica ?? opener.service).client(as: identity ?? opener.identity)
+        return try await client.put("/v1/streams/\(ready.json["streamId"].string ?? "")/subscriptions", .object(body))
     }
 }

@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 
 /// The order of a board as plain SQL says it: for boards that are not in memory (yet), and for what must be the same.
@@ -38,15 +37,12 @@ extension ChallengesFeature {
                 AND (standing, reached) < (\(own.standing.key), \(own.standing.reached))
             ORDER BY standing DESC, reached DESC LIMIT \(count)
             """
-        ) { row in
-            (ID(try row.text(0)), Standing(key: Int64(try row.integer(1)), reached: Int64(try row.integer(2))))
-        }
+        ) { (try $0.id(0), try standing($0)) }
         before.reverse()
         var lines = before + [(own.userId, own.standing)]
         try ordered(board.id, after: own.standing, limit: count, tx) { lines.append((userId: $0, standing: $1)) }
         let rank = try place(of: Standing(key: lines[0].standing.key, reached: 0), board, tx).rank
-        return Leaderboard.Entry.entries(
-            lines, first: Place(rank: rank, position: own.place.position - before.count))
+        return Leaderboard.Entry.entries(lines, first: Place(rank: rank, position: own.place.position - before.count))
     }
 
     private typealias Line = (userId: ID<User>, standing: Standing)

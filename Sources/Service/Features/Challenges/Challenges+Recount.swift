@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension ChallengesFeature {
@@ -54,8 +53,7 @@ extension ChallengesFeature {
                 WHERE tenant = \(board.tenant) AND board_id = \(board.id) AND standing IS NOT NULL ORDER BY user_id
                 """
             ) { row in
-                let standing = Standing(key: Int64(try row.integer(1)), reached: Int64(try row.integer(2)))
-                leaderboard.set(standing, of: ID(try row.text(0)))
+                leaderboard.set(try standing(row), of: try row.id(0))
                 return true
             }
             let place = "\(board.tenant)/\(board.challengeId)"

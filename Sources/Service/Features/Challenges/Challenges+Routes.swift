@@ -18,14 +18,15 @@ extension ChallengesFeature {
 
     private static func listChallenges(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: pageMax)
-        return .read { tx in page.response(try list(after: page.after, limit: page.rowsMax, tx), by: \.id.text) }
+        let listing = query(
+            "> \(page.after ?? "") ORDER BY challenge.challenge_id LIMIT \(page.rowsMax)", visibleTo: call.caller.scope)
+        return .query(listing) { rows in page.response(try rows.rows { try board($0).challenge }, by: \.id.text) }
     }
 
     private static func show(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
-        return .query(query(id, visibleTo: call.caller.scope)) { rows in
-            guard let found = try rows.row(row) else { throw Failure.notFound("challenge") }
-            return Response.json(200, found.challenge)
+        return .query(query("= \(id)", visibleTo: call.caller.scope)) { rows in
+            Response.json(200, try rows.row(board).required("challenge").challenge)
         }
     }
 
@@ -36,21 +37,25 @@ extension ChallengesFeature {
         return .write(locking: .challenge(id)) { tx in
             let known = try find(id, tx)
             let challenge = try draft.challenge(
-                id, replacing: known?.challenge, hasScores: (known?.board.revision ?? 0) > 0, at: tx.now)
+                id, replacing: known?.challenge, hasScores: (known?.revision ?? 0) > 0, at: tx.now)
+            if known == nil { try requireRoom(tx) }
             // A board in memory knows which scores are the better ones: with another order it is another board.
-            let isSameBoard = known.map { $0.challenge.order == challenge.order } ?? false
-            let boardId = (isSameBoard ? known?.board.id : nil) ?? tx.makeID(Challenge.self).text
-            if let known, !isSameBoard { try doom(known.board, tx) }
-            if known == nil {
-                guard try countChallenges(tx) < LeaderboardLimits.challengesMax else {
-                    throw Failure(
-                        .conflict, "challenge.too_many",
-                        "There are \(LeaderboardLimits.challengesMax) challenges already; delete an old one.")
-                }
+            if let known, known.challenge.order == challenge.order {
+                try store(challenge, boardId: known.id, tx)
+            } else {
+                if let known { try doom(known, tx) }
+                try store(challenge, boardId: insertBoard(of: id, tx), tx)
             }
-            if !isSameBoard { try insertBoard(boardId, of: id, tx) }
-            try store(challenge, boardId: boardId, tx)
             return Response.json(known == nil ? 201 : 200, challenge)
+        }
+    }
+
+    private static func requireRoom(_ tx: Transaction) throws {
+        let count = try tx.db.integer("SELECT count(*) FROM \(challenges, visibleTo: tx.scope)") ?? 0
+        guard count < LeaderboardLimits.challengesMax else {
+            throw Failure(
+                .conflict, "challenge.too_many",
+                "There are \(LeaderboardLimits.challengesMax) challenges already; delete an old one.")
         }
     }
 
@@ -58,11 +63,11 @@ extension ChallengesFeature {
     private static func remove(_ call: Call, _ boards: Leaderboards?) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         return .write(locking: .challenge(id)) { tx in
-            let (challenge, board) = try require(id, tx)
-            try remove(id, board, tx)
-            notifyReplicas(of: board, challenge, tx)
-            let tenant = tx.tenant
-            tx.afterCommit { boards?.forget(board, tenant: tenant) }
+            let board = try require(id, tx)
+            try remove(board, tx)
+            notifyReplicas(of: board, tx)
+            let key = board.key(in: tx.tenant)
+            tx.afterCommit { boards?.forget(key) }
             return .noContent
         }
     }

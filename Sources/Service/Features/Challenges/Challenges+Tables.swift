@@ -1,5 +1,4 @@
 import Database
-import Rows
 
 extension ChallengesFeature {
     static let challenges = Table(
@@ -53,7 +52,7 @@ extension ChallengesFeature {
             """,
             "CREATE INDEX challenge_boards_told ON challenge_boards (tenant, told_at)",
             "CREATE INDEX challenge_boards_doomed ON challenge_boards (tenant, board_id) WHERE is_doomed = 1",
-            // Who has no score any more keeps the row: those who follow the changes must read that one too.
+            // Who has no score any more still has a row: those who follow the changes must read that one too.
             """
             CREATE TABLE challenge_scores (
                 tenant TEXT NOT NULL,

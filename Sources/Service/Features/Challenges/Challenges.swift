@@ -10,17 +10,14 @@ enum ChallengesFeature {
             endpoints: challengeEndpoints(boards) + scoreEndpoints(boards), topics: [leaderboardTopic],
             ticks: [updateTick, removalTick], audits: [boardAudit, orderAudit], events: ["leaderboard:update"],
             locks: ["challenge"],
-            constants: { writer, _ in
-                writer.member("leaderboards") { writer in
-                    writer.member("entriesMax", LeaderboardLimits.entriesMax)
-                    writer.member("topDefault", LeaderboardLimits.topDefault)
-                    writer.member("topMax", LeaderboardLimits.topMax)
-                    writer.member("aroundDefault", LeaderboardLimits.aroundDefault)
-                    writer.member("aroundMax", LeaderboardLimits.aroundMax)
-                    writer.member("watchedTop", LeaderboardLimits.watchedTop)
-                    writer.member("updateSeconds", Int(LeaderboardLimits.updatePauseSeconds))
-                }
-            })
+            constants: Feature.constants(
+                "leaderboards",
+                [
+                    "entriesMax": LeaderboardLimits.entriesMax, "topDefault": LeaderboardLimits.topDefault,
+                    "topMax": LeaderboardLimits.topMax, "aroundDefault": LeaderboardLimits.aroundDefault,
+                    "aroundMax": LeaderboardLimits.aroundMax, "watchedTop": LeaderboardLimits.watchedTop,
+                    "updateSeconds": Int(LeaderboardLimits.updatePauseSeconds),
+                ]))
     }
 }
 

@@ -1,12 +1,11 @@
 import Domain
 import Realtime
-import Rows
 import Threads
 import Values
 
 /// Sends connected users their own ranks when others, or they themselves, have moved them: at most once a second and
 /// board, from the order in memory.
-final class RankUpdates: Sendable {
+struct RankUpdates: Sendable {
     /// One board's changes on their way to those who are connected: each of them is looked up once.
     private struct Round {
         let board: Board
@@ -16,33 +15,20 @@ final class RankUpdates: Sendable {
         var next = 0
     }
 
-    private let boards: Leaderboards
-    private let now: @Sendable () -> Timestamp
-    private let users: @Sendable (_ tenant: String) -> [String]
-    private let hasUsers: @Sendable (_ tenant: String) -> Bool
-    private let deliver: @Sendable ([OwnState]) -> Void
-
-    /// - Parameters:
-    ///   - users: those of a tenant who have a stream open here.
-    ///   - hasUsers: whether there are any.
-    ///   - deliver: sends each state to all streams of its user.
-    init(
-        _ boards: Leaderboards, now: @escaping @Sendable () -> Timestamp,
-        users: @escaping @Sendable (_ tenant: String) -> [String],
-        hasUsers: @escaping @Sendable (_ tenant: String) -> Bool, deliver: @escaping @Sendable ([OwnState]) -> Void
-    ) {
-        self.boards = boards
-        self.now = now
-        self.users = users
-        self.hasUsers = hasUsers
-        self.deliver = deliver
-    }
+    let boards: Leaderboards
+    let now: @Sendable () -> Timestamp
+    /// Those of a tenant who have a stream open here.
+    let users: @Sendable (_ tenant: String) -> [String]
+    /// Whether there are any.
+    let hasUsers: @Sendable (_ tenant: String) -> Bool
+    /// Sends each state to all streams of its user.
+    let deliver: @Sendable ([OwnState]) -> Void
 
     /// How often the clock is looked at, and the pause between two passes of a round.
     private static let pause: Duration = .milliseconds(250)
 
     func start() {
-        boards.thread.start { [self] in
+        boards.thread.start {
             var rounds: [Round] = []
             // Between two passes of a round nobody shortens the pause.
             while rounds.isEmpty ? boards.thread.wait(atMost: Self.pause) : boards.thread.pause(for: Self.pause) {
@@ -63,7 +49,7 @@ final class RankUpdates: Sendable {
             let revision = members.integer("revision")
         else { return }
         boards.changedElsewhere(
-            Board.Key(tenant: event.tenant, id: id), ID(challengeId), order, revision: revision,
+            Board.Key(tenant: event.tenant, id: id, challengeId: ID(challengeId), order: order), revision: revision,
             isWanted: hasUsers(event.tenant))
     }
 
@@ -71,18 +57,14 @@ final class RankUpdates: Sendable {
     /// that have moved.
     private func begin(_ board: Board, _ rounds: inout [Round]) {
         let now = now()
-        if let last = board.withLock({ $0.publishedAt }),
-            now < last.adding(seconds: LeaderboardLimits.updatePauseSeconds)
-        {
-            return
-        }
-        guard !rounds.contains(where: { $0.board === board }) else { return }
+        let due = board.withLock { $0.publishedAt }?.adding(seconds: LeaderboardLimits.updatePauseSeconds)
+        guard due ?? now <= now, !rounds.contains(where: { $0.board === board }) else { return }
         boards.settle(board)
-        guard let (movement, changes) = board.takeMovement() else { return }
-        board.withLock { $0.publishedAt = now }
+        guard let (movement, changes) = board.withLock({ $0.takeMovement(at: now) }) else { return }
         let users = users(board.key.tenant)
         guard !users.isEmpty else { return }
-        rounds.append(Round(board: board, movement: movement, changes: changes, users: users))
+        // Sorted with nobody waiting.
+        rounds.append(Round(board: board, movement: SettledMovement(movement), changes: changes, users: users))
     }
 
     /// Looks up some of those who are connected, and sends those who have moved their ranks.
@@ -91,14 +73,10 @@ final class RankUpdates: Sendable {
         while budget > 0, let round = rounds.first {
             let part = round.users[round.next...].prefix(min(budget, Self.lookedUpWithLock))
             let found = round.board.withLock { $0.entries(of: part.lazy.map { ID($0) }, movedBy: round.movement) }
-            if !found.entries.isEmpty {
-                deliver(
-                    found.entries.map {
-                        ChallengesFeature.ownRank(
-                            $0, of: round.board.challengeId, round.board.order, tenant: round.board.key.tenant,
-                            changes: round.changes, revision: found.revision)
-                    })
+            let ranks = found.entries.map {
+                ChallengesFeature.ownRank($0, on: round.board.key, changes: round.changes, revision: found.revision)
             }
+            if !ranks.isEmpty { deliver(ranks) }
             budget -= part.count
             rounds[0].next += part.count
             if rounds[0].next == round.users.count { rounds.removeFirst() }

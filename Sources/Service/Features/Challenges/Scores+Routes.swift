@@ -1,8 +1,6 @@
-import Database
 import Domain
 import MicroHTTP
 import Realtime
-import Rows
 import Values
 
 extension ChallengesFeature {
@@ -17,11 +15,8 @@ extension ChallengesFeature {
         ]
     }
 
-    // MARK: Writing
-
-    /// `POST /v1/challenges/{id}/scores`: the caller's own, or whose a backend names.
-    ///
-    /// The key is required: points that a client sends again after a lost answer would count twice.
+    /// `POST /v1/challenges/{id}/scores`: the caller's own, or whose a backend names. Without a key, points that a client
+    /// sends again after a lost answer would count twice.
     @Sendable private static func addScore(_ call: Call, _ boards: Leaderboards) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         guard call.request.header("Idempotency-Key") != nil else {
@@ -38,60 +33,55 @@ extension ChallengesFeature {
         }
         let user = draft.userId ?? call.caller.userId
         return .write(locking: .challenge(id)) { tx in
-            let (challenge, board) = try require(id, tx)
-            try challenge.requireRunning(at: tx.now)
-            let known = try findScore(of: user, board, tx)
-            let score = try challenge.score(draft.score, after: known?.score)
-            var row = known ?? ScoreRow(userId: user, score: nil, reached: 0, revision: 0, displayName: nil)
+            let before = try require(id, tx)
+            try before.challenge.requireRunning(at: tx.now)
+            let known = try findScore(of: user, before, tx)
+            let score = try before.challenge.score(draft.score, after: known?.score)
+            var row = known ?? ScoreRow(userId: user)
             row.score = score
             row.displayName = draft.displayName ?? row.displayName
-            let change = try store(row, replacing: known, challenge, board, boards, tx)
-            let standing = Standing(key: challenge.order.key(of: score), reached: change.row.reached)
+            let change = try store(&row, replacing: known, before, boards, tx)
+            let standing = Standing(key: before.challenge.order.key(of: score), reached: row.reached)
             let place =
-                try boards.place(of: standing, user, challenge.order, behind: board, with: change.board, tx)
-                ?? place(of: standing, board, tx)
-            let item = LeaderboardItem(
-                userId: user, displayName: change.row.displayName, score: score, place: place)
+                try boards.place(of: standing, user, behind: before, with: change, tx)
+                ?? place(of: standing, before, tx)
+            let item = LeaderboardItem(userId: user, displayName: row.displayName, score: score, place: place)
+            let board = change ?? before
             return Response.json { writer in
                 writer.member("challengeId", id)
                 item.write(membersTo: &writer)
                 writer.member("changed", known?.score != score)
-                writer.member("entries", (change.board ?? board).entries)
-                writer.member("version", (change.board ?? board).revision)
+                writer.member("entries", board.entries)
+                writer.member("version", board.revision)
             }
         }
     }
 
     /// `DELETE …/scores/{userId}`: the own score, or anybody's for admins and backends.
     @Sendable private static func withdraw(_ call: Call, _ boards: Leaderboards) throws -> Answer {
-        let id = try call.pathID(0, Challenge.self)
-        let user = try call.pathID(1, User.self)
+        let (id, user) = try (call.pathID(0, Challenge.self), call.pathID(1, User.self))
         return .write(locking: .challenge(id)) { tx in
-            let (challenge, board) = try require(id, tx)
-            guard let known = try findScore(of: user, board, tx), known.score != nil else {
-                throw Failure.notFound("score")
-            }
-            var row = known
+            let board = try require(id, tx)
+            let known = try findScore(of: user, board, tx)
+            guard known?.score != nil, var row = known else { throw Failure.notFound("score") }
             (row.score, row.displayName) = (nil, nil)
-            _ = try store(row, replacing: known, challenge, board, boards, tx)
+            _ = try store(&row, replacing: known, board, boards, tx)
             return .noContent
         }
     }
 
-    /// Stores what a user has, with the number of the change, and what follows from it.
+    /// Stores what a user has, with the number of the change, and what follows from it. What is as it was is stored too:
+    /// the table's policy says whether the caller may.
     ///
-    /// What is as it was is stored too, for the table's policy to say whether the caller may, and changes nothing.
-    ///
-    /// - Returns: the row as stored, and the board's row behind the change; nil if nothing has changed.
+    /// - Returns: the board's row behind the change; nil if nothing has changed.
     private static func store(
-        _ wanted: ScoreRow, replacing known: ScoreRow?, _ challenge: Challenge, _ before: BoardRow,
-        _ boards: Leaderboards, _ tx: Transaction
-    ) throws -> (row: ScoreRow, board: BoardRow?) {
-        guard wanted != known else {
-            try store(wanted, challenge.order, before, tx)
-            return (wanted, nil)
+        _ row: inout ScoreRow, replacing known: ScoreRow?, _ before: BoardRow, _ boards: Leaderboards, _ tx: Transaction
+    ) throws -> BoardRow? {
+        guard row != known else {
+            try store(row, before, tx)
+            return nil
         }
-        var (row, board) = (wanted, before)
+        var board = before
         board.revision += 1
         board.mark = .random(in: .min ... .max)
         board.entries += (row.score == nil ? 0 : 1) - (known?.score == nil ? 0 : 1)
@@ -102,16 +92,14 @@ extension ChallengesFeature {
         }
         row.revision = board.revision
         if row.score != known?.score { row.reached = board.revision }
-        try store(row, challenge.order, board, tx)
-        try publishIfDue(challenge, &board, tx)
+        try store(row, board, tx)
+        try publishIfDue(&board, tx)
         try update(board, tx)
-        let (stored, changed, order, tenant) = (row, board, challenge.order, tx.tenant)
-        let standing = row.score.map { Standing(key: order.key(of: $0), reached: stored.reached) }
-        tx.afterCommit { boards.committed(standing, of: stored.userId, changed, order, tenant: tenant) }
-        return (stored, changed)
+        let (standing, user) = (row.standing(board.challenge.order), row.userId)
+        let (key, revision) = (board.key(in: tx.tenant), board.revision)
+        tx.afterCommit { boards.committed(standing, of: user, key, revision: revision) }
+        return board
     }
-
-    // MARK: Reading
 
     /// `GET …/leaderboard`: the top, or those around the caller; the caller's own place always.
     @Sendable private static func showLeaderboard(_ call: Call, _ boards: Leaderboards) throws -> Answer {
@@ -121,38 +109,36 @@ extension ChallengesFeature {
             try call.query.int("limit", in: 1...(isAround ? LeaderboardLimits.aroundMax : LeaderboardLimits.topMax))
             ?? (isAround ? LeaderboardLimits.aroundDefault : LeaderboardLimits.topDefault)
         return .read { tx in
-            let (challenge, board) = try require(id, tx)
-            // One board's count of changes says it all; what is the caller's own depends on the caller.
-            let tag = LeaderboardTag.make(board, tx.caller)
+            let board = try require(id, tx)
+            let tag = tag(of: board, for: tx.caller)
             if call.request.hasSeen(tag) { return .notModified(etag: tag) }
             let me = tx.caller.userId
-            let inMemory = try boards.read(board, challenge.order, tx) { leaderboard in
+            let inMemory = try boards.read(board, tx) { leaderboard in
                 View(
-                    entries: isAround
-                        ? leaderboard.entries(around: me, limit) : leaderboard.entries(in: 0..<limit),
+                    entries: isAround ? leaderboard.entries(around: me, limit) : leaderboard.entries(in: 0..<limit),
                     own: leaderboard.entry(of: me), count: leaderboard.count)
             }
-            let view = try inMemory ?? readView(isAround, limit, challenge.order, board, tx)
-            return Response.json(200, try view.json(challenge, board, tx), etag: tag)
+            let view = try inMemory ?? readView(isAround, limit, board, tx)
+            return Response.json(200, try view.json(board, tx), etag: tag)
         }
     }
 
-    private enum Around: String, CaseIterable {
-        case me
+    private enum Around: String, CaseIterable { case me }
+
+    /// The version of what a caller is shown of a board: its count of changes, and whose own place is shown.
+    private static func tag(of board: BoardRow, for caller: Caller) -> String {
+        // The same on every replica. A challenge that was made anew counts from the beginning, on another board.
+        let whose = FNV1a.hash(Array(board.id.utf8) + [0] + Array(caller.userId.text.utf8))
+        return "\(board.revision)-\(String(whose, radix: 36))"
     }
 
     /// The same in SQL, for a board that is not in memory.
-    private static func readView(
-        _ isAround: Bool, _ limit: Int, _ order: Challenge.Order, _ board: BoardRow, _ tx: Transaction
-    ) throws -> View {
-        var own: Leaderboard.Entry?
-        if let row = try findScore(of: tx.caller.userId, board, tx), let score = row.score {
-            let standing = Standing(key: order.key(of: score), reached: row.reached)
-            own = Leaderboard.Entry(
-                userId: row.userId, standing: standing, place: try place(of: standing, board, tx))
+    private static func readView(_ isAround: Bool, _ limit: Int, _ board: BoardRow, _ tx: Transaction) throws -> View {
+        let me = tx.caller.userId
+        let own = try findScore(of: me, board, tx)?.standing(board.challenge.order).map {
+            Leaderboard.Entry(userId: me, standing: $0, place: try place(of: $0, board, tx))
         }
-        let entries =
-            try isAround ? own.map { try around($0, limit, board, tx) } ?? [] : top(limit, board, tx)
+        let entries = try isAround ? own.map { try around($0, limit, board, tx) } ?? [] : top(limit, board, tx)
         return View(entries: entries, own: own, count: board.entries)
     }
 
@@ -162,14 +148,14 @@ extension ChallengesFeature {
         let own: Leaderboard.Entry?
         let count: Int
 
-        func json(_ challenge: Challenge, _ board: BoardRow, _ tx: Transaction) throws -> [UInt8] {
+        func json(_ board: BoardRow, _ tx: Transaction) throws -> [UInt8] {
             let shown = entries + [own].compactMap { $0 }
             let names = try displayNames(of: shown.lazy.map(\.userId), board, tx)
             func item(_ entry: Leaderboard.Entry) -> LeaderboardItem {
-                LeaderboardItem(entry, challenge.order, names)
+                LeaderboardItem(entry, board.challenge.order, names)
             }
             return JSONWriter.object { writer in
-                writer.member("challengeId", challenge.id)
+                writer.member("challengeId", board.challenge.id)
                 writer.member("entries", count)
                 writer.member("version", board.revision)
                 writer.member("items", entries.map(item))
@@ -186,19 +172,6 @@ struct LeaderboardItem: JSONWritable {
     let score: Int64
     let place: Place
 
-    init(userId: ID<User>, displayName: String?, score: Int64, place: Place) {
-        self.userId = userId
-        self.displayName = displayName
-        self.score = score
-        self.place = place
-    }
-
-    init(_ entry: Leaderboard.Entry, _ order: Challenge.Order, _ names: [ID<User>: String]) {
-        self.init(
-            userId: entry.userId, displayName: names[entry.userId],
-            score: order.score(of: entry.standing.key), place: entry.place)
-    }
-
     func write(to writer: inout JSONWriter) { writer.object { write(membersTo: &$0) } }
 
     func write(membersTo writer: inout JSONWriter) {
@@ -210,11 +183,10 @@ struct LeaderboardItem: JSONWritable {
     }
 }
 
-/// The version of what a caller is shown of a board.
-enum LeaderboardTag {
-    static func make(_ board: BoardRow, _ caller: Caller) -> String {
-        // The same on every replica. A challenge that was made anew counts from the beginning, on another board.
-        let whose = FNV1a.hash(Array(board.id.utf8) + [0] + Array(caller.userId.text.utf8))
-        return "\(board.revision)-\(String(whose, radix: 36))"
+extension LeaderboardItem {
+    init(_ entry: Leaderboard.Entry, _ order: Challenge.Order, _ names: [ID<User>: String]) {
+        self.init(
+            userId: entry.userId, displayName: names[entry.userId],
+            score: order.score(of: entry.standing.key), place: entry.place)
     }
 }

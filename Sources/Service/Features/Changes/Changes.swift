@@ -1,4 +1,7 @@
+import Database
+import MicroHTTP
 import Rows
+import Synchronization
 import Values
 
 /// Table changes: rows of apps whose data is stored elsewhere, accepted from their feeds and published as events.
@@ -13,17 +16,142 @@ enum ChangesFeature {
 
     /// - Parameter parts: nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
     static func feature(_ parts: Parts?) -> Feature {
-        Feature(
-            name: "changes", tables: [deliveries], migrations: [migration], endpoints: endpoints(parts),
+        let intake = Endpoint(
+            .post, "/v1/changes", access: .feed, query: ["format"], bodyBytesMax: ChangeLimits.bodyBytesMax,
+            Endpoint.serving(parts, takeChanges))
+        return Feature(
+            name: "changes", tables: [deliveries], migrations: [migration], endpoints: [intake],
             ticks: [tidying],
             constants: { writer, settings in
-                writer.member("changes") { writer in
-                    writer.member("bodyBytesMax", ChangeLimits.bodyBytesMax)
-                    writer.member("itemsMax", ChangeLimits.itemsMax)
-                    writer.member("itemBytesMax", ChangeLimits.itemBytesMax)
-                    writer.member("duplicatesKnownSeconds", Int(ChangeDeduplication.deliverySeconds))
-                    writer.member("tables", settings.tables.tables.count)
-                }
+                writer.member(
+                    "changes",
+                    [
+                        "bodyBytesMax": ChangeLimits.bodyBytesMax, "itemsMax": ChangeLimits.itemsMax,
+                        "itemBytesMax": ChangeLimits.itemBytesMax,
+                        "duplicatesKnownSeconds": Int(ChangeDeduplication.deliverySeconds),
+                        "tables": settings.tables.tables.count,
+                    ])
             })
+    }
+
+    /// `POST /v1/changes`: table changes in any form that is known. 202: they are on disk, and on their way.
+    ///
+    /// What is wrong with one item rejects that item alone: a feed that is refused as a whole because of one row would
+    /// send the same again for ever.
+    @Sendable private static func takeChanges(_ call: Call, _ parts: Parts) throws -> Answer {
+        guard !parts.isCongested() else {
+            throw Failure(
+                .unavailable, "changes.congested", "Streams are told more slowly than changes come.",
+                retryAfterSeconds: 1)
+        }
+        let format = try call.query.string("format").map { name throws(Failure) in
+            guard let format = ChangeFormat(rawValue: name) else {
+                let known = ChangeFormat.allCases.map(\.rawValue).joined(separator: ", ")
+                throw Failure.invalid("?format", "is none of \(known)")
+            }
+            return format
+        }
+        let delivery = try ChangeDelivery(headers: call.request.headers.lazy.map { ($0.name, $0.value) })
+        guard delivery.isJSON else { throw Call.notJSON }
+        let batch = try ChangeBatch(reading: call.request.body, delivery: delivery, format: format)
+        return .write { tx in
+            var intake = try ChangeIntake(parts.memberships, batch, tx)
+            try intake.run()
+            let result = intake.result
+            tx.afterCommit { parts.metrics.add(result) }
+            return Response.json(202, result)
+        }
+    }
+
+    // MARK: Deliveries
+
+    /// The ids of accepted changes, by which a repeated delivery is recognized.
+    static let deliveries = Table("change_deliveries", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_changes",
+        sql: [
+            """
+            CREATE TABLE change_deliveries (
+                tenant TEXT NOT NULL,
+                id TEXT NOT NULL,
+                created_at INTEGER NOT NULL,
+                PRIMARY KEY (tenant, id)
+            ) STRICT
+            """,
+            "CREATE INDEX change_deliveries_age ON change_deliveries (tenant, created_at)",
+        ])
+
+    private static let bookkeeping = Unscoped.bookkeeping("ids of deliveries are asked for by the feed that sends them")
+
+    /// Stores an id; false if it is stored already.
+    static func addDelivery(_ id: String, _ tx: Transaction) throws -> Bool {
+        try tx.db.run(
+            """
+            INSERT INTO \(deliveries, unscoped: bookkeeping) (tenant, id, created_at)
+            VALUES (\(tx.tenant), \(id), \(tx.now)) ON CONFLICT (tenant, id) DO NOTHING
+            """) > 0
+    }
+
+    static func removeDelivery(_ id: String, _ tx: Transaction) throws {
+        try tx.db.run(
+            "DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
+    }
+
+    static let tidying = Tick(name: "changes-tidying", everySeconds: 5) { tx in
+        let oldest = tx.now.adding(seconds: -ChangeDeduplication.deliverySeconds)
+        let surplus = try tx.db.row(
+            """
+            SELECT created_at FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant)
+            ORDER BY created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax)
+            """
+        ) { Int64(try $0.integer(0)) }
+        let before = max(oldest.microseconds, surplus ?? .min)
+        try tx.db.run(
+            """
+            DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id IN (
+                SELECT id FROM \(deliveries, unscoped: bookkeeping)
+                WHERE tenant = \(tx.tenant) AND created_at <= \(before)
+                ORDER BY created_at LIMIT \(ChangeDeduplication.prunedAtOnceMax))
+            """)
+    }
+}
+
+/// The bounds of what is stored of deliveries, each with what breaks without it.
+enum ChangeDeduplication {
+    /// How long the id of a change is stored; published in `/v1/config`. Senders try again for some hours; one that does so
+    /// for days has received a failure each time.
+    static let deliverySeconds: Int64 = 72 * 3600
+    /// Ids that are stored for one feed, about 150 bytes each. Without it a busy feed fills the disk with them.
+    static let deliveriesMax = 1_000_000
+    /// Ids that are deleted at once, for which all writes wait: 50,000 take some 100 ms, and are as many as a feed of
+    /// 10,000 a second brings until the next time.
+    static let prunedAtOnceMax = 50_000
+}
+
+/// What became of the items of deliveries.
+final class ChangeMetrics: Sendable {
+    private let accepted = Atomic<Int>(0)
+    private let duplicates = Atomic<Int>(0)
+    private let rejected = Atomic<Int>(0)
+
+    init(_ registry: MetricsRegistry) {
+        registry.register { [self] text in write(to: &text) }
+    }
+
+    private func write(to text: inout MetricsText) {
+        text.family("bellhop_changes_total", .counter, "Items of deliveries of table changes.")
+        for (result, count) in [
+            ("accepted", accepted.load(ordering: .relaxed)), ("duplicate", duplicates.load(ordering: .relaxed)),
+            ("rejected", rejected.load(ordering: .relaxed)),
+        ] {
+            text.sample("bellhop_changes_total", [("result", result)], Double(count))
+        }
+    }
+
+    func add(_ result: ChangeResult) {
+        accepted.add(result.accepted, ordering: .relaxed)
+        duplicates.add(result.duplicates, ordering: .relaxed)
+        rejected.add(result.rejected.count, ordering: .relaxed)
     }
 }

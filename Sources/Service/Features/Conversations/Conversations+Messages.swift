@@ -33,13 +33,11 @@ extension ConversationsFeature {
         let id = try call.pathID(0, Conversation.self)
         let draft = try call.body(MessageDraft.init(reading:))
         return .write(locking: .conversation(id)) { tx in
-            if let messageId = draft.id, let known = try findMessage(messageId, in: id, tx) {
+            if let messageId = draft.id, let known = try find(messageId, in: id, tx) {
                 return try repeated(known, tx)
             }
             let messageId = draft.id ?? tx.makeID(Message.self)
-            guard let taken = try takeSequence(for: messageId, in: id, text: draft.text, tx) else {
-                throw Failure.notFound("conversation")
-            }
+            let taken = try takeSequence(for: messageId, in: id, text: draft.text, tx).required("conversation")
             let message = Message(
                 id: messageId, conversationId: id, sequence: taken.sequence, senderId: tx.caller.userId,
                 text: draft.text, sentAt: tx.now)
@@ -89,9 +87,8 @@ extension ConversationsFeature {
         return try response(200, known, unread: place?.unread(of: conversation.lastSequence), tx)
     }
 
-    private static func response(
-        _ status: Int, _ message: Message, unread: Int?, _ tx: Transaction
-    ) throws -> Response {
+    private static func response(_ status: Int, _ message: Message, unread: Int?, _ tx: Transaction) throws -> Response
+    {
         let badges = try tx.badges(of: tx.caller.userId)
         return Response.json(status) { writer in
             writer.member("message", message)
@@ -105,7 +102,7 @@ extension ConversationsFeature {
         let (id, messageId) = try (call.pathID(0, Conversation.self), call.pathID(1, Message.self))
         return .write(locking: .conversation(id)) { tx in
             let last = try require(id, tx).lastSequence
-            guard let known = try findMessage(messageId, in: id, tx) else { throw Failure.notFound("message") }
+            let known = try find(messageId, in: id, tx).required("message")
             if known.deletedAt == nil {
                 guard let erased = try erase(messageId, in: id, tx) else {
                     throw Failure.forbidden(
@@ -149,8 +146,7 @@ extension ConversationsFeature {
 
     // MARK: Events
 
-    /// The audience of one member's event with that member's counts; it excludes backends, which would receive each
-    /// event once for every member.
+    /// One member, for an event with that member's counts. Backends would receive it once for every member.
     static func audience(of userId: ID<User>) -> [String] { [AudienceKey.make("user", userId.text)] }
 
     /// Publishes a conversation that is new, has another title or other members, in one event for all named members.
@@ -166,10 +162,5 @@ extension ConversationsFeature {
                 writer.member("joined", joined)
                 writer.member("left", left)
             })
-    }
-
-    /// The counts of a user who may be another than the caller: available if this transaction has changed them.
-    static func badges(of userId: ID<User>, unchanged: Bool, _ tx: Transaction) throws -> Badges? {
-        unchanged && userId != tx.caller.userId ? nil : try tx.badges(of: userId)
     }
 }

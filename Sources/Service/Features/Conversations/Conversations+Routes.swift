@@ -6,8 +6,7 @@ import Visibility
 
 extension ConversationsFeature {
     static let endpoints = [
-        Endpoint(
-            .get, "/v1/conversations", access: .bearer, query: ["unread", "limit", "cursor"], listConversations),
+        Endpoint(.get, "/v1/conversations", access: .bearer, query: ["unread", "limit", "cursor"], listConversations),
         Endpoint(.post, "/v1/conversations", access: .bearer, create),
         Endpoint(.get, "/v1/conversations/{id}", access: .bearer, show),
         Endpoint(.patch, "/v1/conversations/{id}", access: .bearer, change),
@@ -15,8 +14,6 @@ extension ConversationsFeature {
         Endpoint(.delete, "/v1/conversations/{id}/members/{userId}", access: .bearer, leave),
         Endpoint(.put, "/v1/conversations/{id}/read-position", access: .bearer, read),
     ]
-
-    // MARK: Lists
 
     private static func listConversations(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: ConversationLimits.pageMax)
@@ -33,41 +30,37 @@ extension ConversationsFeature {
 
     // MARK: Making and changing
 
-    /// `POST /v1/conversations`: 201; 200 with the one there is, for an id that the caller has used before and for a pair
-    /// that talks already.
+    /// `POST /v1/conversations`: 201; 200 with the present one for an id used before, and for a pair that talks already.
     private static func create(_ call: Call) throws -> Answer {
-        let wish = try call.body(ConversationDraft.init(reading:))
-        let caller = call.caller
-        let creator = caller.isService ? nil : caller.userId
-        let members = try wish.members(with: creator)
-        let pair = wish.kind == .direct ? AudienceKey.make("pair", members[0].text, members[1].text) : nil
+        let draft = try call.body(ConversationDraft.init(reading:))
+        let creator = call.caller.isService ? nil : call.caller.userId
+        let members = try draft.members(with: creator)
+        let pair = draft.kind == .direct ? AudienceKey.make("pair", members[0].text, members[1].text) : nil
         // A pair is locked by its name, since which conversation it has is the question.
-        let subject = (wish.id?.text ?? pair).map { LockKey.conversation(ID($0)) }
-        return .write(locking: subject) { tx in
+        let key = (draft.id?.text ?? pair).map { LockKey.conversation(ID($0)) }
+        return .write(locking: key) { tx in
             if let pair, let known = try reopen(pair, for: members, tx) { return known }
-            if let id = wish.id, try isTaken(id, tx) {
+            if let id = draft.id, try isTaken(id, tx) {
                 guard let known = try find(id, tx) else {
                     throw Failure(.conflict, "conversation.id_taken", "There is another conversation of this id.")
                 }
                 return try response(200, known, tx)
             }
-            let id = wish.id ?? tx.makeID(Conversation.self)
+            let id = draft.id ?? tx.makeID(Conversation.self)
             let conversation = Conversation(
-                id: id, kind: wish.kind, title: wish.title, createdBy: creator, createdAt: tx.now,
+                id: id, kind: draft.kind, title: draft.title, createdBy: creator, createdAt: tx.now,
                 memberCount: members.count, order: tx.makeID(Conversation.self).text)
             try tx.lock(members.map { .user($0) })
             for member in members { try seat(member, in: id, last: 0, tx) }
             try insert(conversation, pair: pair, tx)
-            for member in members { _ = try insertIntoRoster(member, of: id, tx) }
+            for member in members { try insertIntoRoster(member, of: id, tx) }
             publish(conversation, to: members, joined: members, tx)
             return try response(201, conversation, tx).located(at: "/v1/conversations", id)
         }
     }
 
     /// The conversation of a pair, with both of them in it again.
-    private static func reopen(
-        _ pair: String, for members: [ID<User>], _ tx: Transaction
-    ) throws -> Response? {
+    private static func reopen(_ pair: String, for members: [ID<User>], _ tx: Transaction) throws -> Response? {
         guard let id = try find(pair: pair, tx)?.id else { return nil }
         try tx.lock(.conversation(id))
         try tx.lock(members.map { .user($0) })
@@ -76,7 +69,7 @@ extension ConversationsFeature {
         let missing = members.filter { !there.contains($0) }
         guard !missing.isEmpty else { return try response(200, conversation, tx) }
         for member in missing { try seat(member, in: id, last: conversation.lastSequence, tx) }
-        for member in missing { _ = try insertIntoRoster(member, of: id, tx) }
+        for member in missing { try insertIntoRoster(member, of: id, tx) }
         conversation.memberCount += missing.count
         try storeMemberCount(of: conversation, tx)
         publish(conversation, to: members, joined: missing, tx)
@@ -91,7 +84,7 @@ extension ConversationsFeature {
             try requireGroup(conversation)
             guard conversation.title != change.title else { return try response(200, conversation, tx) }
             conversation.title = change.title
-            try setTitle(of: id, to: change.title, tx)
+            try tx.db.run("UPDATE \(conversations, writableBy: tx.scope) SET title = \(change.title) WHERE id = \(id)")
             publish(conversation, to: try memberIds(of: id, tx), tx)
             return try response(200, conversation, tx)
         }
@@ -104,7 +97,8 @@ extension ConversationsFeature {
         let (id, userId) = try (call.pathID(0, Conversation.self), call.pathUser(1))
         return .write(locking: .conversation(id)) { tx in
             var conversation = try require(id, tx)
-            if try isInRoster(userId, of: id, tx) { return try response(200, conversation, tx) }
+            let members = try memberIds(of: id, tx)
+            guard !members.contains(userId) else { return try response(200, conversation, tx) }
             try requireGroup(conversation)
             guard conversation.memberCount < ConversationLimits.membersMax else {
                 throw Failure(
@@ -113,56 +107,44 @@ extension ConversationsFeature {
             }
             try tx.lock(.user(userId))
             // By the caller's right, before the newcomer has one.
-            _ = try insertIntoRoster(userId, of: id, tx)
+            try insertIntoRoster(userId, of: id, tx)
             conversation.memberCount += 1
             try storeMemberCount(of: conversation, tx)
             try seat(userId, in: id, last: conversation.lastSequence, tx)
-            publish(conversation, to: try memberIds(of: id, tx), joined: [userId], tx)
+            publish(conversation, to: (members + [userId]).sorted(), joined: [userId], tx)
             return try response(200, conversation, tx)
         }
     }
 
-    /// `DELETE …/members/{userId}`: each leaves by themselves; backends remove whom they will. Its unread messages leave
-    /// the badge.
+    /// `DELETE …/members/{userId}`: each leaves by themselves; backends remove anybody. The badge loses what is unread.
     private static func leave(_ call: Call) throws -> Answer {
         let (id, userId) = try (call.pathID(0, Conversation.self), call.pathUser(1))
         return .write(locking: .conversation(id)) { tx in
             var conversation = try require(id, tx)
-            guard try isInRoster(userId, of: id, tx) else { throw Failure.notFound("member") }
+            let members = try memberIds(of: id, tx)
+            guard members.contains(userId) else { throw Failure.notFound("member") }
             try tx.lock(.user(userId))
-            // While the caller still has the right to.
+            // While the caller may still write it.
             conversation.memberCount -= 1
             try storeMemberCount(of: conversation, tx)
-            let left = try memberIds(of: id, tx).filter { $0 != userId }
             guard let place = try deletePlace(of: userId, in: id, tx) else {
                 throw Failure.forbidden(
                     "Members leave by themselves; only a backend removes others.", code: "conversation.not_yours")
             }
             let unread = place.unread(of: conversation.lastSequence)
             try tx.adjustBadges(of: userId, messages: -unread)
-            publish(conversation, to: left, left: [userId], tx)
-            let badges = try badges(of: userId, unchanged: unread == 0, tx)
+            publish(conversation, to: members.filter { $0 != userId }, left: [userId], tx)
+            let own = try tx.badges(of: tx.caller.userId)
+            // Another's counts are to be had if this transaction has changed them.
+            let badges = userId == tx.caller.userId ? own : unread == 0 ? nil : try tx.badges(of: userId)
             tx.publish(
                 "conversation:removed", audience: audience(of: userId),
                 data: JSONWriter.object { writer in
                     writer.member("conversationId", id)
                     if let badges { writer.member("badges", badges) }
                 })
-            let own = try tx.badges(of: tx.caller.userId)
             return Response.json(200) { $0.member("badges", own) }
         }
-    }
-
-    /// A place at the end of what was said.
-    private static func seat(
-        _ userId: ID<User>, in id: ID<Conversation>, last: Int, _ tx: Transaction
-    ) throws {
-        guard try countConversations(of: userId, tx) < ConversationLimits.conversationsOfUserMax else {
-            throw Failure(
-                .conflict, "conversation.too_many",
-                "Nobody can be in more than \(ConversationLimits.conversationsOfUserMax) conversations.")
-        }
-        try insertPlace(ReadPlace(joining: last), of: userId, in: id, tx)
     }
 
     private static func requireGroup(_ conversation: Conversation) throws(Failure) {
@@ -180,8 +162,8 @@ extension ConversationsFeature {
         return .write(locking: .conversation(id)) { tx in
             let last = try require(id, tx).lastSequence
             let userId = tx.caller.userId
-            guard var place = try findPlace(of: userId, in: id, tx) else { throw Failure.notFound("place in it") }
-            let before = place
+            let before = try findPlace(of: userId, in: id, tx).required("place in it")
+            var place = before
             try place.move(to: try place.target(of: change, last: last), last: last) { run in
                 try tx.db.integer(countExcluded(in: run, of: userId, in: id, tenant: tx.tenant)) ?? 0
             }
@@ -207,11 +189,7 @@ extension ConversationsFeature {
         }
     }
 
-    // MARK: Parts
-
-    private static func response(
-        _ status: Int, _ conversation: Conversation, _ tx: Transaction
-    ) throws -> Response {
+    private static func response(_ status: Int, _ conversation: Conversation, _ tx: Transaction) throws -> Response {
         let view = ConversationView(
             conversation, place: try findPlace(of: tx.caller.userId, in: conversation.id, tx),
             members: try memberIds(of: conversation.id, tx))

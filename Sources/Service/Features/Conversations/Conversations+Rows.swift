@@ -1,13 +1,10 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension ConversationsFeature {
     private static let countingUnread = Unscoped.reaction("what is said in a conversation changes each member's counts")
     private static let counting = Unscoped.bookkeeping("a number is taken of messages, none is shown")
-
-    // MARK: Conversations
 
     /// A list of the caller's conversations, the one with the newest message first.
     ///
@@ -15,14 +12,13 @@ extension ConversationsFeature {
     static func listing(
         of userId: ID<User>, onlyUnread: Bool, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
-        var conditions: [SQL] = ["m.user_id = \(userId.text)"]
-        if onlyUnread { conditions.append("c.last_sequence > m.position + m.excluded") }
-        if let after { conditions.append("c.list_order < \(after)") }
+        let unread: SQL = onlyUnread ? "AND c.last_sequence > m.position + m.excluded" : ""
+        let bound: SQL = if let after { "AND c.list_order < \(after)" } else { "" }
         return """
-            SELECT \(columns(of: "c")), m.joined, m.position, m.excluded
+            SELECT \(columns), m.joined, m.position, m.excluded
             FROM \(members, visibleTo: scope) AS m
             JOIN \(conversations, visibleTo: scope) AS c ON c.id = m.conversation_id
-            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY c.list_order DESC LIMIT \(limit)
+            WHERE m.user_id = \(userId) \(unread) \(bound) ORDER BY c.list_order DESC LIMIT \(limit)
             """
     }
 
@@ -30,37 +26,31 @@ extension ConversationsFeature {
         ConversationView(try conversation(row), place: try place(row, at: 12))
     }
 
-    /// The caller's unread messages by conversation: those with unread messages only, so that the list changes
-    /// when the badge does, and never without it.
+    /// The caller's conversations with unread messages, and only these: so the list changes when the badge does.
     static func unread(of caller: Caller) -> SQL {
         """
         SELECT c.id, c.last_sequence - m.position - m.excluded
         FROM \(members, visibleTo: caller.scope) AS m
         JOIN \(conversations, visibleTo: caller.scope) AS c ON c.id = m.conversation_id
-        WHERE m.user_id = \(caller.userId.text) AND c.last_sequence > m.position + m.excluded ORDER BY c.id
+        WHERE m.user_id = \(caller.userId) AND c.last_sequence > m.position + m.excluded ORDER BY c.id
         """
     }
 
     /// - Throws: 404 for a conversation that does not exist, and equally for one the caller is not in.
     static func require(_ id: ID<Conversation>, _ tx: Transaction) throws -> Conversation {
-        let found = try find(id, tx)
-        guard let found else { throw Failure.notFound("conversation") }
-        return found
+        try find(id, tx).required("conversation")
     }
 
     static func find(_ id: ID<Conversation>, _ tx: Transaction) throws -> Conversation? {
         try tx.db.row(
-            """
-            SELECT \(columns(of: "conversations")) FROM \(conversations, visibleTo: tx.scope) WHERE id = \(id.text)
-            """
-        ) { try conversation($0) }
+            "SELECT \(columns) FROM \(conversations, visibleTo: tx.scope) AS c WHERE id = \(id)", conversation)
     }
 
     static func isTaken(_ id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
             SELECT 1 FROM \(conversations, unscoped: .bookkeeping("whether an id is free concerns all")) AS c
-            WHERE c.tenant = \(tx.tenant) AND c.id = \(id.text)
+            WHERE c.tenant = \(tx.tenant) AND c.id = \(id)
             """)
     }
 
@@ -68,11 +58,10 @@ extension ConversationsFeature {
     static func find(pair: String, _ tx: Transaction) throws -> Conversation? {
         try tx.db.row(
             """
-            SELECT \(columns(of: "c"))
+            SELECT \(columns)
             FROM \(conversations, unscoped: .reaction("who of a pair begins anew comes back to it")) AS c
             WHERE c.tenant = \(tx.tenant) AND c.pair = \(pair)
-            """
-        ) { try conversation($0) }
+            """, conversation)
     }
 
     /// Its creator must be a member already: only members may write it.
@@ -81,15 +70,10 @@ extension ConversationsFeature {
             """
             INSERT INTO \(conversations, writableBy: tx.scope)
                 (tenant, id, kind, pair, title, created_by, created_at, member_count, last_sequence, list_order)
-            VALUES (\(tx.tenant), \(conversation.id.text), \(conversation.kind.rawValue), \(pair), \(conversation.title),
-                \(conversation.createdBy?.text), \(conversation.createdAt.microseconds), \(conversation.memberCount),
-                0, \(conversation.order))
+            VALUES (\(tx.tenant), \(conversation.id), \(conversation.kind.rawValue), \(pair), \(conversation.title),
+                \(conversation.createdBy), \(conversation.createdAt), \(conversation.memberCount), 0,
+                \(conversation.order))
             """)
-    }
-
-    static func setTitle(of id: ID<Conversation>, to title: String?, _ tx: Transaction) throws {
-        try tx.db.run(
-            "UPDATE \(conversations, writableBy: tx.scope) SET title = \(title) WHERE id = \(id.text)")
     }
 
     // MARK: Members
@@ -97,63 +81,64 @@ extension ConversationsFeature {
     /// All members of a conversation. Call with the conversation locked.
     static func memberIds(of id: ID<Conversation>, _ tx: Transaction) throws -> [ID<User>] {
         try tx.db.rows(
-            """
-            SELECT user_id FROM \(rosters, visibleTo: tx.scope) WHERE conversation_id = \(id.text) ORDER BY user_id
-            """
-        ) { ID(try $0.text(0)) }
+            "SELECT user_id FROM \(rosters, visibleTo: tx.scope) WHERE conversation_id = \(id) ORDER BY user_id"
+        ) { try $0.id(0) }
     }
 
     static func places(in id: ID<Conversation>, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
         try tx.db.rows(
             """
             SELECT user_id, joined, position, excluded FROM \(members, unscoped: countingUnread)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text) ORDER BY user_id
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) ORDER BY user_id
             """
-        ) { (ID(try $0.text(0)), try place($0, at: 1)) }
+        ) { (try $0.id(0), try place($0, at: 1)) }
     }
 
     static func findPlace(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws -> ReadPlace? {
         try tx.db.row(
             """
             SELECT joined, position, excluded FROM \(members, visibleTo: tx.scope)
-            WHERE user_id = \(userId.text) AND conversation_id = \(id.text)
+            WHERE user_id = \(userId) AND conversation_id = \(id)
             """
-        ) { try place($0) }
+        ) { try place($0, at: 0) }
     }
 
     static func store(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
         try tx.db.run(
             """
             UPDATE \(members, writableBy: tx.scope) SET position = \(place.position), excluded = \(place.excluded)
-            WHERE user_id = \(userId.text) AND conversation_id = \(id.text)
+            WHERE user_id = \(userId) AND conversation_id = \(id)
             """)
     }
 
-    static func insertPlace(_ place: ReadPlace, of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws
-    {
+    /// Gives a user a place at the end of what was said.
+    static func seat(_ userId: ID<User>, in id: ID<Conversation>, last: Int, _ tx: Transaction) throws {
+        let count = try tx.db.integer(
+            """
+            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the bound holds whoever adds somebody"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId)
+            """)
+        guard count ?? 0 < ConversationLimits.conversationsOfUserMax else {
+            throw Failure(
+                .conflict, "conversation.too_many",
+                "Nobody can be in more than \(ConversationLimits.conversationsOfUserMax) conversations.")
+        }
+        let place = ReadPlace(joining: last)
         try tx.db.run(
             """
             INSERT INTO \(members, unscoped: .reaction("whoever is added to a conversation gets a place in it"))
                 (tenant, user_id, conversation_id, joined, position, excluded)
-            VALUES (\(tx.tenant), \(userId.text), \(id.text), \(place.joined), \(place.position), \(place.excluded))
+            VALUES (\(tx.tenant), \(userId), \(id), \(place.joined), \(place.position), \(place.excluded))
             """)
     }
 
-    /// False if the user is in it already.
-    static func insertIntoRoster(_ userId: ID<User>, of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
+    /// Changes nothing for a user who is in it already.
+    static func insertIntoRoster(_ userId: ID<User>, of id: ID<Conversation>, _ tx: Transaction) throws {
         try tx.db.run(
             """
             INSERT INTO \(rosters, writableBy: tx.scope) (tenant, conversation_id, user_id, joined_at)
-            VALUES (\(tx.tenant), \(id.text), \(userId.text), \(tx.now.microseconds))
+            VALUES (\(tx.tenant), \(id), \(userId), \(tx.now))
             ON CONFLICT (tenant, conversation_id, user_id) DO NOTHING
-            """) == 1
-    }
-
-    static func isInRoster(_ userId: ID<User>, of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
-        try tx.db.exists(
-            """
-            SELECT 1 FROM \(rosters, visibleTo: tx.scope)
-            WHERE conversation_id = \(id.text) AND user_id = \(userId.text)
             """)
     }
 
@@ -164,7 +149,7 @@ extension ConversationsFeature {
             """
             UPDATE \(conversations, writableBy: tx.scope) SET member_count = \(conversation.memberCount),
                 abandoned_at = \(abandonedAt)
-            WHERE id = \(conversation.id.text)
+            WHERE id = \(conversation.id)
             """)
     }
 
@@ -172,25 +157,17 @@ extension ConversationsFeature {
     static func deletePlace(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws -> ReadPlace? {
         let place = try tx.db.row(
             """
-            DELETE FROM \(members, writableBy: tx.scope) WHERE user_id = \(userId.text) AND conversation_id = \(id.text)
+            DELETE FROM \(members, writableBy: tx.scope) WHERE user_id = \(userId) AND conversation_id = \(id)
             RETURNING joined, position, excluded
             """
-        ) { try Self.place($0) }
+        ) { try Self.place($0, at: 0) }
         guard let place else { return nil }
         try tx.db.run(
             """
             DELETE FROM \(rosters, unscoped: .reaction("who has given up their place is in no list"))
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text) AND user_id = \(userId.text)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND user_id = \(userId)
             """)
         return place
-    }
-
-    static func countConversations(of userId: ID<User>, _ tx: Transaction) throws -> Int {
-        try tx.db.integer(
-            """
-            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the bound holds whoever adds somebody"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId.text)
-            """) ?? 0
     }
 
     // MARK: Messages
@@ -205,9 +182,9 @@ extension ConversationsFeature {
         let sequence = try tx.db.row(
             """
             UPDATE \(conversations, writableBy: tx.scope) SET last_sequence = last_sequence + 1, list_order = \(order),
-                last_message_id = \(id.text), last_sender_id = \(tx.caller.userId.text),
-                last_preview = \(MessagePreview.line(of: text)), last_sent_at = \(tx.now.microseconds)
-            WHERE id = \(conversationId.text) RETURNING last_sequence
+                last_message_id = \(id), last_sender_id = \(tx.caller.userId),
+                last_preview = \(MessagePreview.line(of: text)), last_sent_at = \(tx.now)
+            WHERE id = \(conversationId) RETURNING last_sequence
             """
         ) { try $0.integer(0) }
         return sequence.map { ($0, order) }
@@ -218,18 +195,16 @@ extension ConversationsFeature {
             """
             INSERT INTO \(messages, writableBy: tx.scope)
                 (tenant, conversation_id, sequence, id, sender_id, body, sent_at)
-            VALUES (\(tx.tenant), \(message.conversationId.text), \(message.sequence), \(message.id.text),
-                \(message.senderId.text), \(message.text), \(message.sentAt.microseconds))
+            VALUES (\(tx.tenant), \(message.conversationId), \(message.sequence), \(message.id),
+                \(message.senderId), \(message.text), \(message.sentAt))
             """)
     }
 
-    static func findMessage(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws
-        -> Message?
-    {
+    static func find(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws -> Message? {
         try tx.db.row(
             """
             SELECT \(messageColumns) FROM \(messages, visibleTo: tx.scope)
-            WHERE conversation_id = \(conversationId.text) AND id = \(id.text)
+            WHERE conversation_id = \(conversationId) AND id = \(id)
             """, message)
     }
 
@@ -237,13 +212,11 @@ extension ConversationsFeature {
     static func messages(
         in id: ID<Conversation>, before: Int?, after: Int?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
-        var conditions: [SQL] = ["conversation_id = \(id.text)"]
-        if let before { conditions.append("sequence < \(before)") }
-        if let after { conditions.append("sequence > \(after)") }
-        let direction: SQL = after == nil ? "DESC" : "ASC"
+        let bound: SQL =
+            if let after { "AND sequence > \(after)" } else if let before { "AND sequence < \(before)" } else { "" }
         return """
-            SELECT \(messageColumns) FROM \(messages, visibleTo: scope)
-            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY sequence \(direction) LIMIT \(limit)
+            SELECT \(messageColumns) FROM \(messages, visibleTo: scope) WHERE conversation_id = \(id) \(bound)
+            ORDER BY sequence \(after == nil ? "DESC" : "ASC" as SQL) LIMIT \(limit)
             """
     }
 
@@ -254,33 +227,31 @@ extension ConversationsFeature {
         let erased = try tx.db.row(
             """
             UPDATE \(messages, writableBy: tx.scope) SET body = '', is_deleted = 1,
-                deleted_at = \(tx.now.microseconds)
-            WHERE conversation_id = \(conversationId.text) AND id = \(id.text) AND is_deleted = 0
+                deleted_at = \(tx.now)
+            WHERE conversation_id = \(conversationId) AND id = \(id) AND is_deleted = 0
             RETURNING \(messageColumns)
             """, message)
         guard let erased else { return nil }
         try tx.db.run(
             """
             UPDATE \(conversations, writableBy: tx.scope) SET last_preview = NULL
-            WHERE id = \(conversationId.text) AND last_sequence = \(erased.sequence)
+            WHERE id = \(conversationId) AND last_sequence = \(erased.sequence)
             """)
         return erased
     }
 
-    /// Counts a deleted message as excluded for each member who had not read it, except its sender, for whom it never
-    /// was unread.
+    /// Counts a deleted message as excluded for each member who had not read it, except its sender.
     ///
     /// - Returns: the members whose unread count has changed, with their new places.
     static func exclude(_ erased: Message, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
-        let changed = try tx.db.rows(
+        try tx.db.rows(
             """
             UPDATE \(members, unscoped: countingUnread) SET excluded = excluded + 1
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(erased.conversationId.text)
-                AND position < \(erased.sequence) AND user_id <> \(erased.senderId.text)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(erased.conversationId)
+                AND position < \(erased.sequence) AND user_id <> \(erased.senderId)
             RETURNING user_id, joined, position, excluded
             """
-        ) { (userId: ID<User>(try $0.text(0)), place: try place($0, at: 1)) }
-        return changed.sorted { $0.userId < $1.userId }
+        ) { (userId: try $0.id(0), place: try place($0, at: 1)) }.sorted { $0.userId < $1.userId }
     }
 
     /// Counts the newest message as excluded for its sender.
@@ -288,7 +259,7 @@ extension ConversationsFeature {
         try tx.db.run(
             """
             UPDATE \(members, unscoped: countingUnread) SET excluded = excluded + 1
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId.text) AND conversation_id = \(id.text)
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND conversation_id = \(id)
             """)
     }
 
@@ -298,11 +269,11 @@ extension ConversationsFeature {
     ) -> SQL {
         """
         SELECT (SELECT COUNT(*) FROM \(messages, unscoped: counting)
-                WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND sender_id = \(userId.text)
+                WHERE tenant = \(tenant) AND conversation_id = \(id) AND sender_id = \(userId)
                     AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound))
             + (SELECT COUNT(*) FROM \(messages, unscoped: counting)
-                WHERE tenant = \(tenant) AND conversation_id = \(id.text) AND is_deleted = 1
-                    AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound) AND sender_id <> \(userId.text))
+                WHERE tenant = \(tenant) AND conversation_id = \(id) AND is_deleted = 1
+                    AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound) AND sender_id <> \(userId))
         """
     }
 }

@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 import Visibility
 
@@ -102,8 +101,7 @@ extension ConversationsFeature {
                 "CREATE UNIQUE INDEX messages_ids ON messages (tenant, conversation_id, id)",
                 // The messages of one sender in a range, and the deleted ones.
                 "CREATE INDEX messages_own ON messages (tenant, conversation_id, sender_id, sequence)",
-                // The flag stands in the key as well: without a column more than the table's own key, SQLite takes
-                // that.
+                // With the flag in the key, or SQLite would take the table's own key, which has the same columns.
                 """
                 CREATE INDEX messages_deleted ON messages (tenant, conversation_id, is_deleted, sequence, sender_id)
                 WHERE is_deleted = 1
@@ -111,49 +109,37 @@ extension ConversationsFeature {
             ])
     ]
 
-    // MARK: Conversations
+    /// The columns ``conversation(_:)`` reads, in its order.
+    static let columns: SQL = """
+        c.id, c.kind, c.title, c.created_by, c.created_at, c.member_count, c.last_sequence, c.list_order,
+        c.last_message_id, c.last_sender_id, c.last_preview, c.last_sent_at
+        """
 
-    /// The columns ``conversation(_:at:)`` reads, in its order.
-    static func columns(of alias: String) -> SQL {
-        let names = [
-            "id", "kind", "title", "created_by", "created_at", "member_count", "last_sequence", "list_order",
-            "last_message_id", "last_sender_id", "last_preview", "last_sent_at",
-        ]
-        return SQL(unchecked: names.map { "\(alias).\($0)" }.joined(separator: ", "))
-    }
-
-    /// - Parameter first: where in the row the columns begin.
-    static func conversation(_ row: Row, at first: Int = 0) throws -> Conversation {
-        guard let kind = Conversation.Kind(rawValue: try row.text(first + 1)) else {
-            throw DatabaseError(.corrupt, "a conversation has a kind that cannot be")
-        }
+    static func conversation(_ row: Row) throws -> Conversation {
         var conversation = Conversation(
-            id: ID(try row.text(first)), kind: kind, title: try row.optionalText(first + 2),
-            createdBy: try row.optionalText(first + 3).map { ID($0) }, createdAt: try row.moment(first + 4),
-            memberCount: try row.integer(first + 5), lastSequence: try row.integer(first + 6),
-            order: try row.text(first + 7))
-        if let id = try row.optionalText(first + 8), let sender = try row.optionalText(first + 9) {
+            id: try row.id(0), kind: try row.word(1, orElse: "a conversation has a kind that cannot be"),
+            title: try row.optionalText(2), createdBy: try row.optionalID(3), createdAt: try row.moment(4),
+            memberCount: try row.integer(5), lastSequence: try row.integer(6), order: try row.text(7))
+        if let id: ID<Message> = try row.optionalID(8), let senderId: ID<User> = try row.optionalID(9) {
             conversation.lastMessage = MessagePreview(
-                id: ID(id), sequence: conversation.lastSequence, senderId: ID(sender),
-                preview: try row.optionalText(first + 10), sentAt: try row.moment(first + 11))
+                id: id, sequence: conversation.lastSequence, senderId: senderId, preview: try row.optionalText(10),
+                sentAt: try row.moment(11))
         }
         return conversation
     }
 
-    static func place(_ row: Row, at first: Int = 0) throws -> ReadPlace {
+    /// - Parameter first: where in the row `joined, position, excluded` begin.
+    static func place(_ row: Row, at first: Int) throws -> ReadPlace {
         ReadPlace(
             joined: try row.integer(first), position: try row.integer(first + 1), excluded: try row.integer(first + 2))
     }
-
-    // MARK: Messages
 
     /// The columns ``message(_:)`` reads, in its order.
     static let messageColumns: SQL = "id, conversation_id, sequence, sender_id, body, sent_at, deleted_at"
 
     static func message(_ row: Row) throws -> Message {
         Message(
-            id: ID(try row.text(0)), conversationId: ID(try row.text(1)), sequence: try row.integer(2),
-            senderId: ID(try row.text(3)), text: try row.text(4), sentAt: try row.moment(5),
-            deletedAt: try row.optionalMoment(6))
+            id: try row.id(0), conversationId: try row.id(1), sequence: try row.integer(2), senderId: try row.id(3),
+            text: try row.text(4), sentAt: try row.moment(5), deletedAt: try row.optionalMoment(6))
     }
 }

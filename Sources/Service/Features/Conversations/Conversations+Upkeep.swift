@@ -11,7 +11,8 @@ extension ConversationsFeature {
             // Somebody may be added meanwhile, by a backend.
             try tx.lock(.conversation(id))
             guard try abandoned(tx).contains(id) else { continue }
-            if try deleteMessages(of: id, tx) { try delete(id, tx) }
+            guard try deleteMessages(of: id, tx) else { continue }
+            try tx.db.run("DELETE FROM \(conversations, unscoped: tidying) WHERE tenant = \(tx.tenant) AND id = \(id)")
         }
     }
 
@@ -22,14 +23,14 @@ extension ConversationsFeature {
     static func abandonment(tenant: String, before: Timestamp) -> SQL {
         """
         SELECT id FROM \(conversations, unscoped: tidying)
-        WHERE tenant = \(tenant) AND abandoned_at IS NOT NULL AND abandoned_at < \(before.microseconds)
+        WHERE tenant = \(tenant) AND abandoned_at IS NOT NULL AND abandoned_at < \(before)
         ORDER BY abandoned_at LIMIT \(prunedAtOnceMax)
         """
     }
 
     private static func abandoned(_ tx: Transaction) throws -> [ID<Conversation>] {
         let before = tx.now.adding(seconds: -ConversationLimits.abandonedRetentionSeconds)
-        return try tx.db.rows(abandonment(tenant: tx.tenant, before: before)) { ID(try $0.text(0)) }
+        return try tx.db.rows(abandonment(tenant: tx.tenant, before: before)) { try $0.id(0) }
     }
 
     /// - Returns: whether none is left.
@@ -37,16 +38,11 @@ extension ConversationsFeature {
         let removed = try tx.db.run(
             """
             DELETE FROM \(messages, unscoped: tidying)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text) AND sequence IN (
-                SELECT sequence FROM messages WHERE tenant = \(tx.tenant) AND conversation_id = \(id.text)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sequence IN (
+                SELECT sequence FROM messages WHERE tenant = \(tx.tenant) AND conversation_id = \(id)
                 ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))
             """)
         return removed < Limits.prunedAtOnceMax
-    }
-
-    private static func delete(_ id: ID<Conversation>, _ tx: Transaction) throws {
-        try tx.db.run(
-            "DELETE FROM \(conversations, unscoped: tidying) WHERE tenant = \(tx.tenant) AND id = \(id.text)")
     }
 
     // MARK: Recounting

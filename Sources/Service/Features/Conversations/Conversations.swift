@@ -1,8 +1,7 @@
 import Domain
 import Values
 
-/// Conversations with unread counts that are exact at every moment: each message has a number, each member a read
-/// position (CNT R-COUNTS-3).
+/// Conversations with exact unread counts: each message has a number, each member a read position (CNT R-COUNTS-3).
 enum ConversationsFeature {
     static let feature = Feature(
         name: "conversations", tables: [members, conversations, rosters, messages], migrations: migrations,
@@ -11,15 +10,14 @@ enum ConversationsFeature {
             "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
         ],
         locks: ["conversation"],
-        constants: { writer, _ in
-            writer.member("conversations") { writer in
-                writer.member("membersMax", ConversationLimits.membersMax)
-                writer.member("conversationsOfUserMax", ConversationLimits.conversationsOfUserMax)
-                writer.member("textBytesMax", ConversationLimits.textBytesMax)
-                writer.member("rewindMax", ConversationLimits.rewindMax)
-                writer.member("previewCharactersMax", ConversationLimits.previewCharactersMax)
-            }
-        })
+        constants: Feature.constants(
+            "conversations",
+            [
+                "membersMax": ConversationLimits.membersMax,
+                "conversationsOfUserMax": ConversationLimits.conversationsOfUserMax,
+                "textBytesMax": ConversationLimits.textBytesMax, "rewindMax": ConversationLimits.rewindMax,
+                "previewCharactersMax": ConversationLimits.previewCharactersMax,
+            ]))
 }
 
 extension LockKey {

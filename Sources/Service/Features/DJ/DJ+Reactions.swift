@@ -4,85 +4,94 @@ import Values
 import Visibility
 
 extension DJFeature {
-    static let reactions = [
-        Reaction.on(ShopChanged.self) { tx, change in try note(change.shopId, tx) },
-        Reaction.on(BookingChanged.self) { tx, change in try follow(change.booking, previous: change.previous, tx) },
-    ]
+    static let reaction: Reaction = { tx, fact in
+        switch fact {
+        case .shopChanged(let shopId): try note(shopId, tx)
+        case .bookingChanged(let booking, let previous): try follow(booking, previous: previous, tx)
+        default: break
+        }
+    }
 
     // MARK: Events
 
-    private static func topicName(_ shopId: ID<Shop>) -> String { "dj:\(shopId.text)" }
+    /// Publishes an event about a shop's music to everybody who watches it: what plays is no secret.
+    ///
+    /// - Parameter collapse: names the state that the event carries whole; nil for one that must not be dropped.
+    private static func publish(
+        _ name: StaticString, in session: DJSession, collapse: String? = nil, _ tx: Transaction,
+        _ members: (inout JSONWriter) -> Void
+    ) {
+        tx.publish(
+            name, audience: audience, topic: "dj:\(session.shopId)",
+            collapse: collapse,
+            data: JSONWriter.object { writer in
+                writer.member("shopId", session.shopId)
+                members(&writer)
+                writer.member("version", session.version)
+            })
+    }
 
-    /// Everybody may receive what plays in a shop, as everybody may read it.
     private static var audience: [String] { tracks.read.audience { _ in nil } }
 
     /// Publishes the session when it begins or ends; the queue is empty then, so the event carries all of it.
     static func publishSession(_ session: DJSession, _ tx: Transaction) {
         tx.publish(
-            "dj:session", audience: audience, topic: topicName(session.shopId),
+            "dj:session", audience: audience, topic: "dj:\(session.shopId)",
             collapse: AudienceKey.make("dj", "session", session.shopId.text),
             data: DJQueue(session, items: []).json(votes: nil))
     }
 
     /// Publishes the present counts of a track, never who has voted (CUT D-4).
     static func publishVotes(_ item: DJQueueItem, position: Int, in session: DJSession, _ tx: Transaction) {
-        let shopId = session.shopId
-        let data = JSONWriter.object { writer in
-            writer.member("shopId", shopId)
+        publish(
+            "dj:queue_update", in: session,
+            collapse: AudienceKey.make("dj", "votes", session.shopId.text, item.id.text), tx
+        ) { writer in
             writer.member("trackId", item.track.trackId)
             item.tally.write(membersTo: &writer)
             writer.member("position", position)
-            writer.member("version", session.version)
         }
-        tx.publish(
-            "dj:queue_update", audience: audience, topic: topicName(shopId),
-            collapse: AudienceKey.make("dj", "votes", shopId.text, item.id.text), data: data)
     }
 
     static func publishAdded(_ item: DJQueueItem, position: Int, in session: DJSession, _ tx: Transaction) {
-        let data = JSONWriter.object { writer in
-            writer.member("shopId", session.shopId)
-            item.write(membersTo: &writer, position: position, vote: nil)
-            writer.member("version", session.version)
-        }
-        tx.publish("track:added", audience: audience, topic: topicName(session.shopId), data: data)
+        publish("track:added", in: session, tx) { item.write(membersTo: &$0, position: position, vote: nil) }
     }
 
     /// - Parameter reason: `played` or `removed`.
     static func publishRemoved(_ trackId: ID<DJTrack>, _ reason: String, in session: DJSession, _ tx: Transaction) {
-        let data = JSONWriter.object { writer in
-            writer.member("shopId", session.shopId)
+        publish("track:removed", in: session, tx) { writer in
             writer.member("trackId", trackId)
             writer.member("reason", reason)
-            writer.member("version", session.version)
         }
-        tx.publish("track:removed", audience: audience, topic: topicName(session.shopId), data: data)
     }
 
     /// - Parameter track: nil: the music has stopped.
     static func publishPlaying(_ track: DJTrack?, in session: DJSession, _ tx: Transaction) {
-        let data = JSONWriter.object { writer in
-            writer.member("shopId", session.shopId)
+        publish("track:playing", in: session, collapse: AudienceKey.make("dj", "playing", session.shopId.text), tx) {
+            writer in
             writer.member("trackId", track?.trackId)
             writer.member("trackName", track?.trackName)
             writer.member("artistName", track?.artistName)
             writer.member("albumArt", track?.albumArt)
             writer.member("startedAt", session.currentSince)
-            writer.member("version", session.version)
         }
-        tx.publish(
-            "track:playing", audience: audience, topic: topicName(session.shopId),
-            collapse: AudienceKey.make("dj", "playing", session.shopId.text), data: data)
     }
 
     // MARK: Ticks
 
     /// Publishes the counts of tracks whose votes exceeded the budget of a second.
     static let updatesTick = Tick(
-        name: "dj.updates", everySeconds: 1, isDue: { db, _ in try isUpdateDue(in: db) }
+        name: "dj.updates", everySeconds: 1,
+        due: { _ in "SELECT 1 FROM \(tracks, unscoped: counting) WHERE is_untold = 1 LIMIT 1" }
     ) { tx in
         // In the order of their ids, so that no two transactions that lock several of them can deadlock.
-        for shopId in try shopsWithPendingVotes(limit: shopsAtOnceMax, tx) {
+        let shopIds: [ID<Shop>] = try tx.db.rows(
+            """
+            SELECT DISTINCT shop_id FROM \(tracks, unscoped: counting)
+            WHERE tenant = \(tx.tenant) AND is_untold = 1 ORDER BY shop_id LIMIT \(shopsAtOnceMax)
+            """
+        ) { try $0.id(0) }
+        for shopId in shopIds {
             try tx.lock(.dj(shopId))
             let session = try requireShop(shopId, tx).session
             for item in try takePendingVotes(of: shopId, tx) {
@@ -94,11 +103,64 @@ extension DJFeature {
     /// Shops of one tick: some thousand rows at most, an unnoticeable pause of the writer.
     private static let shopsAtOnceMax = 64
 
+    /// Deletes votes on removed tracks, a few at a time, and removed tracks without votes.
     static let votesTick = Tick(
-        name: "dj.votes", everySeconds: 1, isDue: { db, _ in try isPruningVotesDue(in: db) }
-    ) { tx in try pruneRemoved(tx) }
+        name: "dj.votes", everySeconds: 1,
+        due: { _ in "SELECT 1 FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL LIMIT 1" }
+    ) { tx in
+        let pruned = try tx.db.run(pruningVotes(tenant: tx.tenant))
+        guard pruned < Limits.prunedAtOnceMax else { return }
+        try tx.db.run(
+            """
+            DELETE FROM \(tracks, unscoped: counting) WHERE (tenant, item_id) IN (
+                SELECT track.tenant, track.item_id FROM dj_tracks AS track
+                WHERE track.tenant = \(tx.tenant) AND track.removed_at IS NOT NULL AND NOT EXISTS (
+                    SELECT 1 FROM \(votes, unscoped: counting) AS vote
+                    WHERE vote.tenant = track.tenant AND vote.item_id = track.item_id)
+                LIMIT \(Limits.prunedAtOnceMax))
+            """)
+    }
 
+    static func pruningVotes(tenant: String) -> SQL {
+        """
+        DELETE FROM \(votes, unscoped: counting) WHERE (tenant, user_id, shop_id, item_id) IN (
+            SELECT vote.tenant, vote.user_id, vote.shop_id, vote.item_id FROM dj_votes AS vote
+            WHERE vote.tenant = \(tenant) AND vote.item_id IN (
+                SELECT item_id FROM \(tracks, unscoped: counting)
+                WHERE tenant = \(tenant) AND removed_at IS NOT NULL)
+            LIMIT \(Limits.prunedAtOnceMax))
+        """
+    }
+
+    private static let pruning = Unscoped.bookkeeping("what is past its time is forgotten for everybody")
+
+    /// Deletes expired presences and attempts, a few at a time; until then they have no effect.
     static let presenceTick = Tick(
-        name: "dj.presence", everySeconds: 10, isDue: { db, now in try isPruningDue(at: now, in: db) }
-    ) { tx in try prunePast(tx) }
+        name: "dj.presence", everySeconds: 10,
+        due: { now in
+            """
+            SELECT 1 FROM \(presences, unscoped: pruning) WHERE expires_at <= \(now)
+            UNION ALL SELECT 1 FROM \(attempts, unscoped: pruning) WHERE since <= \(oldestAttempt(at: now)) LIMIT 1
+            """
+        },
+        body: { tx in
+            try tx.db.run(
+                """
+                DELETE FROM \(presences, unscoped: pruning) WHERE (tenant, user_id, booking_id) IN (
+                    SELECT tenant, user_id, booking_id FROM presences
+                    WHERE tenant = \(tx.tenant) AND expires_at <= \(tx.now)
+                    ORDER BY expires_at LIMIT \(Limits.prunedAtOnceMax))
+                """)
+            try tx.db.run(
+                """
+                DELETE FROM \(attempts, unscoped: pruning) WHERE (tenant, user_id) IN (
+                    SELECT tenant, user_id FROM presence_attempts
+                    WHERE tenant = \(tx.tenant) AND since <= \(oldestAttempt(at: tx.now))
+                    LIMIT \(Limits.prunedAtOnceMax))
+                """)
+        })
+
+    private static func oldestAttempt(at now: Timestamp) -> Timestamp {
+        now.adding(seconds: -PresenceLimits.wrongCodesSeconds)
+    }
 }

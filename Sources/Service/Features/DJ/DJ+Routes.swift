@@ -1,4 +1,3 @@
-import Database
 import Domain
 import MicroHTTP
 import Values
@@ -39,8 +38,6 @@ extension DJFeature {
         }
     }
 
-    // MARK: What plays
-
     /// `PUT …/current-track` `{"trackId": …}`: a queued track plays now; null: none does.
     private static func play(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
@@ -51,11 +48,8 @@ extension DJFeature {
         return .write(locking: .dj(id)) { tx in
             var shop = try requireOwnShop(id, tx)
             try requireActive(shop.session)
-            var item: DJQueueItem?
-            if let trackId {
-                item = try findTrack(trackId, in: id, tx)
-                guard item != nil else { throw Failure.invalid("/trackId", "is not in the queue") }
-            }
+            let item = try trackId.flatMap { try findTrack($0, in: id, tx) }
+            guard item?.track.trackId == trackId else { throw Failure.invalid("/trackId", "is not in the queue") }
             try setCurrent(item, of: &shop, tx)
             return try response(200, shop.session, tx)
         }
@@ -94,9 +88,6 @@ extension DJFeature {
         publishPlaying(item?.track, in: shop.session, tx)
     }
 
-    // MARK: Parts
-
-    /// - Throws: 409 `dj.not_active`.
     static func requireActive(_ session: DJSession) throws {
         guard session.isActive else {
             throw Failure(.conflict, "dj.not_active", "The shop's guests do not choose the music now.")

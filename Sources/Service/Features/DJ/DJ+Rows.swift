@@ -1,10 +1,9 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension DJFeature {
-    private static let counting = Unscoped.reaction("counts follow from votes, whoever casts them; only numbers leave")
+    static let counting = Unscoped.reaction("counts follow from votes, whoever casts them; only numbers leave")
 
     // MARK: Sessions
 
@@ -18,27 +17,26 @@ extension DJFeature {
     private static func shop(_ row: Row) throws -> DJShop {
         DJShop(
             session: DJSession(
-                shopId: ID(try row.text(0)), isActive: try row.bool(2), startedAt: try row.optionalMoment(3),
-                currentItem: try row.optionalText(4).map { ID($0) }, currentSince: try row.optionalMoment(5),
+                shopId: try row.id(0), isActive: try row.bool(2), startedAt: try row.optionalMoment(3),
+                currentItem: try row.optionalID(4), currentSince: try row.optionalMoment(5),
                 version: try row.integer(6)),
             asksCode: try row.bool(1),
             budget: DJUpdateBudget(second: Int64(try row.integer(7)), publishedCount: try row.integer(8)))
     }
 
     static func requireShop(_ id: ID<Shop>, _ tx: Transaction) throws -> DJShop {
-        let found = try tx.db.row(
+        try tx.db.row(
             """
             SELECT shop_id, asks_code, is_active, started_at, current_item, current_since, version, told_second,
                 told_count
-            FROM \(shops, visibleTo: tx.scope) WHERE shop_id = \(id.text)
-            """, shop)
-        guard let found else { throw Failure.notFound("shop") }
-        return found
+            FROM \(shops, visibleTo: tx.scope) WHERE shop_id = \(id)
+            """, shop
+        ).required("shop")
     }
 
     /// Whether the caller runs the shop: its staff, administrators, backends. The table's policy says who that is.
     static func isRunBy(_ id: ID<Shop>, _ tx: Transaction) throws -> Bool {
-        try tx.db.exists("SELECT 1 FROM \(shops, writableBy: tx.scope) WHERE shop_id = \(id.text)")
+        try tx.db.exists("SELECT 1 FROM \(shops, writableBy: tx.scope) WHERE shop_id = \(id)")
     }
 
     /// - Throws: 404 for a shop that is not there, 403 `not_permitted` for one that the caller does not run.
@@ -54,15 +52,10 @@ extension DJFeature {
     static func note(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(shops, unscoped: .reaction("a shop is known once the fact tells of it"))
+            INSERT INTO \(shops, unscoped: .reaction("a shop is known by the fact of it"))
                 (tenant, shop_id, asks_code, is_active, version, told_second, told_count)
-            VALUES (\(tx.tenant), \(shopId.text), 0, 0, 0, 0, 0) ON CONFLICT (tenant, shop_id) DO NOTHING
+            VALUES (\(tx.tenant), \(shopId), 0, 0, 0, 0, 0) ON CONFLICT (tenant, shop_id) DO NOTHING
             """)
-    }
-
-    static func setAsksCode(_ asksCode: Bool, of shopId: ID<Shop>, _ tx: Transaction) throws {
-        try tx.db.run(
-            "UPDATE \(shops, writableBy: tx.scope) SET asks_code = \(asksCode) WHERE shop_id = \(shopId.text)")
     }
 
     /// Stores the session as its next version. Not restricted to staff: guests' votes and tracks change it too.
@@ -72,10 +65,10 @@ extension DJFeature {
         try tx.db.run(
             """
             UPDATE \(shops, unscoped: counting) SET is_active = \(session.isActive),
-                started_at = \(session.startedAt?.microseconds), current_item = \(session.currentItem?.text),
-                current_since = \(session.currentSince?.microseconds), version = \(session.version),
+                started_at = \(session.startedAt), current_item = \(session.currentItem),
+                current_since = \(session.currentSince), version = \(session.version),
                 told_second = \(shop.budget.second), told_count = \(shop.budget.publishedCount)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(session.shopId.text)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(session.shopId)
             """)
     }
 
@@ -87,20 +80,19 @@ extension DJFeature {
 
     private static func item(_ row: Row) throws -> DJQueueItem {
         DJQueueItem(
-            id: ID(try row.text(0)),
+            id: try row.id(0),
             track: DJTrack(
-                trackId: ID(try row.text(1)), trackName: try row.text(2), artistName: try row.text(3),
+                trackId: try row.id(1), trackName: try row.text(2), artistName: try row.text(3),
                 albumArt: try row.optionalText(4)),
-            addedBy: ID(try row.text(5)), addedAt: try row.moment(6),
+            addedBy: try row.id(5), addedAt: try row.moment(6),
             tally: DJTally(upvotes: try row.integer(7), downvotes: try row.integer(8)))
     }
 
-    /// The queue of a session, in order.
     static func queue(of session: DJSession, _ tx: Transaction) throws -> DJQueue {
         let items = try tx.db.rows(
             """
             SELECT \(trackColumns) FROM \(tracks, visibleTo: tx.scope)
-            WHERE shop_id = \(session.shopId.text) AND removed_at IS NULL
+            WHERE shop_id = \(session.shopId) AND removed_at IS NULL
             """, item)
         return DJQueue(session, items: items)
     }
@@ -109,7 +101,7 @@ extension DJFeature {
         try tx.db.row(
             """
             SELECT \(trackColumns) FROM \(tracks, visibleTo: tx.scope)
-            WHERE shop_id = \(shopId.text) AND track_id = \(id.text) AND removed_at IS NULL
+            WHERE shop_id = \(shopId) AND track_id = \(id) AND removed_at IS NULL
             """, item)
     }
 
@@ -117,8 +109,8 @@ extension DJFeature {
     static func countTracks(in shopId: ID<Shop>, _ tx: Transaction) throws -> (all: Int, own: Int) {
         let counts = try tx.db.row(
             """
-            SELECT count(*), count(CASE WHEN added_by = \(tx.caller.userId.text) THEN 1 END)
-            FROM \(tracks, visibleTo: tx.scope) WHERE shop_id = \(shopId.text) AND removed_at IS NULL
+            SELECT count(*), count(CASE WHEN added_by = \(tx.caller.userId) THEN 1 END)
+            FROM \(tracks, visibleTo: tx.scope) WHERE shop_id = \(shopId) AND removed_at IS NULL
             """
         ) { (all: try $0.integer(0), own: try $0.integer(1)) }
         return counts ?? (0, 0)
@@ -130,20 +122,18 @@ extension DJFeature {
             INSERT INTO \(tracks, writableBy: tx.scope)
                 (tenant, item_id, shop_id, track_id, track_name, artist_name, album_art, added_by, added_at, upvotes,
                 downvotes, rank_score, is_untold)
-            VALUES (\(tx.tenant), \(item.id.text), \(shopId.text), \(item.track.trackId.text),
-                \(item.track.trackName), \(item.track.artistName), \(item.track.albumArt), \(item.addedBy.text),
-                \(item.addedAt.microseconds), \(item.tally.upvotes), \(item.tally.downvotes), \(-item.tally.score), 0)
+            VALUES (\(tx.tenant), \(item.id), \(shopId), \(item.track.trackId), \(item.track.trackName),
+                \(item.track.artistName), \(item.track.albumArt), \(item.addedBy), \(item.addedAt),
+                \(item.tally.upvotes), \(item.tally.downvotes), \(-item.tally.score), 0)
             """)
     }
 
-    /// Removes a track from the queue; its votes are pruned later.
-    ///
-    /// - Returns: false if the caller may not.
+    /// Removes a track from the queue; its votes are pruned later. False: the caller may not.
     static func remove(_ id: ID<DJQueueItem>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
-            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now.microseconds), is_untold = 0
-            WHERE item_id = \(id.text) AND removed_at IS NULL
+            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now), is_untold = 0
+            WHERE item_id = \(id) AND removed_at IS NULL
             """) == 1
     }
 
@@ -151,8 +141,8 @@ extension DJFeature {
     static func removeAll(of shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now.microseconds), is_untold = 0
-            WHERE shop_id = \(shopId.text) AND removed_at IS NULL
+            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now), is_untold = 0
+            WHERE shop_id = \(shopId) AND removed_at IS NULL
             """)
     }
 
@@ -161,7 +151,7 @@ extension DJFeature {
             """
             UPDATE \(tracks, unscoped: counting) SET upvotes = \(item.tally.upvotes),
                 downvotes = \(item.tally.downvotes), rank_score = \(-item.tally.score), is_untold = \(!isPublished)
-            WHERE tenant = \(tx.tenant) AND item_id = \(item.id.text)
+            WHERE tenant = \(tx.tenant) AND item_id = \(item.id)
             """)
     }
 
@@ -176,9 +166,8 @@ extension DJFeature {
         let place = item.place
         return """
             SELECT count(*) FROM \(tracks, visibleTo: scope)
-            WHERE shop_id = \(session.shopId.text) AND removed_at IS NULL
-                AND (rank_score, added_at, track_id) < (\(-place.score), \(place.addedAt.microseconds),
-                \(place.trackId.text))
+            WHERE shop_id = \(session.shopId) AND removed_at IS NULL
+                AND (rank_score, added_at, track_id) < (\(-place.score), \(place.addedAt), \(place.trackId))
                 AND item_id <> \(session.currentItem?.text ?? "")
             """
     }
@@ -189,7 +178,7 @@ extension DJFeature {
         let side = try tx.db.integer(
             """
             SELECT side FROM \(votes, visibleTo: tx.scope)
-            WHERE user_id = \(tx.caller.userId.text) AND shop_id = \(shopId.text) AND item_id = \(item.text)
+            WHERE user_id = \(tx.caller.userId) AND shop_id = \(shopId) AND item_id = \(item)
             """)
         return DJVote(side: side) ?? .none
     }
@@ -199,46 +188,28 @@ extension DJFeature {
         let found = try tx.db.rows(
             """
             SELECT item_id, side FROM \(votes, visibleTo: tx.scope)
-            WHERE user_id = \(tx.caller.userId.text) AND shop_id = \(shopId.text)
+            WHERE user_id = \(tx.caller.userId) AND shop_id = \(shopId)
             """
-        ) { (item: ID<DJQueueItem>(try $0.text(0)), vote: DJVote(side: try $0.integer(1)) ?? .none) }
-        return Dictionary(found.map { ($0.item, $0.vote) }) { $1 }
+        ) { (ID<DJQueueItem>(try $0.text(0)), DJVote(side: try $0.integer(1)) ?? .none) }
+        return Dictionary(found) { $1 }
     }
 
-    static func storeVote(
-        _ vote: DJVote, on item: ID<DJQueueItem>, in shopId: ID<Shop>, _ tx: Transaction
-    ) throws {
-        let userId = tx.caller.userId.text
-        guard let side = vote.side else {
-            try tx.db.run(
+    static func storeVote(_ vote: DJVote, on item: ID<DJQueueItem>, in shopId: ID<Shop>, _ tx: Transaction) throws {
+        let userId = tx.caller.userId
+        let statement: SQL =
+            if let side = vote.side {
+                """
+                INSERT INTO \(votes, writableBy: tx.scope) (tenant, user_id, shop_id, item_id, side)
+                VALUES (\(tx.tenant), \(userId), \(shopId), \(item), \(side))
+                ON CONFLICT (tenant, user_id, shop_id, item_id) DO UPDATE SET side = excluded.side
+                """
+            } else {
                 """
                 DELETE FROM \(votes, writableBy: tx.scope)
-                WHERE user_id = \(userId) AND shop_id = \(shopId.text) AND item_id = \(item.text)
-                """)
-            return
-        }
-        try tx.db.run(
-            """
-            INSERT INTO \(votes, writableBy: tx.scope) (tenant, user_id, shop_id, item_id, side)
-            VALUES (\(tx.tenant), \(userId), \(shopId.text), \(item.text), \(side))
-            ON CONFLICT (tenant, user_id, shop_id, item_id) DO UPDATE SET side = excluded.side
-            """)
-    }
-
-    // MARK: Pending updates
-
-    /// Whether any shop has votes that were not published yet.
-    static func isUpdateDue(in db: Connection) throws -> Bool { try db.exists(anyPendingVotes) }
-
-    static let anyPendingVotes: SQL = "SELECT 1 FROM \(tracks, unscoped: counting) WHERE is_untold = 1 LIMIT 1"
-
-    static func shopsWithPendingVotes(limit: Int, _ tx: Transaction) throws -> [ID<Shop>] {
-        try tx.db.rows(
-            """
-            SELECT DISTINCT shop_id FROM \(tracks, unscoped: counting)
-            WHERE tenant = \(tx.tenant) AND is_untold = 1 ORDER BY shop_id LIMIT \(limit)
-            """
-        ) { ID(try $0.text(0)) }
+                WHERE user_id = \(userId) AND shop_id = \(shopId) AND item_id = \(item)
+                """
+            }
+        try tx.db.run(statement)
     }
 
     /// Marks a shop's pending updates as published, and returns their tracks.
@@ -246,43 +217,9 @@ extension DJFeature {
         try tx.db.rows(
             """
             UPDATE \(tracks, unscoped: counting) SET is_untold = 0
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND is_untold = 1 AND removed_at IS NULL
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND is_untold = 1 AND removed_at IS NULL
             RETURNING \(trackColumns)
             """, item)
-    }
-
-    // MARK: Pruning
-
-    static func isPruningVotesDue(in db: Connection) throws -> Bool { try db.exists(anyRemoved) }
-
-    static let anyRemoved: SQL = """
-        SELECT 1 FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL LIMIT 1
-        """
-
-    /// Deletes votes on removed tracks, a few at a time, and removed tracks without votes.
-    static func pruneRemoved(_ tx: Transaction) throws {
-        let pruned = try tx.db.run(pruningVotes(tenant: tx.tenant))
-        guard pruned < Limits.prunedAtOnceMax else { return }
-        try tx.db.run(
-            """
-            DELETE FROM \(tracks, unscoped: counting) WHERE (tenant, item_id) IN (
-                SELECT track.tenant, track.item_id FROM dj_tracks AS track
-                WHERE track.tenant = \(tx.tenant) AND track.removed_at IS NOT NULL AND NOT EXISTS (
-                    SELECT 1 FROM \(votes, unscoped: counting) AS vote
-                    WHERE vote.tenant = track.tenant AND vote.item_id = track.item_id)
-                LIMIT \(Limits.prunedAtOnceMax))
-            """)
-    }
-
-    static func pruningVotes(tenant: String) -> SQL {
-        """
-        DELETE FROM \(votes, unscoped: counting) WHERE (tenant, user_id, shop_id, item_id) IN (
-            SELECT vote.tenant, vote.user_id, vote.shop_id, vote.item_id FROM dj_votes AS vote
-            WHERE vote.tenant = \(tenant) AND vote.item_id IN (
-                SELECT item_id FROM \(tracks, unscoped: counting)
-                WHERE tenant = \(tenant) AND removed_at IS NOT NULL)
-            LIMIT \(Limits.prunedAtOnceMax))
-        """
     }
 
     // MARK: The recount

@@ -1,5 +1,4 @@
 import Database
-import Rows
 
 extension DJFeature {
     /// A shop in DJ mode: its session, and whether guests must enter a code to prove their presence.

@@ -3,23 +3,20 @@ import Values
 
 /// DJ mode: guests of a shop choose its music, and must be there to do so (CUT D-1 to D-5, decisions 9, 10 and 13).
 ///
-/// Presence is part of it: a vote checks it in its own transaction. The feature learns of shops and bookings through
-/// facts.
+/// Presence is part of it: a vote checks it in its own transaction.
 enum DJFeature {
     static let feature = Feature(
         name: "dj", tables: [shops, tracks, votes, presences, attempts], migrations: migrations,
-        endpoints: sessionEndpoints + voteEndpoints + presenceEndpoints, reactions: reactions, topics: [topic],
+        endpoints: sessionEndpoints + voteEndpoints + presenceEndpoints, reaction: reaction, topics: [topic],
         ticks: [updatesTick, votesTick, presenceTick], audits: [audit],
         events: ["dj:session", "dj:queue_update", "track:added", "track:playing", "track:removed"], locks: ["dj"],
-        constants: { writer, _ in
-            writer.member("dj") { writer in
-                writer.member("tracksMax", DJLimits.tracksMax)
-                writer.member("tracksPerUserMax", DJLimits.tracksPerUserMax)
-                writer.member("updatesPerSecondMax", DJLimits.updatesPerSecondMax)
-                writer.member("presenceSeconds", Int(PresenceLimits.lifetimeSeconds))
-                writer.member("codeSeconds", Int(PresenceLimits.codeSeconds))
-            }
-        })
+        constants: Feature.constants(
+            "dj",
+            [
+                "tracksMax": DJLimits.tracksMax, "tracksPerUserMax": DJLimits.tracksPerUserMax,
+                "updatesPerSecondMax": DJLimits.updatesPerSecondMax,
+                "presenceSeconds": Int(PresenceLimits.lifetimeSeconds), "codeSeconds": Int(PresenceLimits.codeSeconds),
+            ]))
 }
 
 extension LockKey {

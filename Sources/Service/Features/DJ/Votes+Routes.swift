@@ -1,4 +1,3 @@
-import Database
 import Domain
 import MicroHTTP
 import Values
@@ -18,7 +17,7 @@ extension DJFeature {
             var shop = try requireShop(id, tx)
             // Who runs the shop fills its queue from anywhere.
             let isOwn = try isRunBy(id, tx)
-            guard try isOwn || isPresent(in: id, tx) else { throw absent("Must be at shop to add a track") }
+            guard try isOwn || presence(in: id, tx) != nil else { throw absent("Must be at shop to add a track") }
             try requireActive(shop.session)
             if let known = try findTrack(track.trackId, in: id, tx) {
                 return try cast(.up, on: known, of: &shop, tx)
@@ -34,7 +33,6 @@ extension DJFeature {
         }
     }
 
-    /// - Throws: 409 `dj.queue_full` and `dj.too_many_tracks`.
     private static func checkRoom(in shopId: ID<Shop>, isOwn: Bool, _ tx: Transaction) throws {
         let count = try countTracks(in: shopId, tx)
         guard count.all < DJLimits.tracksMax else {
@@ -49,11 +47,10 @@ extension DJFeature {
 
     /// `DELETE …/tracks/{trackId}`: by who has added it, or the shop.
     private static func removeTrack(_ call: Call) throws -> Answer {
-        let id = try call.pathID(0, Shop.self)
-        let trackId = try call.pathID(1, DJTrack.self)
+        let (id, trackId) = try (call.pathID(0, Shop.self), call.pathID(1, DJTrack.self))
         return .write(locking: .dj(id)) { tx in
             var shop = try requireShop(id, tx)
-            guard let item = try findTrack(trackId, in: id, tx) else { throw Failure.notFound("track") }
+            let item = try findTrack(trackId, in: id, tx).required("track")
             guard item.id != shop.session.currentItem else {
                 throw Failure(.conflict, "dj.playing", "The track is playing: let another one play, or none.")
             }
@@ -68,39 +65,31 @@ extension DJFeature {
 
     /// `PUT …/tracks/{trackId}/vote` `{"vote": "up" | "down" | "none"}`.
     private static func vote(_ call: Call) throws -> Answer {
-        let id = try call.pathID(0, Shop.self)
-        let trackId = try call.pathID(1, DJTrack.self)
+        let (id, trackId) = try (call.pathID(0, Shop.self), call.pathID(1, DJTrack.self))
         let vote = try call.body { $0.word("vote", DJVote.self) }
         return .write(locking: .dj(id)) { tx in
             var shop = try requireShop(id, tx)
-            guard try isPresent(in: id, tx) else { throw absent("Must be at shop to vote") }
+            guard try presence(in: id, tx) != nil else { throw absent("Must be at shop to vote") }
             try requireActive(shop.session)
-            guard let item = try findTrack(trackId, in: id, tx) else { throw Failure.notFound("track") }
-            return try cast(vote, on: item, of: &shop, tx)
+            return try cast(vote, on: findTrack(trackId, in: id, tx).required("track"), of: &shop, tx)
         }
     }
 
-    // MARK: Parts
-
     private static func absent(_ detail: String) -> Failure { .forbidden(detail, code: "dj.not_present") }
 
-    /// Makes the caller's vote the given one, and answers with the track as it stands then: a few rows, however many have
-    /// voted. The same vote again changes nothing.
+    /// Stores the caller's vote and answers with the track: a few rows, however many have voted.
     private static func cast(
         _ vote: DJVote, on item: DJQueueItem, of shop: inout DJShop, _ tx: Transaction
     ) throws -> Response {
-        let shopId = shop.session.shopId
-        let before = try ownVote(on: item.id, in: shopId, tx)
-        guard before != vote else {
-            return response(
-                200, item, vote, position: try position(of: item, in: shop.session, tx), in: shop.session)
-        }
         var item = item
-        item.tally = item.tally.replacing(before, by: vote)
-        let isPublished = shop.budget.take(at: tx.now)
-        try storeVote(vote, on: item.id, in: shopId, tx)
-        try storeTally(of: item, isPublished: isPublished, tx)
-        try store(&shop, tx)
+        let before = try ownVote(on: item.id, in: shop.session.shopId, tx)
+        let isPublished = before != vote && shop.budget.take(at: tx.now)
+        if before != vote {
+            item.tally = item.tally.replacing(before, by: vote)
+            try storeVote(vote, on: item.id, in: shop.session.shopId, tx)
+            try storeTally(of: item, isPublished: isPublished, tx)
+            try store(&shop, tx)
+        }
         let position = try position(of: item, in: shop.session, tx)
         if isPublished { publishVotes(item, position: position, in: shop.session, tx) }
         return response(200, item, vote, position: position, in: shop.session)

@@ -1,3 +1,8 @@
+import MicroHTTP
+import Realtime
+import Rows
+import Values
+
 /// Why an event reached, or did not reach, somebody: for whoever runs an app and is asked.
 enum ExplainFeature {
     /// What explanations are made from.
@@ -11,6 +16,73 @@ enum ExplainFeature {
 
     /// - Parameter parts: nil lists the route without serving it.
     static func feature(_ parts: Parts?) -> Feature {
-        Feature(name: "explain", endpoints: endpoints(parts))
+        let endpoint = Endpoint(
+            .post, "/v1/explain", access: .service, bodyBytesMax: ExplainLimits.bodyBytesMax,
+            Endpoint.serving(parts, explain))
+        return Feature(name: "explain", endpoints: [endpoint])
     }
+
+    /// `POST /v1/explain`: whether the bearer of a token receives an event, and what decides.
+    @Sendable private static func explain(_ call: Call, _ parts: Parts) throws -> Answer {
+        var fields = try call.fields()
+        let eventId = fields.string("eventId", bytesMax: Cursor.textBytesMax)
+        let token = fields.optionalString("token", bytesMax: Limits.tokenBytesMax)
+        let claims = fields.value("claims")
+        let topics = fields.strings("topics", countMax: StreamLimits.topicsMax) ?? []
+        let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax) ?? []
+        if (token == nil) == (claims == nil) { fields.reject("", "must have either token or claims") }
+        try fields.finish()
+        let tables = try TableSubscription.list(listed, at: "/tables")
+        guard let cursor = Cursor(eventId) else { throw Failure.invalid("/eventId", "is no id of an event") }
+        guard cursor.epoch == parts.log.epoch else {
+            throw Failure.invalid("/eventId", "is of another log: the database was made anew, or restored, since")
+        }
+        let claimed = try person(token, claims, call, parts)
+        guard call.caller.isOfAllTenants || claimed.tenant == call.caller.tenant else {
+            throw Failure.invalid(token == nil ? "/claims" : "/token", "is of another tenant than the caller")
+        }
+        let tenant = claimed.tenant
+        return .read { tx in
+            guard let event = try EventLog.event(cursor.sequence, in: tx.db), !event.isInternal,
+                call.caller.isOfAllTenants || event.tenant == tenant
+            else { throw Failure.notFound("event") }
+            let explanation = Explanation(
+                of: event, at: cursor, to: claimed, topics: topics, subscriptions: tables,
+                memberships: parts.memberships.known,
+                stored: try MembershipKeys.origins(of: claimed.scope, by: parts.live, in: tx.db))
+            return Response.json(200, explanation)
+        }
+    }
+
+    /// Whom the token, or the claims of one, speak for.
+    private static func person(
+        _ token: String?, _ claims: JSONValue?, _ call: Call, _ parts: Parts
+    ) throws(Failure) -> Caller {
+        if let claims {
+            guard case .object(var members) = claims else {
+                throw Failure.invalid("/claims", "must be an object, not \(claims.typeName)")
+            }
+            // Only what is asked about the person counts, not for how long.
+            members["exp"] = .integer(call.now.adding(seconds: 60).seconds)
+            members["iat"] = nil
+            members["nbf"] = nil
+            do throws(Failure) {
+                return try Claims(settings: call.settings).caller(
+                    of: .object(members), at: call.now, isFromIssuer: false)
+            } catch {
+                throw Failure.invalid("/claims", error.detail)
+            }
+        }
+        return try Authenticator.caller(
+            ofBody: { () throws(Failure) in try parts.authenticator.identity(of: token ?? "") },
+            pendingCode: "explain.token_pending")
+    }
+}
+
+/// The bounds of explanations, each with what breaks without it.
+enum ExplainLimits {
+    /// A token, and as many filtered ids as one stream may have.
+    static let bodyBytesMax = 1 << 20
+    /// Keys that are listed. An event can have one for each member of a large class; more help nobody.
+    static let keysMax = 512
 }

@@ -1,3 +1,5 @@
+import MicroHTTP
+import Realtime
 import Values
 
 /// What the service says of itself: who a token is, the constants of clients, health, metrics, its own description.
@@ -8,6 +10,60 @@ enum MetaFeature {
     ///   - report: nil lists the routes without serving them, for `bellhop routes`.
     ///   - constants: what each other feature writes into `/v1/config`.
     static func feature(_ report: ServiceReport?, constants: [Constants]) -> Feature {
-        Feature(name: "meta", endpoints: endpoints(report, constants))
+        let endpoints = [
+            Endpoint(.get, "/v1/me", access: .bearer, effort: .instant, showCaller),
+            Endpoint(.get, "/v1/config", access: .anyone, effort: .instant) { try showConfig($0, constants) },
+            Endpoint(.get, "/healthz", access: .anyone, query: .any, effort: .instant) { _ in .now(alive) },
+            Endpoint(.get, "/readyz", access: .anyone, query: .any) { _ in .now(readiness(report)) },
+            Endpoint(.get, "/metrics", access: .anyone, query: .any) { _ in
+                .now(
+                    Response(
+                        status: 200, headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
+                        body: .bytes(Array((report?.metrics() ?? "").utf8))))
+            },
+            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { _ in .now(description) },
+        ]
+        return Feature(name: "meta", endpoints: endpoints)
+    }
+
+    private static let alive = Response.json(200) { $0.member("status", "ok") }
+
+    private static func readiness(_ report: ServiceReport?) -> Response {
+        let reasons = report?.obstacles() ?? ["The service is not running."]
+        guard !reasons.isEmpty else { return alive }
+        return .problem(
+            Failure(.unavailable, "not_ready", reasons.joined(separator: " "), retryAfterSeconds: 1))
+    }
+
+    private static let description = Response(
+        status: 200,
+        headers: [("Content-Type", "application/yaml"), ("Cache-Control", "no-cache")],
+        body: .shared(SharedBody(PackageResources.openapi_yaml)))
+
+    /// `GET /v1/me`: the token as the service reads it, so that nobody has to guess why something is not visible.
+    private static func showCaller(_ call: Call) throws -> Answer {
+        let caller = call.caller
+        return .now(
+            .json { writer in
+                caller.write(membersTo: &writer)
+                writer.member("issuedAt", caller.issuedAt.microseconds == 0 ? nil : caller.issuedAt)
+                writer.member("expiresAt", caller.expiresAt)
+            })
+    }
+
+    /// `GET /v1/config`: the constants that clients poll, wait and draw by (CNT R-RECON-2, -4, CONST-POLL; G4): the
+    /// service's own, and those of each feature.
+    private static func showConfig(_ call: Call, _ constants: [Constants]) throws -> Answer {
+        let settings = call.settings
+        let body = JSONWriter.object { writer in
+            writer.member(
+                "rateLimit", ["requests": settings.rateLimitUser, "windowSeconds": Int(Limits.rateWindowSeconds)])
+            writer.member(
+                "requests",
+                ["bodyBytesMax": Limits.bodyBytesMax, "idempotencyKeySeconds": Int(Limits.idempotencySeconds)])
+            for write in constants { write(&writer, settings) }
+        }
+        // The constants change with the settings only: the bytes are their own version.
+        return .now(.json(200, body, etag: String(FNV1a.hash(body), radix: 36)))
     }
 }

@@ -5,28 +5,16 @@ import struct Foundation.Date
 import struct Foundation.TimeZone
 
 extension NotificationsFeature {
-    /// The result of a draft.
-    enum Outcome {
-        case created(Notification)
-        /// The user had this event already: the notification as it was first created.
-        case repeated(Notification)
-
-        var isCreated: Bool {
-            if case .created = self { true } else { false }
-        }
-
-        var notification: Notification {
-            switch self {
-            case .created(let notification), .repeated(let notification): notification
-            }
-        }
-    }
-
     /// Creates a notification from a draft: row, count and events in the caller's transaction.
     ///
     /// Two statements, a third for a user who has 50 already; the transaction itself handles the badge and the event
     /// log. The user's row comes first because it has the preferences; a repeated event reverts its count.
-    static func create(_ draft: NotificationDraft, _ tx: Transaction) throws -> Outcome {
+    ///
+    /// - Returns: the notification; for an event that the user had before as it was first created.
+    @discardableResult
+    static func create(
+        _ draft: NotificationDraft, _ tx: Transaction
+    ) throws -> (notification: Notification, isNew: Bool) {
         try tx.lock(.user(draft.userId))
         let inbox = try addToInbox(of: draft.userId, tx)
         let delivery = inbox.preferences.delivery(
@@ -35,12 +23,12 @@ extension NotificationsFeature {
             draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         guard try insert(notification, tx) else {
             if !inbox.wasFull { try removeFromInbox(of: draft.userId, tx) }
-            return .repeated(try first(of: draft, tx))
+            return (try first(of: draft, tx), isNew: false)
         }
         publish("notification:created", of: draft.userId, data: JSONWriter.bytes(notification), tx)
         try adjust(notification.badgeShare, of: draft.userId, tx)
         if inbox.wasFull { try evictOne(of: draft.userId, tx) }
-        return .created(notification)
+        return (notification, isNew: true)
     }
 
     /// False if the user had this event before, even if its notification has been removed since.
@@ -50,12 +38,11 @@ extension NotificationsFeature {
             INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
                 (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
                 vibrates, created_at, seen_at)
-            VALUES (\(tx.tenant), \(notification.userId.text), \(notification.id.text), \(notification.eventId),
+            VALUES (\(tx.tenant), \(notification.userId), \(notification.id), \(notification.eventId),
                 \(notification.type.rawValue), \(notification.category.rawValue), \(notification.priority.rank),
                 \(notification.title), \(notification.message), \(notification.lockScreen),
                 \(String(decoding: notification.data, as: UTF8.self)), \(notification.delivery.sounds),
-                \(notification.delivery.vibrates), \(notification.createdAt.microseconds),
-                \(notification.state.seenAt?.microseconds))
+                \(notification.delivery.vibrates), \(notification.createdAt), \(notification.state.seenAt))
             ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
             """) == 1
     }
@@ -66,7 +53,7 @@ extension NotificationsFeature {
         let found = try tx.db.row(
             """
             SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event is answered like the first"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(draft.userId.text) AND event_id = \(draft.eventId)
+            WHERE tenant = \(tx.tenant) AND user_id = \(draft.userId) AND event_id = \(draft.eventId)
             """, notification)
         guard var first = found else { throw DatabaseError(.corrupt, "an event id is taken by no notification") }
         let wasBornSeen = first.state.seenAt == first.createdAt
@@ -76,21 +63,18 @@ extension NotificationsFeature {
 
     // MARK: The inbox of 50
 
-    private struct Inbox {
-        let wasFull: Bool
-        /// The moment of this notification's id: at least a millisecond behind the one before, whichever replica's
-        /// clock that was made by. "Up to this one" and cursors compare ids.
-        let newestAt: Timestamp
-        let preferences: Preferences
-    }
-
     /// Counts one more notification, up to the bound, and returns whether the inbox was full before.
-    private static func addToInbox(of userId: ID<User>, _ tx: Transaction) throws -> Inbox {
+    ///
+    /// `newestAt` is the moment of this notification's id: at least a millisecond behind the one before, whichever
+    /// replica's clock that was made by. "Up to this one" and cursors compare ids.
+    private static func addToInbox(
+        of userId: ID<User>, _ tx: Transaction
+    ) throws -> (wasFull: Bool, newestAt: Timestamp, preferences: Preferences) {
         let inbox = try tx.db.row(
             """
-            INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it keeps"))
+            INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
                 (tenant, user_id, kept, was_full, sound, haptics, time_zone, newest_at)
-            VALUES (\(tx.tenant), \(userId.text), 1, 0, 1, 1, \(Preferences.timeZoneDefault), \(tx.now.microseconds))
+            VALUES (\(tx.tenant), \(userId), 1, 0, 1, 1, \(Preferences.timeZoneDefault), \(tx.now))
             ON CONFLICT (tenant, user_id) DO UPDATE SET
                 newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
                     ELSE excluded.newest_at END,
@@ -99,34 +83,31 @@ extension NotificationsFeature {
             RETURNING was_full, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
             """
         ) { row in
-            Inbox(
-                wasFull: try row.bool(0), newestAt: try row.moment(6),
-                preferences: Preferences(
-                    sound: try row.bool(1), haptics: try row.bool(2),
-                    quietHours: try QuietHours(
-                        optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
-                    timeZone: try row.text(5)))
+            let preferences = Preferences(
+                sound: try row.bool(1), haptics: try row.bool(2),
+                quietHours: try QuietHours(optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
+                timeZone: try row.text(5))
+            return (try row.bool(0), try row.moment(6), preferences)
         }
         guard let inbox else { throw DatabaseError(.corrupt, "an inbox was written and did not come back") }
         return inbox
     }
 
-    static func removeFromInbox(of userId: ID<User>, _ tx: Transaction) throws {
+    private static func removeFromInbox(of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(inboxes, unscoped: .bookkeeping("the service's own count of what it keeps"))
-            SET kept = kept - 1 WHERE tenant = \(tx.tenant) AND user_id = \(userId.text)
+            UPDATE \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
+            SET kept = kept - 1 WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
     }
 
     /// Stores the part of the preferences that creating notifications needs, beside the count.
-    static func storePreferences(_ change: PreferencesChanged, _ tx: Transaction) throws {
-        let wanted = change.preferences
+    static func storePreferences(_ wanted: Preferences, of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
             INSERT INTO \(inboxes, unscoped: .bookkeeping("a copy of what the user has just set"))
                 (tenant, user_id, kept, was_full, sound, haptics, quiet_start, quiet_end, time_zone)
-            VALUES (\(tx.tenant), \(change.userId.text), 0, 0, \(wanted.sound), \(wanted.haptics),
+            VALUES (\(tx.tenant), \(userId), 0, 0, \(wanted.sound), \(wanted.haptics),
                 \(wanted.quietHours?.startMinute), \(wanted.quietHours?.endMinute), \(wanted.timeZone))
             ON CONFLICT (tenant, user_id) DO UPDATE SET
                 sound = excluded.sound, haptics = excluded.haptics, quiet_start = excluded.quiet_start,
@@ -145,11 +126,10 @@ extension NotificationsFeature {
 
     static func eviction(of userId: ID<User>, tenant: String, at now: Timestamp) -> SQL {
         """
-        UPDATE \(notifications, unscoped: .reaction("the cap holds whoever notifies"))
-        SET removed_at = \(now.microseconds)
-        WHERE tenant = \(tenant) AND user_id = \(userId.text) AND removed_at IS NULL AND id = (
+        UPDATE \(notifications, unscoped: .reaction("the cap applies whoever notifies"))
+        SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id = (
             SELECT id FROM notifications
-            WHERE tenant = \(tenant) AND user_id = \(userId.text) AND removed_at IS NULL
+            WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL
             ORDER BY \(evictionOrder) LIMIT 1)
         RETURNING \(columns)
         """
@@ -159,23 +139,29 @@ extension NotificationsFeature {
     private static func evictOne(of userId: ID<User>, _ tx: Transaction) throws {
         let evicted = try tx.db.row(eviction(of: userId, tenant: tx.tenant, at: tx.now), notification)
         guard let evicted else { throw DatabaseError(.corrupt, "a full inbox holds nothing") }
-        try tombstoneOrDelete(evicted, tx)
-        try announceRemoval(of: evicted, tx)
+        try finishRemoval(of: evicted, tx)
+    }
+
+    /// Removes a notification from its user's inbox.
+    ///
+    /// - Parameter why: nil for its user, within whose scope it must be.
+    static func remove(_ notification: Notification, within why: Unscoped? = nil, _ tx: Transaction) throws {
+        try update(notification, set: "removed_at = \(tx.now)", within: why, tx)
+        try removeFromInbox(of: notification.userId, tx)
+        try finishRemoval(of: notification, tx)
     }
 
     /// A removed row stays only to recognize its event when it is sent again; without an event id there is nothing to
     /// recognize.
-    static func tombstoneOrDelete(_ removed: Notification, _ tx: Transaction) throws {
-        guard removed.eventId == nil else { return }
-        try tx.db.run(
-            """
-            DELETE FROM \(notifications, unscoped: .reaction("the cap holds whoever notifies"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId.text) AND id = \(removed.id.text)
-                AND removed_at = \(tx.now.microseconds)
-            """)
-    }
-
-    static func announceRemoval(of removed: Notification, _ tx: Transaction) throws {
+    private static func finishRemoval(of removed: Notification, _ tx: Transaction) throws {
+        if removed.eventId == nil {
+            try tx.db.run(
+                """
+                DELETE FROM \(notifications, unscoped: .reaction("the cap applies whoever notifies"))
+                WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId) AND id = \(removed.id)
+                    AND removed_at = \(tx.now)
+                """)
+        }
         let ids = JSONWriter.object { $0.member("ids", [removed.id]) }
         publish("notification:removed", of: removed.userId, data: ids, tx)
         try adjust(-removed.badgeShare, of: removed.userId, tx)
@@ -184,7 +170,7 @@ extension NotificationsFeature {
     // MARK: Events
 
     /// Log events: a client builds its list from them, so none may be dropped in favour of a newer one.
-    static func publish(_ name: StaticString, of userId: ID<User>, data: [UInt8], _ tx: Transaction) {
+    private static func publish(_ name: StaticString, of userId: ID<User>, data: [UInt8], _ tx: Transaction) {
         let audience = notifications.read.audience { $0 == "user_id" ? userId.text : nil }
         tx.publish(name, audience: audience, data: data)
     }

@@ -4,41 +4,34 @@ import Values
 
 extension NotificationsFeature {
     /// The user whose counts are compared.
-    struct Owner: Hashable, Comparable {
+    private struct Owner: Hashable {
         let tenant: String
         let userId: ID<User>
-
-        static func < (left: Owner, right: Owner) -> Bool {
-            (left.tenant, left.userId) < (right.tenant, right.userId)
-        }
     }
 
-    /// A stored count that differs from the recount.
-    struct Difference: Equatable, CustomStringConvertible {
-        let owner: Owner
-        let count: String
-        let stored: Int
-        let recounted: Int
-
-        var description: String {
-            "\(owner.tenant)/\(owner.userId): \(count) is stored as \(stored), and is \(recounted)"
-        }
-    }
-
-    /// Compares every stored count with a recount.
+    /// Compares every stored count with a recount, for `bellhop check`: the badges of every user who has any, and the
+    /// numbers of stored notifications.
     static let audit = Audit(name: "counts") { db in
-        var stored: [Owner: BadgeChange] = [:]
-        try BadgeLedger.all(in: db) { tenant, userId, counts in stored[Owner(tenant: tenant, userId: userId)] = counts }
-        return try recount(in: db, stored: stored).map(\.description)
+        var badges: [Owner: [Int]] = [:]
+        try BadgeLedger.all(in: db) { tenant, userId, counts in
+            badges[Owner(tenant: tenant, userId: userId)] = [counts.requests, counts.bell]
+        }
+        var inboxSizes: [Owner: [Int]] = [:]
+        try db.forEach(
+            "SELECT tenant, user_id, kept FROM \(inboxes, unscoped: .audit("a recount looks at everybody's"))"
+        ) { row in
+            inboxSizes[Owner(tenant: try row.text(0), userId: try row.id(1))] = [try row.integer(2)]
+            return true
+        }
+        let recounted = try recount(in: db)
+        return differences(["requests", "bell"], stored: badges, recounted: recounted.shares)
+            + differences(["kept"], stored: inboxSizes, recounted: recounted.sizes)
     }
 
-    /// Counts every user's notifications again, for `bellhop check`.
-    ///
-    /// - Parameter stored: the stored badges of every user who has any.
-    /// - Returns: every badge that differs, and every count of stored notifications that differs.
-    static func recount(in db: Connection, stored: [Owner: BadgeChange]) throws -> [Difference] {
-        var shares: [Owner: BadgeChange] = [:]
-        var present: [Owner: Int] = [:]
+    /// Every user's share of the badges, as requests and bell, and the number of stored notifications.
+    private static func recount(in db: Connection) throws -> (shares: [Owner: [Int]], sizes: [Owner: [Int]]) {
+        var shares: [Owner: [Int]] = [:]
+        var sizes: [Owner: [Int]] = [:]
         try db.forEach(
             """
             SELECT tenant, user_id, category, seen_at IS NOT NULL, COUNT(*)
@@ -46,41 +39,31 @@ extension NotificationsFeature {
             GROUP BY 1, 2, 3, 4
             """
         ) { row in
-            let owner = Owner(tenant: try row.text(0), userId: ID(try row.text(1)))
+            let owner = Owner(tenant: try row.text(0), userId: try row.id(1))
             guard let category = NotificationCategory(rawValue: try row.text(2)) else {
                 throw DatabaseError(.corrupt, "a notification has a category that cannot be")
             }
             let count = try row.integer(4)
             let share = BadgeChange.share(of: category, seen: try row.bool(3))
-            shares[owner, default: .none] += BadgeChange(requests: share.requests * count, bell: share.bell * count)
-            present[owner, default: 0] += count
+            shares[owner, default: [0, 0]][0] += share.requests * count
+            shares[owner, default: [0, 0]][1] += share.bell * count
+            sizes[owner, default: [0]][0] += count
             return true
         }
-        return try differences(shares, stored) + inboxDifferences(present, in: db)
+        return (shares, sizes)
     }
 
-    private static func differences(_ shares: [Owner: BadgeChange], _ stored: [Owner: BadgeChange]) -> [Difference] {
-        Set(shares.keys).union(stored.keys).sorted().flatMap { owner in
-            let (share, known) = (shares[owner] ?? .none, stored[owner] ?? .none)
-            let pairs = [("requests", known.requests, share.requests), ("bell", known.bell, share.bell)]
-            return pairs.filter { $0.1 != $0.2 }.map {
-                Difference(owner: owner, count: $0.0, stored: $0.1, recounted: $0.2)
+    /// One line for each stored count that differs, in the order of the users.
+    private static func differences(
+        _ names: [String], stored: [Owner: [Int]], recounted: [Owner: [Int]]
+    ) -> [String] {
+        let owners = Set(stored.keys).union(recounted.keys).sorted { ($0.tenant, $0.userId) < ($1.tenant, $1.userId) }
+        return owners.flatMap { owner in
+            names.enumerated().compactMap { index, name in
+                let (known, present) = (stored[owner]?[index] ?? 0, recounted[owner]?[index] ?? 0)
+                return known == present
+                    ? nil : "\(owner.tenant)/\(owner.userId): \(name) is stored as \(known), and is \(present)"
             }
-        }
-    }
-
-    private static func inboxDifferences(_ present: [Owner: Int], in db: Connection) throws -> [Difference] {
-        var stored: [Owner: Int] = [:]
-        try db.forEach(
-            "SELECT tenant, user_id, kept FROM \(inboxes, unscoped: .audit("a recount looks at everybody's"))"
-        ) { row in
-            stored[Owner(tenant: try row.text(0), userId: ID(try row.text(1)))] = try row.integer(2)
-            return true
-        }
-        return Set(present.keys).union(stored.keys).sorted().compactMap { owner in
-            let (known, there) = (stored[owner] ?? 0, present[owner] ?? 0)
-            return known == there
-                ? nil : Difference(owner: owner, count: "kept", stored: known, recounted: there)
         }
     }
 }

@@ -1,7 +1,6 @@
 import Database
 import Domain
 import MicroHTTP
-import Rows
 import Values
 
 extension NotificationsFeature {
@@ -35,9 +34,9 @@ extension NotificationsFeature {
         return .write(locking: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
     }
 
-    private static func response(to outcome: Outcome) -> Response {
-        // No Location: the notification is its user's, and the sender could not read it there.
-        return Response.json(outcome.isCreated ? 201 : 200) { $0.member("notification", outcome.notification) }
+    /// Without a Location: the notification is its user's, and the sender could not read it there.
+    private static func response(to outcome: (notification: Notification, isNew: Bool)) -> Response {
+        Response.json(outcome.isNew ? 201 : 200) { $0.member("notification", outcome.notification) }
     }
 
     // MARK: For users
@@ -48,16 +47,17 @@ extension NotificationsFeature {
     private static func showList(_ call: Call) throws -> Answer {
         let query = call.query
         let page = try call.page(limitMax: pageMax)
-        var filter = Filter(priority: try query.word("priority", Priority.self))
-        filter.state = try query.word("state", ListState.self)
-        if let word = try query.string("category") {
+        let priority = try query.word("priority", Priority.self)
+        let state = try query.word("state", ListState.self)
+        let category = try query.string("category").map { word in
             guard let category = NotificationCategory(rawValue: word) else {
-                throw Failure.invalid("?category", "must be a word of lower-case letters, digits, - and _")
+                throw Failure.invalid("?category", categoryForm)
             }
-            filter.category = category
+            return category
         }
         let listing = listing(
-            of: call.caller.userId, filter, after: page.after, limit: page.rowsMax, visibleTo: call.caller.scope)
+            of: call.caller.userId, category: category, priority: priority, state: state, after: page.after,
+            limit: page.rowsMax, visibleTo: call.caller.scope)
         return .query(listing) { rows in page.response(try rows.rows(notification), by: \.id.text) }
     }
 
@@ -90,24 +90,15 @@ extension NotificationsFeature {
         guard let change else { throw Failure.invalid("/set", "must be an object") }
         return .write(locking: .user(call.caller.userId)) { tx in
             let changed = try apply(change, to: try all(upTo: last, in: category, tx), tx)
-            let badges = try tx.badges(of: tx.caller.userId)
-            return Response.json(200) { writer in
-                writer.member("changed", changed.count)
-                writer.member("badges", badges)
-            }
+            return try Response.withBadges(tx) { $0.member("changed", changed.count) }
         }
     }
 
     private static func remove(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Notification.self)
         return .write(locking: .user(call.caller.userId)) { tx in
-            let notification = try require(id, tx)
-            try markRemoved(notification, tx)
-            try removeFromInbox(of: notification.userId, tx)
-            try tombstoneOrDelete(notification, tx)
-            try announceRemoval(of: notification, tx)
-            let badges = try tx.badges(of: tx.caller.userId)
-            return Response.json(200) { $0.member("badges", badges) }
+            try remove(try require(id, tx), tx)
+            return try Response.withBadges(tx)
         }
     }
 
@@ -135,11 +126,7 @@ extension NotificationsFeature {
     }
 
     private static func response(with notification: Notification, _ tx: Transaction) throws -> Response {
-        let badges = try tx.badges(of: notification.userId)
-        return Response.json(200) { writer in
-            writer.member("notification", notification)
-            writer.member("badges", badges)
-        }
+        try Response.withBadges(tx) { $0.member("notification", notification) }
     }
 
     /// Ids compare by time only in the form the service makes them; anything else would mark all or nothing.
@@ -152,10 +139,12 @@ extension NotificationsFeature {
         return id
     }
 
+    private static let categoryForm = "must be a word of lower-case letters, digits, - and _"
+
     private static func readCategory(_ fields: inout Fields) -> NotificationCategory? {
         guard let word = fields.optionalString("category", bytesMax: 64) else { return nil }
         guard let category = NotificationCategory(rawValue: word) else {
-            fields.reject("category", "must be a word of lower-case letters, digits, - and _")
+            fields.reject("category", categoryForm)
             return nil
         }
         return category

@@ -1,8 +1,6 @@
 import Database
 import Domain
-import Rows
 import Values
-import Visibility
 
 extension NotificationsFeature {
     /// Backends write, but do not read: only the user sees the user's notifications (VIS NFR-3.1).
@@ -15,7 +13,7 @@ extension NotificationsFeature {
 
     static let migrations = [
         Migration(
-            id: "0001_notifications",
+            "0001_notifications",
             sql: [
                 """
                 CREATE TABLE notifications (
@@ -75,7 +73,7 @@ extension NotificationsFeature {
                 """,
             ]),
         Migration(
-            id: "0002_notifications",
+            "0002_notifications",
             sql: [
                 .sqlite("ALTER TABLE inboxes ADD COLUMN newest_at INTEGER NOT NULL DEFAULT 0"),
                 .postgreSQL("ALTER TABLE inboxes ADD COLUMN newest_at BIGINT NOT NULL DEFAULT 0"),
@@ -94,11 +92,10 @@ extension NotificationsFeature {
             let priority = Priority(rank: try row.integer(5))
         else { throw DatabaseError(.corrupt, "a notification has a type, category or priority that cannot be") }
         return Notification(
-            id: ID(try row.text(0)), eventId: try row.optionalText(1), userId: ID(try row.text(2)), type: type,
+            id: try row.id(0), eventId: try row.optionalText(1), userId: try row.id(2), type: type,
             category: category, priority: priority, title: try row.text(6), message: try row.text(7),
             lockScreen: try row.text(8), data: try row.bytes(9),
-            delivery: Delivery(sounds: try row.bool(10), vibrates: try row.bool(11)),
-            createdAt: Timestamp(microseconds: Int64(try row.integer(12))),
+            delivery: Delivery(sounds: try row.bool(10), vibrates: try row.bool(11)), createdAt: try row.moment(12),
             state: NotificationState(
                 seenAt: try row.optionalMoment(13), readAt: try row.optionalMoment(14),
                 archivedAt: try row.optionalMoment(15)))
@@ -109,89 +106,67 @@ extension NotificationsFeature {
         case unseen, unread, archived, all
     }
 
-    struct Filter: Sendable {
-        var category: NotificationCategory?
-        var priority: Priority?
-        /// Without one, all but the archived.
-        var state: ListState?
-    }
-
-    /// A user's notifications, newest first, from behind a cursor.
+    /// A user's notifications, newest first, from behind a cursor; without a state all but the archived.
     static func listing(
-        of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
+        of userId: ID<User>, category: NotificationCategory?, priority: Priority?, state: ListState?, after: String?,
+        limit: Int, visibleTo scope: Scope
     ) -> SQL {
-        var conditions: [SQL] = ["user_id = \(userId.text)", "removed_at IS NULL"]
-        switch filter.state {
-        case .unseen: conditions.append("seen_at IS NULL")
-        case .unread: conditions += ["read_at IS NULL", "archived_at IS NULL"]
-        case .archived: conditions.append("archived_at IS NOT NULL")
-        case .all: break
-        case nil: conditions.append("archived_at IS NULL")
-        }
-        if let category = filter.category { conditions.append("category = \(category.rawValue)") }
-        if let priority = filter.priority { conditions.append("priority = \(priority.rank)") }
-        if let after { conditions.append("id < \(after)") }
+        let stateCondition: SQL? =
+            switch state {
+            case .unseen: "seen_at IS NULL"
+            case .unread: "read_at IS NULL AND archived_at IS NULL"
+            case .archived: "archived_at IS NOT NULL"
+            case .all: nil
+            case nil: "archived_at IS NULL"
+            }
+        let conditions: [SQL?] = [
+            "user_id = \(userId) AND removed_at IS NULL", stateCondition, category.map { "category = \($0.rawValue)" },
+            priority.map { "priority = \($0.rank)" }, after.map { "id < \($0)" },
+        ]
         return """
             SELECT \(columns) FROM \(notifications, visibleTo: scope)
-            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY id DESC LIMIT \(limit)
+            WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)
             """
     }
 
     /// - Throws: 404 for one that is gone, and equally for another's.
     static func require(_ id: ID<Notification>, _ tx: Transaction) throws -> Notification {
-        let found = try tx.db.row(
+        try tx.require(
+            "notification",
             """
             SELECT \(columns) FROM \(notifications, visibleTo: tx.scope)
-            WHERE user_id = \(tx.caller.userId.text) AND id = \(id.text) AND removed_at IS NULL
+            WHERE user_id = \(tx.caller.userId) AND id = \(id) AND removed_at IS NULL
             """, notification)
-        guard let found else { throw Failure.notFound("notification") }
-        return found
     }
 
     /// All notifications of the caller up to and including an id, oldest first.
     static func all(
         upTo last: ID<Notification>, in category: NotificationCategory?, _ tx: Transaction
     ) throws -> [Notification] {
-        var condition: SQL = "user_id = \(tx.caller.userId.text) AND removed_at IS NULL AND id <= \(last.text)"
+        var condition: SQL = "user_id = \(tx.caller.userId) AND removed_at IS NULL AND id <= \(last)"
         if let category { condition.append(" AND category = \(category.rawValue)") }
         return try tx.db.rows(
             "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id", notification)
     }
 
-    static func storeState(of notification: Notification, _ tx: Transaction) throws {
+    static func storeState(of notification: Notification, within why: Unscoped? = nil, _ tx: Transaction) throws {
         let state = notification.state
-        try tx.db.run(
-            """
-            UPDATE \(notifications, writableBy: tx.scope) SET seen_at = \(state.seenAt?.microseconds),
-                read_at = \(state.readAt?.microseconds), archived_at = \(state.archivedAt?.microseconds)
-            WHERE user_id = \(notification.userId.text) AND id = \(notification.id.text) AND removed_at IS NULL
-            """)
+        let columns: SQL = "seen_at = \(state.seenAt), read_at = \(state.readAt), archived_at = \(state.archivedAt)"
+        try update(notification, set: columns, within: why, tx)
     }
 
-    static func storeState(of notification: Notification, within why: Unscoped, _ tx: Transaction) throws {
-        let state = notification.state
+    /// Changes a notification that is not removed.
+    ///
+    /// - Parameter why: nil for the caller's own change, which the table's policy must allow.
+    static func update(
+        _ notification: Notification, set columns: SQL, within why: Unscoped?, _ tx: Transaction
+    ) throws {
+        let update: SQL =
+            why.map { "UPDATE \(notifications, unscoped: $0)" } ?? "UPDATE \(notifications, writableBy: tx.scope)"
         try tx.db.run(
             """
-            UPDATE \(notifications, unscoped: why) SET seen_at = \(state.seenAt?.microseconds),
-                read_at = \(state.readAt?.microseconds), archived_at = \(state.archivedAt?.microseconds)
-            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId.text) AND id = \(notification.id.text)
-                AND removed_at IS NULL
-            """)
-    }
-
-    static func markRemoved(_ notification: Notification, _ tx: Transaction) throws {
-        try tx.db.run(
-            """
-            UPDATE \(notifications, writableBy: tx.scope) SET removed_at = \(tx.now.microseconds)
-            WHERE user_id = \(notification.userId.text) AND id = \(notification.id.text) AND removed_at IS NULL
-            """)
-    }
-
-    static func markRemoved(_ notification: Notification, within why: Unscoped, _ tx: Transaction) throws {
-        try tx.db.run(
-            """
-            UPDATE \(notifications, unscoped: why) SET removed_at = \(tx.now.microseconds)
-            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId.text) AND id = \(notification.id.text)
+            \(update) SET \(columns)
+            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId) AND id = \(notification.id)
                 AND removed_at IS NULL
             """)
     }

@@ -1,9 +1,86 @@
 import Database
+import Domain
+import Values
 
 /// A user's notifications: the newest and most urgent 50, with counts that are always exact.
 enum NotificationsFeature {
     static let feature = Feature(
         name: "notifications", tables: [notifications, inboxes], migrations: migrations, endpoints: endpoints,
-        reactions: reactions, ticks: [pruning], audits: [audit],
+        reaction: reaction, ticks: [pruning], audits: [audit],
         events: ["notification:created", "notification:updated", "notification:removed"])
+
+    static let reaction: Reaction = { tx, fact in
+        switch fact {
+        case .notificationRequested(let draft): try create(draft, tx)
+        case .notificationSettled(let eventId, let userId, let outcome):
+            try tx.lock(.user(userId))
+            if let before = try find(event: eventId, of: userId, tx) { try settle(before, outcome, tx) }
+        case .preferencesChanged(let preferences, let userId):
+            try tx.lock(.user(userId))
+            try storePreferences(preferences, of: userId, tx)
+        default: break
+        }
+    }
+
+    /// Publishes nothing about a notification that is seen and read already.
+    private static func settle(_ before: Notification, _ outcome: NotificationOutcome, _ tx: Transaction) throws {
+        switch outcome {
+        case .withdrawn:
+            try remove(before, within: .reaction("what is void is taken away, whoever makes it so"), tx)
+        case .handled:
+            guard let change = NotificationStateChange(read: true) else { return }
+            var after = before
+            after.state = before.state.applying(change, at: tx.now)
+            guard after.state != before.state else { return }
+            try storeState(of: after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
+            publishState([after.id], change, of: after.userId, tx)
+            try adjust(after.badgeShare + -before.badgeShare, of: after.userId, tx)
+        }
+    }
+
+    private static func find(event: String, of userId: ID<User>, _ tx: Transaction) throws -> Notification? {
+        try tx.db.row(
+            """
+            SELECT \(columns)
+            FROM \(notifications, unscoped: .reaction("what a notification is about is settled by whoever may"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND event_id = \(event) AND removed_at IS NULL
+            """, notification)
+    }
+
+    /// Erases a removed notification's texts when the event log no longer has them either; the id of its event stays
+    /// long enough for any sender's retries (VIS NFR-3.2, NFR-4.3).
+    static let pruning = Tick(name: "notifications.forgetting", everySeconds: 5) { tx in
+        try tx.db.run(erasure(tenant: tx.tenant, before: tx.now.adding(seconds: -textRetentionSeconds)))
+        try tx.db.run(pruning(tenant: tx.tenant, before: tx.now.adding(seconds: -eventRetentionSeconds)))
+    }
+
+    private static let textRetentionSeconds: Int64 = 24 * 3600
+    private static let eventRetentionSeconds: Int64 = 30 * 24 * 3600
+    /// Rows of one step, for which all writes wait; 2,000 take some milliseconds.
+    private static let forgottenAtOnceMax = 2000
+
+    static func erasure(tenant: String, before: Timestamp) -> SQL {
+        """
+        UPDATE \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        SET title = '', message = '', lock_screen = '', data = '{}'
+        WHERE \(removed(in: tenant, before: before, andAlso: " AND title <> ''"))
+        """
+    }
+
+    static func pruning(tenant: String, before: Timestamp) -> SQL {
+        """
+        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        WHERE \(removed(in: tenant, before: before))
+        """
+    }
+
+    /// The rows of events that were removed before a moment, the oldest first.
+    private static func removed(in tenant: String, before: Timestamp, andAlso condition: SQL = "") -> SQL {
+        """
+        tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (
+            SELECT user_id, event_id FROM notifications
+            WHERE tenant = \(tenant) AND removed_at IS NOT NULL\(condition) AND removed_at < \(before)
+            ORDER BY removed_at LIMIT \(forgottenAtOnceMax))
+        """
+    }
 }

@@ -1,7 +1,6 @@
 import Database
 import Domain
 import MicroHTTP
-import Rows
 import Values
 
 extension PostsFeature {
@@ -37,18 +36,14 @@ extension PostsFeature {
     }
 
     private static func note(_ kind: Engagement.Kind, _ change: Int, of id: ID<Post>, _ tx: Transaction) throws {
-        guard let told = try count(kind, change, of: id, tx) else { return }
-        tx.publish(told.engagementChange(readers: readers(of: told)))
+        if let post = try count(kind, change, of: id, tx) {
+            tx.publish(post.engagementChange(readers: readers(of: post)))
+        }
     }
 
     /// The counts, and what the user did, as of this transaction.
     private static func state(of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Response {
-        let found = try tx.db.row(
-            """
-            SELECT \(columns(of: "p")), \(ownColumns(of: "p", for: userId, visibleTo: tx.scope))
-            FROM \(posts, visibleTo: tx.scope) AS p WHERE p.id = \(id.text)
-            """, view)
-        guard let found else { throw Failure.notFound("post") }
+        let found = try require(id, for: userId, tx)
         return Response.json(200) { writer in
             writer.member("postId", id)
             found.post.engagement.write(membersTo: &writer)
@@ -56,45 +51,34 @@ extension PostsFeature {
         }
     }
 
-    // MARK: Telling later
+    // MARK: Publishing later
 
-    /// Publishes the counts that have changed since they were last published: the end of a storm, and once a second its
-    /// middle.
+    /// Publishes the counts that have changed since they were last published: once a second, and at the end of a storm.
     static let engagementTick = Tick(
         name: "posts.engagement", everySeconds: 1,
-        isDue: { db, now in
-            let pause = now.adding(seconds: -PostLimits.engagementIntervalSeconds)
-            return try db.exists(
-                """
-                SELECT 1 FROM \(posts, unscoped: telling)
-                WHERE is_untold = 1 AND told_at <= \(pause.microseconds) LIMIT 1
-                """)
-        },
-        body: { tx in
-            let ids = try untold(tx)
-            // Nobody may be counting them meanwhile.
-            try tx.lock(ids.map { .post($0) })
-            for id in ids {
-                let told = try tx.db.row(
-                    """
-                    UPDATE \(posts, unscoped: telling) SET is_untold = 0, told_at = \(tx.now.microseconds)
-                    WHERE tenant = \(tx.tenant) AND id = \(id.text) AND is_untold = 1
-                    RETURNING \(columns(of: "posts"))
-                    """, post)
-                if let told { tx.publish(told.engagementChange(readers: readers(of: told))) }
-            }
-        })
-
-    private static let telling = Unscoped.bookkeeping("what is told of a post, its own readers hear")
-
-    private static func untold(_ tx: Transaction) throws -> [ID<Post>] {
-        let pause = tx.now.adding(seconds: -PostLimits.engagementIntervalSeconds)
-        return try tx.db.rows(
+        due: { "SELECT 1 FROM \(posts, unscoped: publishing) WHERE \(isUnpublished(at: $0)) LIMIT 1" }
+    ) { tx in
+        let ids: [ID<Post>] = try tx.db.rows(
             """
-            SELECT id FROM \(posts, unscoped: telling)
-            WHERE tenant = \(tx.tenant) AND is_untold = 1 AND told_at <= \(pause.microseconds)
+            SELECT id FROM \(posts, unscoped: publishing) WHERE tenant = \(tx.tenant) AND \(isUnpublished(at: tx.now))
             ORDER BY told_at LIMIT \(PostLimits.engagementsPerStepMax)
             """
-        ) { ID(try $0.text(0)) }
+        ) { try $0.id(0) }
+        // Nobody may be counting them meanwhile.
+        try tx.lock(ids.map { .post($0) })
+        for id in ids {
+            let post = try tx.db.row(
+                """
+                UPDATE \(posts, unscoped: publishing) SET is_untold = 0, told_at = \(tx.now)
+                WHERE tenant = \(tx.tenant) AND id = \(id) AND is_untold = 1 RETURNING \(columns)
+                """, post)
+            if let post { tx.publish(post.engagementChange(readers: readers(of: post))) }
+        }
+    }
+
+    private static let publishing = Unscoped.bookkeeping("the counts of a post go to its own readers")
+
+    private static func isUnpublished(at now: Timestamp) -> SQL {
+        "is_untold = 1 AND told_at <= \(now.adding(seconds: -PostLimits.engagementIntervalSeconds))"
     }
 }

@@ -18,8 +18,7 @@ extension PostsFeature {
         Endpoint(.delete, "/v1/users/{id}/followers/{followerId}", access: .bearer, unfollow),
     ]
 
-    /// `GET /v1/users/{id}`: three counts, and what there is between the user and the caller. Users live in the token's
-    /// issuer: one that nobody has followed has zeros.
+    /// `GET /v1/users/{id}`: a user whom nobody has followed has zeros, since users live in the token's issuer.
     private static func showAuthor(_ call: Call) throws -> Answer {
         let userId = try call.pathUser(0)
         return .read { tx in
@@ -48,10 +47,7 @@ extension PostsFeature {
     private static func showFollowing(_ call: Call) throws -> Answer {
         let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
         return .read { tx in
-            guard let found = try findFollowing(of: followerId, to: authorId, tx) else {
-                throw Failure.notFound("follower")
-            }
-            return Response.json(200, found)
+            Response.json(200, try findFollowing(of: followerId, to: authorId, tx).required("follower"))
         }
     }
 
@@ -72,9 +68,7 @@ extension PostsFeature {
             }
             let following = Following(followerId: followerId, authorId: authorId, followedAt: tx.now)
             guard try insert(following, tx) else { throw Failure.notFound("user") }
-            try add(followers: 1, to: authorId, tx)
-            try add(following: 1, to: followerId, tx)
-            publish(followerId, follows: authorId, true, tx)
+            try note(followerId, follows: authorId, true, tx)
             return try response(201, following, tx)
         }
     }
@@ -84,19 +78,17 @@ extension PostsFeature {
         let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
         return .write { tx in
             try tx.lock([.author(authorId), .author(followerId)])
-            if try unfollow(authorId, by: followerId, tx) {
-                try add(followers: -1, to: authorId, tx)
-                try add(following: -1, to: followerId, tx)
-                publish(followerId, follows: authorId, false, tx)
-            }
+            if try unfollow(authorId, by: followerId, tx) { try note(followerId, follows: authorId, false, tx) }
             return .noContent
         }
     }
 
-    /// Changes what the follower's open streams receive, at once.
-    private static func publish(
+    /// Changes both counts, and at once what the follower's open streams receive.
+    private static func note(
         _ followerId: ID<User>, follows authorId: ID<User>, _ follows: Bool, _ tx: Transaction
-    ) {
+    ) throws {
+        try add(followers: follows ? 1 : -1, to: authorId, tx)
+        try add(following: follows ? 1 : -1, to: followerId, tx)
         MembershipKeys.publish(followed, of: followerId.text, in: authorId.text, isGranted: follows, tx)
         tx.publish(
             "follow:changed", audience: [AudienceKey.make("user", followerId.text)],

@@ -2,7 +2,6 @@ import Database
 import Domain
 import MicroHTTP
 import Realtime
-import Rows
 import Values
 import Visibility
 
@@ -14,8 +13,6 @@ extension PostsFeature {
         Endpoint(.delete, "/v1/posts/{id}", access: .bearer, remove),
         Endpoint(.get, "/v1/feed", access: .bearer, query: ["since", "limit", "cursor"], showFeed),
     ]
-
-    // MARK: Posts
 
     /// `GET /v1/posts`: of one author what the caller may see, or else the public ones of all, the newest first.
     private static func listPosts(_ call: Call) throws -> Answer {
@@ -32,8 +29,7 @@ extension PostsFeature {
         return .read { tx in Response.json(200, try require(id, tx)) }
     }
 
-    /// `POST /v1/posts`: the post gets the tenant's next number; connected followers receive it, and it costs the same
-    /// whether there are ten of them or a million (CUT F-1).
+    /// `POST /v1/posts`: costs the same whether there are ten followers or a million (CUT F-1).
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body { fields in
             let draft = PostDraft(reading: &fields)
@@ -82,8 +78,7 @@ extension PostsFeature {
 
     /// Followers, and the author's other devices: the feeds that the post is in.
     private static func feedAudience(of authorId: ID<User>) -> [String] {
-        let followers = followed.given.key(of: { _ in authorId.text })
-        return (followers.map { [$0] } ?? []) + [AudienceKey.make("user", authorId.text)]
+        [followed.given.key(of: { _ in authorId.text }), AudienceKey.make("user", authorId.text)].compactMap { $0 }
     }
 
     // MARK: The feed
@@ -117,6 +112,6 @@ extension PostsFeature {
         }
     }
 
-    /// What numbers of posts JSON's readers can tell apart.
+    /// Beyond it, readers of JSON round numbers.
     private static let sequenceMax = 1 << 53
 }

@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension PostsFeature {
@@ -10,28 +9,24 @@ extension PostsFeature {
     // MARK: Posts
 
     /// - Throws: 404 for a post that does not exist, and equally for one the caller may not see.
-    static func require(_ id: ID<Post>, _ tx: Transaction) throws -> PostView {
-        let found = try tx.db.row(
+    ///
+    /// - Parameter userId: whose likes and reposts are shown; nil for the caller's.
+    static func require(_ id: ID<Post>, for userId: ID<User>? = nil, _ tx: Transaction) throws -> PostView {
+        try tx.db.row(
             """
-            SELECT \(columns(of: "p")), \(ownColumns(of: "p", for: tx.caller.userId, visibleTo: tx.scope))
-            FROM \(posts, visibleTo: tx.scope) AS p WHERE p.id = \(id.text)
-            """, view)
-        guard let found else { throw Failure.notFound("post") }
-        return found
+            SELECT \(viewColumns(for: userId ?? tx.caller.userId, visibleTo: tx.scope)) FROM \(posts, visibleTo: tx.scope) AS p
+            WHERE p.id = \(id)
+            """, view
+        ).required("post")
     }
 
     /// Posts of one author, or else the public ones of all, the newest first.
     static func listing(of authorId: ID<User>?, before: Int?, limit: Int, for caller: Caller) -> SQL {
-        var conditions: [SQL] = []
-        if let authorId {
-            conditions.append("p.author_id = \(authorId.text)")
-        } else {
-            conditions.append("p.visibility = 'public'")
-        }
-        if let before { conditions.append("p.sequence < \(before)") }
+        let which: SQL = if let authorId { "p.author_id = \(authorId)" } else { "p.visibility = 'public'" }
+        let bound: SQL = if let before { "AND p.sequence < \(before)" } else { "" }
         return """
-            SELECT \(columns(of: "p")), \(ownColumns(of: "p", for: caller.userId, visibleTo: caller.scope))
-            FROM \(posts, visibleTo: caller.scope) AS p WHERE \(SQL.joined(conditions, separator: " AND "))
+            SELECT \(viewColumns(for: caller.userId, visibleTo: caller.scope))
+            FROM \(posts, visibleTo: caller.scope) AS p WHERE \(which) \(bound)
             ORDER BY p.sequence DESC LIMIT \(limit)
             """
     }
@@ -47,7 +42,6 @@ extension PostsFeature {
         return taken
     }
 
-    /// The number of the newest post of the tenant there ever was.
     static func newestSequence(_ tx: Transaction) throws -> Int {
         try tx.db.integer("SELECT newest FROM \(counters, unscoped: numbering) WHERE tenant = \(tx.tenant)") ?? 0
     }
@@ -58,23 +52,22 @@ extension PostsFeature {
             """
             INSERT INTO \(posts, writableBy: tx.scope)
                 (tenant, id, author_id, sequence, visibility, body, media, created_at, told_at)
-            VALUES (\(tx.tenant), \(post.id.text), \(post.authorId.text), \(post.sequence),
-                \(post.visibility.rawValue), \(post.text), \(media), \(post.createdAt.microseconds), 0)
+            VALUES (\(tx.tenant), \(post.id), \(post.authorId), \(post.sequence), \(post.visibility.rawValue),
+                \(post.text), \(media), \(post.createdAt), 0)
             """)
     }
 
     /// - Returns: nil: it does not exist, or the caller may not remove it.
     static func remove(_ id: ID<Post>, _ tx: Transaction) throws -> Post? {
         let removed = try tx.db.row(
-            """
-            DELETE FROM \(posts, writableBy: tx.scope) WHERE id = \(id.text) RETURNING \(columns(of: "posts"))
-            """, post)
-        guard removed != nil else { return nil }
-        try tx.db.run(
-            """
-            INSERT INTO \(removals, unscoped: .bookkeeping("its engagements go in steps")) (tenant, post_id)
-            VALUES (\(tx.tenant), \(id.text))
-            """)
+            "DELETE FROM \(posts, writableBy: tx.scope) WHERE id = \(id) RETURNING \(columns)", post)
+        if removed != nil {
+            try tx.db.run(
+                """
+                INSERT INTO \(removals, unscoped: .bookkeeping("its engagements go in steps")) (tenant, post_id)
+                VALUES (\(tx.tenant), \(id))
+                """)
+        }
         return removed
     }
 
@@ -82,25 +75,24 @@ extension PostsFeature {
 
     /// Posts of the authors that the caller follows, and the own ones, the newest first.
     ///
-    /// Merged when it is read: of each author only the newest post is looked up, by one step of an index; the page's
-    /// posts are all of the `limit` authors whose newest are the newest. So it costs by the authors followed, and not
-    /// by what they wrote.
+    /// Of each author only the newest post is looked up, by one step of an index; the page's posts are all of the `limit`
+    /// authors whose newest are the newest. So it costs by the authors followed, and not by what they wrote.
     static func feed(before: Int, after: Int, limit: Int, for caller: Caller) -> SQL {
         """
-        SELECT \(columns(of: "p")), \(ownColumns(of: "p", for: caller.userId, visibleTo: caller.scope))
-        FROM (SELECT heads.author_id FROM (
+        SELECT \(viewColumns(for: caller.userId, visibleTo: caller.scope))
+        FROM (SELECT heads.author_id AS author FROM (
                 SELECT followed.author_id, (
                     SELECT h.sequence FROM \(posts, visibleTo: caller.scope) AS h
                     WHERE h.author_id = followed.author_id AND h.sequence < \(before) AND h.sequence > \(after)
                     ORDER BY h.sequence DESC LIMIT 1) AS head
                 FROM (
                     SELECT f.author_id FROM \(follows, visibleTo: caller.scope) AS f
-                    WHERE f.follower_id = \(caller.userId.text)
-                    UNION ALL SELECT \(caller.userId.text)) AS followed) AS heads
+                    WHERE f.follower_id = \(caller.userId)
+                    UNION ALL SELECT \(caller.userId)) AS followed) AS heads
             WHERE heads.head IS NOT NULL ORDER BY heads.head DESC LIMIT \(limit)) AS a
-        JOIN \(posts, visibleTo: caller.scope) AS p ON p.author_id = a.author_id AND p.sequence IN (
+        JOIN \(posts, visibleTo: caller.scope) AS p ON p.author_id = a.author AND p.sequence IN (
             SELECT q.sequence FROM \(posts, visibleTo: caller.scope) AS q
-            WHERE q.author_id = a.author_id AND q.sequence < \(before) AND q.sequence > \(after)
+            WHERE q.author_id = a.author AND q.sequence < \(before) AND q.sequence > \(after)
             ORDER BY q.sequence DESC LIMIT \(limit))
         ORDER BY p.sequence DESC LIMIT \(limit)
         """
@@ -114,7 +106,7 @@ extension PostsFeature {
         SELECT COUNT(*) FROM (
             SELECT 1 FROM \(follows, visibleTo: caller.scope) AS f
             CROSS JOIN \(posts, visibleTo: caller.scope) AS p
-            WHERE f.follower_id = \(caller.userId.text) AND p.author_id = f.author_id AND p.sequence > \(since)
+            WHERE f.follower_id = \(caller.userId) AND p.author_id = f.author_id AND p.sequence > \(since)
             LIMIT \(PostLimits.newCountMax + 1)) AS newer
         """
     }
@@ -122,23 +114,21 @@ extension PostsFeature {
     // MARK: Engagement
 
     /// - Returns: whether it is new.
-    static func insert(_ kind: Engagement.Kind, of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool
-    {
+    static func insert(_ kind: Engagement.Kind, of user: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
             INSERT INTO \(engagements, writableBy: tx.scope) (tenant, post_id, kind, user_id, engaged_at)
-            VALUES (\(tx.tenant), \(id.text), \(kind.rawValue), \(userId.text), \(tx.now.microseconds))
+            VALUES (\(tx.tenant), \(id), \(kind.rawValue), \(user), \(tx.now))
             ON CONFLICT (tenant, post_id, kind, user_id) DO NOTHING
             """) == 1
     }
 
     /// - Returns: whether it was there.
-    static func delete(_ kind: Engagement.Kind, of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool
-    {
+    static func delete(_ kind: Engagement.Kind, of user: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
             DELETE FROM \(engagements, writableBy: tx.scope)
-            WHERE post_id = \(id.text) AND kind = \(kind.rawValue) AND user_id = \(userId.text)
+            WHERE post_id = \(id) AND kind = \(kind.rawValue) AND user_id = \(user)
             """) == 1
     }
 
@@ -147,17 +137,17 @@ extension PostsFeature {
     /// - Returns: the post as it is now, if the change is to be published now; else a later step publishes it.
     static func count(_ kind: Engagement.Kind, _ change: Int, of id: ID<Post>, _ tx: Transaction) throws -> Post? {
         let (likes, reposts) = kind == .like ? (change, 0) : (0, change)
-        let pause = tx.now.adding(seconds: -PostLimits.engagementIntervalSeconds).microseconds
+        let pause = tx.now.adding(seconds: -PostLimits.engagementIntervalSeconds)
         return try tx.db.row(
             """
             UPDATE \(posts, unscoped: counting)
             SET like_count = like_count + \(likes), repost_count = repost_count + \(reposts),
                 is_untold = CASE WHEN told_at <= \(pause) THEN 0 ELSE 1 END,
-                told_at = CASE WHEN told_at <= \(pause) THEN \(tx.now.microseconds) ELSE told_at END
-            WHERE tenant = \(tx.tenant) AND id = \(id.text)
-            RETURNING \(columns(of: "posts")), is_untold
+                told_at = CASE WHEN told_at <= \(pause) THEN \(tx.now) ELSE told_at END
+            WHERE tenant = \(tx.tenant) AND id = \(id)
+            RETURNING \(columns), is_untold
             """
-        ) { row in try row.integer(columnCount) == 0 ? try post(row) : nil } ?? nil
+        ) { row in try row.bool(columnCount) ? nil : try post(row) } ?? nil
     }
 
     // MARK: Followers
@@ -166,13 +156,12 @@ extension PostsFeature {
         try tx.db.row(
             """
             SELECT follower_id, author_id, followed_at FROM \(follows, visibleTo: tx.scope)
-            WHERE follower_id = \(followerId.text) AND author_id = \(authorId.text)
+            WHERE follower_id = \(followerId) AND author_id = \(authorId)
             """, following)
     }
 
     static func following(_ row: Row) throws -> Following {
-        Following(
-            followerId: ID(try row.text(0)), authorId: ID(try row.text(1)), followedAt: try row.moment(2))
+        Following(followerId: try row.id(0), authorId: try row.id(1), followedAt: try row.moment(2))
     }
 
     /// - Returns: whether it is new.
@@ -180,28 +169,19 @@ extension PostsFeature {
         try tx.db.run(
             """
             INSERT INTO \(follows, writableBy: tx.scope) (tenant, follower_id, author_id, followed_at)
-            VALUES (\(tx.tenant), \(following.followerId.text), \(following.authorId.text),
-                \(following.followedAt.microseconds))
+            VALUES (\(tx.tenant), \(following.followerId), \(following.authorId), \(following.followedAt))
             ON CONFLICT (tenant, follower_id, author_id) DO NOTHING
             """) == 1
     }
 
     /// - Returns: whether it was there.
     static func unfollow(_ authorId: ID<User>, by followerId: ID<User>, _ tx: Transaction) throws -> Bool {
-        if authorId == tx.caller.userId {
-            // The write policy cannot express it: an author may end a following, but not begin one in another's name.
-            return try tx.db.run(
-                """
-                DELETE FROM \(follows, unscoped: .reaction("an author lets go of a follower"))
-                WHERE tenant = \(tx.tenant) AND author_id = \(tx.caller.userId.text)
-                    AND follower_id = \(followerId.text)
-                """) == 1
-        }
-        return try tx.db.run(
-            """
-            DELETE FROM \(follows, writableBy: tx.scope)
-            WHERE author_id = \(authorId.text) AND follower_id = \(followerId.text)
-            """) == 1
+        // The write policy cannot express it: an author may end a following, but not begin one in another's name.
+        let table: SQL =
+            authorId == tx.caller.userId
+            ? "DELETE FROM \(follows, unscoped: .reaction("an author lets go of a follower")) WHERE tenant = \(tx.tenant)"
+            : "DELETE FROM \(follows, writableBy: tx.scope) WHERE tenant = \(tx.tenant)"
+        return try tx.db.run("\(table) AND author_id = \(authorId) AND follower_id = \(followerId)") == 1
     }
 
     /// Those who follow an author, or whom a user follows, as far as the caller may see it, by id.
@@ -211,7 +191,7 @@ extension PostsFeature {
         let (own, other): (SQL, SQL) = asAuthor ? ("author_id", "follower_id") : ("follower_id", "author_id")
         return """
             SELECT follower_id, author_id, followed_at FROM \(follows, visibleTo: scope)
-            WHERE \(own) = \(userId.text) AND \(other) > \(after ?? "") ORDER BY \(other) LIMIT \(limit)
+            WHERE \(own) = \(userId) AND \(other) > \(after ?? "") ORDER BY \(other) LIMIT \(limit)
             """
     }
 
@@ -221,11 +201,11 @@ extension PostsFeature {
         try tx.db.row(
             """
             SELECT user_id, follower_count, following_count, post_count FROM \(authors, visibleTo: tx.scope)
-            WHERE user_id = \(userId.text)
+            WHERE user_id = \(userId)
             """
         ) { row in
             Author(
-                userId: ID(try row.text(0)), followerCount: try row.integer(1), followingCount: try row.integer(2),
+                userId: try row.id(0), followerCount: try row.integer(1), followingCount: try row.integer(2),
                 postCount: try row.integer(3))
         } ?? Author(userId: userId)
     }
@@ -237,14 +217,14 @@ extension PostsFeature {
         // Two statements: a row to be inserted must meet the checks, even if it exists already.
         try tx.db.run(
             """
-            INSERT INTO \(authors, unscoped: counting) (tenant, user_id) VALUES (\(tx.tenant), \(userId.text))
+            INSERT INTO \(authors, unscoped: counting) (tenant, user_id) VALUES (\(tx.tenant), \(userId))
             ON CONFLICT (tenant, user_id) DO NOTHING
             """)
         try tx.db.run(
             """
             UPDATE \(authors, unscoped: counting) SET follower_count = follower_count + \(followers),
                 following_count = following_count + \(following), post_count = post_count + \(posts)
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId.text)
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
     }
 }

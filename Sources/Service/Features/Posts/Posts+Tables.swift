@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 import Visibility
 
@@ -113,48 +112,42 @@ extension PostsFeature {
             ])
     ]
 
-    // MARK: Rows
-
     /// The columns ``post(_:)`` reads, in its order.
-    static func columns(of alias: String) -> SQL {
-        let names = [
-            "id", "author_id", "sequence", "visibility", "body", "media", "created_at", "like_count", "repost_count",
-        ]
-        return SQL(unchecked: names.map { "\(alias).\($0)" }.joined(separator: ", "))
-    }
+    static let columns: SQL = """
+        id, author_id, sequence, visibility, body, media, created_at, like_count, repost_count
+        """
 
     /// How many columns a post has.
     static let columnCount = 9
 
     static func post(_ row: Row) throws -> Post {
-        guard let visibility = Post.Visibility(rawValue: try row.text(3)),
-            case .array(let media)? = try? JSONValue(parsing: Array(try row.text(5).utf8))
-        else { throw DatabaseError(.corrupt, "a post has a visibility or media that cannot be") }
+        let fault = "a post has a visibility or media that cannot be"
+        guard case .array(let media)? = try? JSONValue(parsing: Array(try row.text(5).utf8)) else {
+            throw DatabaseError(.corrupt, fault)
+        }
         return Post(
-            id: ID(try row.text(0)), authorId: ID(try row.text(1)), sequence: try row.integer(2),
-            visibility: visibility, text: try row.text(4),
+            id: try row.id(0), authorId: try row.id(1), sequence: try row.integer(2),
+            visibility: try row.word(3, orElse: fault), text: try row.text(4),
             media: media.compactMap { if case .string(let address) = $0 { address } else { nil } },
             createdAt: try row.moment(6),
             engagement: Engagement(likeCount: try row.integer(7), repostCount: try row.integer(8)))
     }
 
-    static func view(_ row: Row) throws -> PostView {
-        PostView(
-            try post(row),
-            own: OwnEngagement(
-                isLiked: try row.integer(columnCount) != 0, isReposted: try row.integer(columnCount + 1) != 0))
-    }
-
-    /// Whether the reader likes and has reposted the post of an alias: two looks into the reader's own rows.
-    static func ownColumns(of alias: String, for userId: ID<User>, visibleTo scope: Scope) -> SQL {
+    /// The columns ``view(_:)`` reads: those of a post, and whether the user likes and has reposted it.
+    static func viewColumns(for userId: ID<User>, visibleTo scope: Scope) -> SQL {
         func has(_ kind: Engagement.Kind) -> SQL {
             """
             CASE WHEN EXISTS (SELECT 1 FROM \(engagements, visibleTo: scope) AS own
-                WHERE own.post_id = \(SQL(unchecked: alias)).id AND own.kind = \(kind.rawValue)
-                    AND own.user_id = \(userId.text)) THEN 1 ELSE 0 END
+                WHERE own.post_id = p.id AND own.kind = \(kind.rawValue) AND own.user_id = \(userId)) THEN 1 ELSE 0 END
             """
         }
-        return "\(has(.like)), \(has(.repost))"
+        return "\(columns), \(has(.like)), \(has(.repost))"
+    }
+
+    static func view(_ row: Row) throws -> PostView {
+        PostView(
+            try post(row),
+            own: OwnEngagement(isLiked: try row.bool(columnCount), isReposted: try row.bool(columnCount + 1)))
     }
 
     /// The keys that may see a post.

@@ -9,28 +9,23 @@ extension PostsFeature {
 
     /// Deletes the likes and reposts of removed posts in steps: a post may have a million.
     static let pruning = Tick(
-        name: "posts.forgetting", everySeconds: 1,
-        isDue: { db, _ in try db.exists("SELECT 1 FROM \(removals, unscoped: tidying) LIMIT 1") },
-        body: { tx in
-            let removed = try tx.db.row(
-                """
-                SELECT post_id FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1
-                """
-            ) { try $0.text(0) }
-            guard let removed else { return }
-            let count = try tx.db.run(
-                """
-                DELETE FROM \(engagements, unscoped: tidying)
-                WHERE tenant = \(tx.tenant) AND post_id = \(removed) AND (kind, user_id) IN (
-                    SELECT kind, user_id FROM post_engagements WHERE tenant = \(tx.tenant) AND post_id = \(removed)
-                    ORDER BY kind, user_id LIMIT \(Limits.prunedAtOnceMax))
-                """)
-            guard count < Limits.prunedAtOnceMax else { return }
-            try tx.db.run(
-                """
-                DELETE FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) AND post_id = \(removed)
-                """)
-        })
+        name: "posts.forgetting", everySeconds: 1, due: { _ in "SELECT 1 FROM \(removals, unscoped: tidying) LIMIT 1" }
+    ) { tx in
+        let removed = try tx.db.row(
+            "SELECT post_id FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1"
+        ) { try $0.text(0) }
+        guard let removed else { return }
+        let count = try tx.db.run(
+            """
+            DELETE FROM \(engagements, unscoped: tidying)
+            WHERE tenant = \(tx.tenant) AND post_id = \(removed) AND (kind, user_id) IN (
+                SELECT kind, user_id FROM post_engagements WHERE tenant = \(tx.tenant) AND post_id = \(removed)
+                ORDER BY kind, user_id LIMIT \(Limits.prunedAtOnceMax))
+            """)
+        guard count < Limits.prunedAtOnceMax else { return }
+        try tx.db.run(
+            "DELETE FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) AND post_id = \(removed)")
+    }
 
     // MARK: Recounting
 
@@ -79,26 +74,23 @@ extension PostsFeature {
 
     private static func authorDifferences(in db: Connection) throws -> [String] {
         var counted: [User: [Int]] = [:]
-        func count(_ sql: SQL, at index: Int) throws {
-            try db.forEach(sql) { row in
-                let user = User(tenant: try row.text(0), id: try row.text(1))
-                counted[user, default: [0, 0, 0]][index] = try row.integer(2)
-                return true
-            }
-        }
-        try count(
-            "SELECT tenant, author_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, author_id", at: 0
-        )
-        try count(
-            "SELECT tenant, follower_id, COUNT(*) FROM \(follows, unscoped: recounting) GROUP BY tenant, follower_id",
-            at: 1)
-        try count(
-            "SELECT tenant, author_id, COUNT(*) FROM \(posts, unscoped: recounting) GROUP BY tenant, author_id", at: 2)
-        var differences: [String] = []
         try db.forEach(
             """
-            SELECT tenant, user_id, follower_count, following_count, post_count FROM \(authors, unscoped: recounting)
+            SELECT tenant, user_id, sum(followers), sum(following), sum(posts) FROM (
+                SELECT tenant, author_id AS user_id, 1 AS followers, 0 AS following, 0 AS posts
+                FROM \(follows, unscoped: recounting)
+                UNION ALL SELECT tenant, follower_id, 0, 1, 0 FROM \(follows, unscoped: recounting)
+                UNION ALL SELECT tenant, author_id, 0, 0, 1 FROM \(posts, unscoped: recounting)) AS one
+            GROUP BY tenant, user_id
             """
+        ) { row in
+            let user = User(tenant: try row.text(0), id: try row.text(1))
+            counted[user] = try (2...4).map { try row.integer($0) }
+            return true
+        }
+        var differences: [String] = []
+        try db.forEach(
+            "SELECT tenant, user_id, follower_count, following_count, post_count FROM \(authors, unscoped: recounting)"
         ) { row in
             let user = User(tenant: try row.text(0), id: try row.text(1))
             let (stored, found) = (try (2...4).map { try row.integer($0) }, counted.removeValue(forKey: user))

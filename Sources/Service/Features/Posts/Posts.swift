@@ -1,8 +1,7 @@
 import Domain
 import Values
 
-/// Posts, who likes and reposts them, who follows their authors, and the feed that follows from it (CUT F-1, ENG E-6 to
-/// E-9).
+/// Posts, likes and reposts, followers, and the feed that follows from them (CUT F-1, ENG E-6 to E-9).
 ///
 /// A post is written once, whatever the number of followers: connected followers have the author's key and receive the
 /// post live, and every feed is merged when it is read.
@@ -13,17 +12,14 @@ enum PostsFeature {
         audits: [audit], live: [LiveMembership(membership: followed, keysMax: PostLimits.followedMax)],
         watched: [.init(schema: Post.subscribable.schema, table: Post.subscribable.table)],
         events: ["feed:new_post", "feed:post_removed", "follow:changed"], locks: ["post", "posts", "author"],
-        constants: { writer, _ in
-            writer.member("posts") { writer in
-                writer.member("textBytesMax", PostLimits.textBytesMax)
-                writer.member("mediaMax", PostLimits.mediaMax)
-                writer.member("mediaBytesMax", PostLimits.mediaBytesMax)
-                writer.member("followedMax", PostLimits.followedMax)
-                writer.member("newCountMax", PostLimits.newCountMax)
-                writer.member("pageMax", PostLimits.pageMax)
-                writer.member("tellingSeconds", Int(PostLimits.engagementIntervalSeconds))
-            }
-        })
+        constants: Feature.constants(
+            "posts",
+            [
+                "textBytesMax": PostLimits.textBytesMax, "mediaMax": PostLimits.mediaMax,
+                "mediaBytesMax": PostLimits.mediaBytesMax, "followedMax": PostLimits.followedMax,
+                "newCountMax": PostLimits.newCountMax, "pageMax": PostLimits.pageMax,
+                "tellingSeconds": Int(PostLimits.engagementIntervalSeconds),
+            ]))
 }
 
 extension LockKey {

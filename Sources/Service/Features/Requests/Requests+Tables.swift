@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension RequestsFeature {
@@ -52,45 +51,38 @@ extension RequestsFeature {
             let status = UserRequest.Status(rawValue: try row.text(6))
         else { throw DatabaseError(.corrupt, "a request has a kind or a status that cannot be") }
         return UserRequest(
-            id: ID(try row.text(0)), kind: kind, fromUserId: ID(try row.text(2)), toUserId: ID(try row.text(3)),
+            id: try row.id(0), kind: kind, fromUserId: try row.id(2), toUserId: try row.id(3),
             fromName: try row.optionalText(4), aboutId: try row.optionalText(5), status: status,
             createdAt: try row.moment(7), answeredAt: try row.optionalMoment(8))
     }
 
-    struct Filter: Sendable {
-        var isOutgoing = false
-        var status: UserRequest.Status?
-        var kind: UserRequest.Kind?
-    }
-
     /// Requests to a user or from a user; newest first.
     static func listing(
-        of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
+        of userId: ID<User>, isOutgoing: Bool, status: UserRequest.Status?, kind: UserRequest.Kind?, after: String?,
+        limit: Int, visibleTo scope: Scope
     ) -> SQL {
-        let column: SQL = filter.isOutgoing ? "from_user_id" : "to_user_id"
-        var conditions: [SQL] = ["\(column) = \(userId.text)"]
-        if let status = filter.status { conditions.append("status = \(status.rawValue)") }
-        if let kind = filter.kind { conditions.append("kind = \(kind.rawValue)") }
-        if let after { conditions.append("id < \(after)") }
+        let conditions: [SQL?] = [
+            isOutgoing ? "from_user_id = \(userId)" : "to_user_id = \(userId)",
+            status.map { "status = \($0.rawValue)" },
+            kind.map { "kind = \($0.rawValue)" }, after.map { "id < \($0)" },
+        ]
         return """
             SELECT \(columns) FROM \(requests, visibleTo: scope)
-            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY id DESC LIMIT \(limit)
+            WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)
             """
     }
 
     /// - Throws: 404 for one that is not, and equally for one between others.
     static func require(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
-        let found = try tx.db.row(
-            "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id.text)", request)
-        guard let found else { throw Failure.notFound("request") }
-        return found
+        try tx.require(
+            "request", "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id)", request)
     }
 
     static func findOpen(like wanted: UserRequest, _ tx: Transaction) throws -> UserRequest? {
         try tx.db.row(
             """
             SELECT \(columns) FROM \(requests, visibleTo: tx.scope)
-            WHERE from_user_id = \(wanted.fromUserId.text) AND to_user_id = \(wanted.toUserId.text)
+            WHERE from_user_id = \(wanted.fromUserId) AND to_user_id = \(wanted.toUserId)
                 AND kind = \(wanted.kind.rawValue) AND COALESCE(about_id, '') = \(wanted.aboutId ?? "")
                 AND status = 'open'
             """, request)
@@ -100,7 +92,7 @@ extension RequestsFeature {
         try tx.db.integer(
             """
             SELECT COUNT(*) FROM \(requests, visibleTo: tx.scope)
-            WHERE from_user_id = \(userId.text) AND status = 'open'
+            WHERE from_user_id = \(userId) AND status = 'open'
             """) ?? 0
     }
 
@@ -109,9 +101,8 @@ extension RequestsFeature {
             """
             INSERT INTO \(requests, writableBy: tx.scope)
                 (tenant, id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at)
-            VALUES (\(tx.tenant), \(request.id.text), \(request.kind.rawValue), \(request.fromUserId.text),
-                \(request.toUserId.text), \(request.fromName), \(request.aboutId), \(request.status.rawValue),
-                \(request.createdAt.microseconds))
+            VALUES (\(tx.tenant), \(request.id), \(request.kind.rawValue), \(request.fromUserId), \(request.toUserId),
+                \(request.fromName), \(request.aboutId), \(request.status.rawValue), \(request.createdAt))
             """)
     }
 
@@ -119,13 +110,13 @@ extension RequestsFeature {
         try tx.db.run(
             """
             UPDATE \(requests, writableBy: tx.scope) SET status = \(request.status.rawValue),
-                answered_at = \(request.answeredAt?.microseconds)
-            WHERE id = \(request.id.text)
+                answered_at = \(request.answeredAt)
+            WHERE id = \(request.id)
             """)
     }
 
     static func delete(_ request: UserRequest, _ tx: Transaction) throws {
-        try tx.db.run("DELETE FROM \(requests, writableBy: tx.scope) WHERE id = \(request.id.text)")
+        try tx.db.run("DELETE FROM \(requests, writableBy: tx.scope) WHERE id = \(request.id)")
     }
 
     /// Deletes answered requests after their retention.
@@ -139,7 +130,7 @@ extension RequestsFeature {
         DELETE FROM \(requests, unscoped: .bookkeeping("what is long past is nobody's business"))
         WHERE tenant = \(tenant) AND id IN (
             SELECT id FROM user_requests
-            WHERE tenant = \(tenant) AND answered_at IS NOT NULL AND answered_at < \(before.microseconds)
+            WHERE tenant = \(tenant) AND answered_at IS NOT NULL AND answered_at < \(before)
             ORDER BY answered_at LIMIT \(Limits.prunedAtOnceMax))
         """
     }

@@ -1,4 +1,6 @@
+import Database
 import Domain
+import MicroHTTP
 import Values
 
 /// Requests between users: made, answered or withdrawn, published to both sides, and counted in the recipient's badge.
@@ -9,4 +11,115 @@ enum RequestsFeature {
         constants: { writer, _ in
             writer.member("userRequests") { $0.member("openMax", RequestLimits.openMax) }
         })
+
+    static let endpoints = [
+        Endpoint(
+            .get, "/v1/requests", access: .bearer, query: ["direction", "status", "kind", "limit", "cursor"], list),
+        Endpoint(.post, "/v1/requests", access: .bearer, create),
+        Endpoint(.get, "/v1/requests/{id}", access: .bearer, show),
+        Endpoint(.patch, "/v1/requests/{id}", access: .bearer, answer),
+        Endpoint(.delete, "/v1/requests/{id}", access: .bearer, withdraw),
+    ]
+
+    private enum Direction: String, CaseIterable {
+        case incoming, outgoing
+    }
+
+    private static func list(_ call: Call) throws -> Answer {
+        let query = call.query
+        let page = try call.page(limitMax: RequestLimits.pageMax)
+        let listing = listing(
+            of: call.caller.userId, isOutgoing: try query.word("direction", Direction.self) == .outgoing,
+            status: try query.word("status", UserRequest.Status.self),
+            kind: try query.word("kind", UserRequest.Kind.self), after: page.after, limit: page.rowsMax,
+            visibleTo: call.caller.scope)
+        return .query(listing) { rows in page.response(try rows.rows(request), by: \.id.text) }
+    }
+
+    private static func show(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, UserRequest.self)
+        return .read { tx in Response.json(200, try require(id, tx)) }
+    }
+
+    /// `POST /v1/requests`: 201; 200 with the one that is open, if the same was asked already.
+    private static func create(_ call: Call) throws -> Answer {
+        let draft = try call.body(RequestDraft.init(reading:))
+        let requester = try draft.requester(caller: call.caller.userId, isService: call.caller.isService)
+        return .write { tx in
+            try tx.lock([.user(requester), .user(draft.toUserId)])
+            let request = UserRequest(
+                id: tx.makeID(UserRequest.self), kind: draft.kind, fromUserId: requester, toUserId: draft.toUserId,
+                fromName: draft.fromName, aboutId: draft.aboutId, createdAt: tx.now)
+            if let known = try findOpen(like: request, tx) { return try response(200, known, tx) }
+            guard try countOpen(of: requester, tx) < RequestLimits.openMax else {
+                throw Failure(
+                    .conflict, "request.too_many",
+                    "Nobody can have more than \(RequestLimits.openMax) requests that wait for an answer.")
+            }
+            try insert(request, tx)
+            tx.record(.notificationRequested(RequestNotification.draft(request)))
+            publish("request:created", request, tx)
+            return try response(201, request, tx).located(at: "/v1/requests", request.id)
+        }
+    }
+
+    /// `PATCH /v1/requests/{id}`: whoever was asked, or a backend, answers. The question is dealt with then, and whoever
+    /// has asked is notified.
+    private static func answer(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, UserRequest.self)
+        let answer = try call.body(RequestAnswer.init(reading:))
+        return .write { tx in
+            var request = try locked(id, tx)
+            let before = request
+            try request.answer(answer, by: actor(in: request, tx), at: tx.now)
+            guard request != before else { return try response(200, request, tx) }
+            try storeAnswer(to: request, tx)
+            tx.record(
+                .notificationSettled(eventId: RequestNotification.eventId(before), of: request.toUserId, .handled))
+            tx.record(.notificationRequested(RequestNotification.draft(request)))
+            publish("request:updated", request, tx)
+            return try response(200, request, tx)
+        }
+    }
+
+    /// `DELETE /v1/requests/{id}`: as if it had not been asked.
+    private static func withdraw(_ call: Call) throws -> Answer {
+        let id = try call.pathID(0, UserRequest.self)
+        return .write { tx in
+            let request = try locked(id, tx)
+            try request.checkWithdrawal(by: actor(in: request, tx))
+            try delete(request, tx)
+            tx.record(
+                .notificationSettled(eventId: RequestNotification.eventId(request), of: request.toUserId, .withdrawn))
+            publish("request:removed", request, tx)
+            return try Response.withBadges(tx)
+        }
+    }
+
+    // MARK: Parts
+
+    /// The request, with both of its users locked. Who they are is known only once it is read, and never changes.
+    private static func locked(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
+        let request = try require(id, tx)
+        try tx.lock([.user(request.fromUserId), .user(request.toUserId)])
+        return try require(id, tx)
+    }
+
+    /// A backend counts as one also where it asks for itself.
+    private static func actor(in request: UserRequest, _ tx: Transaction) -> UserRequest.Actor {
+        if tx.caller.isService { return .backend }
+        return tx.caller.userId == request.fromUserId ? .requester : .recipient
+    }
+
+    /// Published to both, and to backends: what an answer means is theirs to do.
+    private static func publish(_ name: StaticString, _ request: UserRequest, _ tx: Transaction) {
+        let audience = requests.read.audience {
+            ["from_user_id": request.fromUserId.text, "to_user_id": request.toUserId.text][$0]
+        }
+        tx.publish(name, audience: audience, data: JSONWriter.bytes(request))
+    }
+
+    private static func response(_ status: Int, _ request: UserRequest, _ tx: Transaction) throws -> Response {
+        try Response.withBadges(tx, status: status) { $0.member("request", request) }
+    }
 }

@@ -1,9 +1,7 @@
 import Database
 import Domain
 import MicroHTTP
-import Rows
 import Values
-import Visibility
 
 extension ShopsFeature {
     static let bookingEndpoints = [
@@ -18,22 +16,27 @@ extension ShopsFeature {
 
     /// `POST /v1/bookings`: customers book for themselves; the shop and backends for whom they name.
     private static func create(_ call: Call) throws -> Answer {
-        let wish = try call.body(BookingDraft.init(reading:))
-        return .write(locking: .shop(wish.shopId)) { tx in
-            _ = try requireShop(wish.shopId, tx)
-            try requireBarber(wish.barberId, of: wish.shopId, tx)
-            let actor = actor(in: wish.shopId, tx)
+        let draft = try call.body(BookingDraft.init(reading:))
+        return .write(locking: .shop(draft.shopId)) { tx in
+            try requireShop(draft.shopId, tx)
+            try requireBarber(draft.barberId, of: draft.shopId, tx)
+            let actor = actor(in: draft.shopId, tx)
             let booking = Booking(
-                id: tx.makeID(Booking.self), userId: try customer(of: wish, actor, tx), shopId: wish.shopId,
-                barberId: wish.barberId, service: wish.service, scheduledStart: wish.scheduledStart,
-                durationMinutes: wish.durationMinutes, tier: try tier(of: wish, actor, tx), status: .pending,
-                source: .online, customerName: wish.customerName, createdAt: tx.now, updatedAt: tx.now)
+                id: tx.makeID(Booking.self), userId: try customer(of: draft, actor, tx), shopId: draft.shopId,
+                barberId: draft.barberId, service: draft.service, scheduledStart: draft.scheduledStart,
+                durationMinutes: draft.durationMinutes, tier: try tier(of: draft, actor, tx), status: .pending,
+                source: .online, customerName: draft.customerName, createdAt: tx.now, updatedAt: tx.now)
             try checkOverlap(of: booking, tx)
-            try insert(booking, tx)
-            tx.record(BookingChanged(booking: booking, previous: nil))
-            try tx.settle()
-            return try response(201, booking, tx).located(at: "/v1/bookings", booking.id)
+            return try add(booking, tx)
         }
+    }
+
+    /// Stores a new booking with all its consequences.
+    static func add(_ booking: Booking, _ tx: Transaction) throws -> Response {
+        try insert(booking, tx)
+        tx.record(.bookingChanged(booking, previous: nil))
+        try tx.settle()
+        return try response(201, booking, tx).located(at: "/v1/bookings", booking.id)
     }
 
     /// `PATCH /v1/bookings/{id}` with `If-Match`: another status, time or barber, or that the customer is there.
@@ -59,7 +62,7 @@ extension ShopsFeature {
             next.updatedAt = tx.now
             try checkOverlap(of: next, tx)
             try update(next, tx)
-            tx.record(BookingChanged(booking: next, previous: booking))
+            tx.record(.bookingChanged(next, previous: booking))
             try tx.settle()
             return try response(200, next, tx)
         }
@@ -73,36 +76,33 @@ extension ShopsFeature {
     private static func listBookings(_ call: Call) throws -> Answer {
         let query = call.query
         let page = try call.page(limitMax: pageMax)
-        var filter = BookingFilter(status: try query.word("status", BookingStatus.self))
-        filter.shopId = try query.id("shopId", Shop.self)
-        filter.barberId = try query.id("barberId", Barber.self)
-        filter.userId = try query.id("userId", User.self)
-        filter.day = try query.string("day")
-        if filter.day != nil, filter.shopId == nil {
+        let status = try query.word("status", BookingStatus.self)
+        let shopId = try query.id("shopId", Shop.self)
+        let conditions: [SQL?] = [
+            shopId.map { "shop_id = \($0)" }, status.map { "status = \($0.rawValue)" },
+            try query.id("barberId", Barber.self).map { "barber_id = \($0)" },
+            try query.id("userId", User.self).map { "user_id = \($0)" },
+        ]
+        let dayName = try query.string("day")
+        if dayName != nil, shopId == nil {
             throw Failure.invalid("?day", "goes with shopId: a day begins when it begins there")
         }
-        return .read { [filter] tx in
-            let day = try day(of: filter, tx)
-            let after = page.after.flatMap { BookingPosition($0) }
-            let found = try listBookings(filter, in: day, after: after, limit: page.rowsMax, tx)
-            return try page.response(found, by: { BookingPosition($0).text }, showing: { try TimedBooking($0, tx) })
+        return .read { tx in
+            var day: Range<Timestamp>?
+            if let dayName, let shopId {
+                day = TimeZones.day(named: dayName, in: try requireShop(shopId, tx).timeZone)
+                if day == nil { throw Failure.invalid("?day", "must be a date such as 2026-01-10") }
+            }
+            let found = try listBookings(conditions, in: day, after: page.after, limit: page.rowsMax, tx)
+            return try page.response(found, by: position, showing: { try TimedBooking($0, tx) })
         }
-    }
-
-    private static func day(of filter: BookingFilter, _ tx: Transaction) throws -> Range<Timestamp>? {
-        guard let name = filter.day, let shopId = filter.shopId else { return nil }
-        let shop = try requireShop(shopId, tx)
-        guard let day = TimeZones.day(named: name, in: shop.timeZone) else {
-            throw Failure.invalid("?day", "must be a date such as 2026-01-10")
-        }
-        return day
     }
 
     private static func showHistory(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: pageMax)
         let id = try call.pathID(0, Booking.self)
         return .read { tx in
-            _ = try requireBooking(id, tx)
+            try requireBooking(id, tx)
             let after = page.after.flatMap { Int($0) } ?? 0
             return page.response(try listHistory(of: id, after: after, limit: page.rowsMax, tx)) { "\($0.version)" }
         }
@@ -112,12 +112,8 @@ extension ShopsFeature {
 
     /// Which moves a caller may make; which rows it may reach is the tables' business.
     static func actor(in shopId: ID<Shop>, _ tx: Transaction) -> BookingActor {
-        let keys = tx.scope.keys
-        let isStaff =
-            keys.contains(AudienceKey.make("shop", shopId.text, "staff"))
-            || keys.contains(AudienceKey.make("tenant", "admin"))
-            || keys.contains(AudienceKey.make("tenant", "service"))
-        return isStaff ? .staff : .customer
+        let keysOfStaff = shops.write.audience { $0 == "shop_id" ? shopId.text : nil }
+        return keysOfStaff.contains(where: tx.scope.keys.contains) ? .staff : .customer
     }
 
     static func requireBarber(_ id: ID<Barber>?, of shopId: ID<Shop>, _ tx: Transaction) throws {
@@ -125,40 +121,38 @@ extension ShopsFeature {
         throw Failure.invalid("/barberId", "is no barber of this shop")
     }
 
-    private static func customer(of wish: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> ID<User>? {
+    private static func customer(of draft: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> ID<User>? {
         switch actor {
         case .customer:
-            guard wish.userId == nil || wish.userId == tx.caller.userId else {
+            guard draft.userId == nil || draft.userId == tx.caller.userId else {
                 throw Failure.invalid("/userId", "must be yourself: only the shop books for others")
             }
             return tx.caller.userId
         case .staff:
-            guard wish.userId != nil || wish.customerName != nil else {
+            guard draft.userId != nil || draft.customerName != nil else {
                 throw Failure.invalid("/userId", "is missing: say for whom, by userId or customerName")
             }
-            return wish.userId
+            return draft.userId
         }
     }
 
     /// A customer's token may say the tier; then it cannot be chosen.
-    private static func tier(of wish: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> Booking.Tier {
-        guard actor == .customer, let held = tx.caller.tier else { return wish.tier ?? .standard }
-        let tier = Booking.Tier(rawValue: held) ?? .standard
-        guard wish.tier != .blackCard || tier == .blackCard else {
+    private static func tier(of draft: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> Booking.Tier {
+        guard actor == .customer, let claimed = tx.caller.tier else { return draft.tier ?? .standard }
+        let tier = Booking.Tier(rawValue: claimed) ?? .standard
+        guard draft.tier != .blackCard || tier == .blackCard else {
             throw Failure.invalid("/tier", "must be \(tier.rawValue), which is what your token says")
         }
-        return wish.tier ?? tier
+        return draft.tier ?? tier
     }
 
-    static func response(
-        _ status: Int, _ booking: Booking, _ tx: Transaction
-    ) throws -> Response {
+    private static func response(_ status: Int, _ booking: Booking, _ tx: Transaction) throws -> Response {
         Response.json(status, try TimedBooking(booking, tx), etag: "\(booking.version)")
     }
 }
 
 /// A booking with its shop's median service time, from which the end is estimated.
-struct TimedBooking: JSONWritable {
+private struct TimedBooking: JSONWritable {
     let booking: Booking
     let medianMinutes: Double
 
@@ -166,8 +160,6 @@ struct TimedBooking: JSONWritable {
         self.booking = booking
         medianMinutes = try ShopsFeature.medianMinutes(of: booking, tx)
     }
-
-    var estimatedCompletion: Timestamp? { booking.estimatedCompletion(medianMinutes: medianMinutes) }
 
     func write(to writer: inout JSONWriter) { booking.write(to: &writer, medianMinutes: medianMinutes) }
 }

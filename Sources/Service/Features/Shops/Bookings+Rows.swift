@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension ShopsFeature {
@@ -16,19 +15,18 @@ extension ShopsFeature {
             let source = Booking.Source(rawValue: try row.text(10))
         else { throw DatabaseError(.corrupt, "a booking has a tier, status or source that cannot be") }
         return Booking(
-            id: ID(try row.text(0)), userId: try row.optionalText(1).map { ID($0) }, shopId: ID(try row.text(2)),
-            barberId: try row.optionalText(3).map { ID($0) }, service: try row.text(4),
-            scheduledStart: try row.moment(5), durationMinutes: try row.integer(6), tier: tier, status: status,
-            version: try row.integer(9), source: source, customerName: try row.optionalText(11),
-            arrivedAt: try row.optionalMoment(12), startedAt: try row.optionalMoment(13),
-            completedAt: try row.optionalMoment(14), createdAt: try row.moment(15), updatedAt: try row.moment(16))
+            id: try row.id(0), userId: try row.optionalID(1), shopId: try row.id(2), barberId: try row.optionalID(3),
+            service: try row.text(4), scheduledStart: try row.moment(5), durationMinutes: try row.integer(6),
+            tier: tier, status: status, version: try row.integer(9), source: source,
+            customerName: try row.optionalText(11), arrivedAt: try row.optionalMoment(12),
+            startedAt: try row.optionalMoment(13), completedAt: try row.optionalMoment(14),
+            createdAt: try row.moment(15), updatedAt: try row.moment(16))
     }
 
+    @discardableResult
     static func requireBooking(_ id: ID<Booking>, _ tx: Transaction) throws -> Booking {
-        let found = try tx.db.row(
-            "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id.text)", booking)
-        guard let found else { throw Failure.notFound("booking") }
-        return found
+        try tx.require(
+            "booking", "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id)", booking)
     }
 
     // MARK: Writing
@@ -40,28 +38,24 @@ extension ShopsFeature {
             INSERT INTO \(bookings, writableBy: tx.scope)
                 (tenant, id, user_id, shop_id, barber_id, service, scheduled_start, ends_at, duration_minutes, tier,
                 status, version, source, customer_name, arrived_at, created_at, updated_at)
-            VALUES (\(tx.tenant), \(booking.id.text), \(booking.userId?.text), \(booking.shopId.text),
-                \(booking.barberId?.text), \(booking.service), \(booking.scheduledStart.microseconds),
-                \(booking.endsAt.microseconds), \(booking.durationMinutes), \(booking.tier.rawValue),
-                \(booking.status.rawValue), \(booking.version), \(booking.source.rawValue), \(booking.customerName),
-                \(booking.arrivedAt?.microseconds), \(booking.createdAt.microseconds),
-                \(booking.updatedAt.microseconds))
+            VALUES (\(tx.tenant), \(booking.id), \(booking.userId), \(booking.shopId), \(booking.barberId),
+                \(booking.service), \(booking.scheduledStart), \(booking.endsAt), \(booking.durationMinutes),
+                \(booking.tier.rawValue), \(booking.status.rawValue), \(booking.version), \(booking.source.rawValue),
+                \(booking.customerName), \(booking.arrivedAt), \(booking.createdAt), \(booking.updatedAt))
             """)
     }
 
     static func update(_ booking: Booking, _ tx: Transaction) throws {
         dropComputed(booking.shopId, tx)
-        let changed = try tx.db.run(
+        try change(
             """
-            UPDATE \(bookings, writableBy: tx.scope) SET barber_id = \(booking.barberId?.text),
-                scheduled_start = \(booking.scheduledStart.microseconds), ends_at = \(booking.endsAt.microseconds),
+            UPDATE \(bookings, writableBy: tx.scope) SET barber_id = \(booking.barberId),
+                scheduled_start = \(booking.scheduledStart), ends_at = \(booking.endsAt),
                 duration_minutes = \(booking.durationMinutes), status = \(booking.status.rawValue),
-                version = \(booking.version), arrived_at = \(booking.arrivedAt?.microseconds),
-                started_at = \(booking.startedAt?.microseconds), completed_at = \(booking.completedAt?.microseconds),
-                updated_at = \(booking.updatedAt.microseconds)
-            WHERE id = \(booking.id.text)
-            """)
-        try requirePermission(changed)
+                version = \(booking.version), arrived_at = \(booking.arrivedAt), started_at = \(booking.startedAt),
+                completed_at = \(booking.completedAt), updated_at = \(booking.updatedAt)
+            WHERE id = \(booking.id)
+            """, tx)
     }
 
     // MARK: Overlaps
@@ -88,10 +82,10 @@ extension ShopsFeature {
         let earliest = booking.scheduledStart.adding(minutes: -Int64(BookingLimits.durationMinutes.upperBound))
         return """
             SELECT 1 FROM \(bookings, unscoped: .reaction("the barber's time is taken, whoever may see by whom"))
-            WHERE tenant = \(tenant) AND shop_id = \(booking.shopId.text) AND barber_id = \(booking.barberId?.text)
+            WHERE tenant = \(tenant) AND shop_id = \(booking.shopId) AND barber_id = \(booking.barberId)
                 AND status IN ('pending', 'confirmed', 'in-progress') AND source = 'online'
-                AND scheduled_start > \(earliest.microseconds) AND scheduled_start < \(booking.endsAt.microseconds)
-                AND ends_at > \(booking.scheduledStart.microseconds) AND id <> \(booking.id.text)
+                AND scheduled_start > \(earliest) AND scheduled_start < \(booking.endsAt)
+                AND ends_at > \(booking.scheduledStart) AND id <> \(booking.id)
             LIMIT 1
             """
     }
@@ -120,63 +114,35 @@ extension ShopsFeature {
     static func hasActiveBookings(_ barberId: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(bookings, unscoped: .reaction("only whether there are any is told"))
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND barber_id = \(barberId.text)
+            SELECT 1 FROM \(bookings, unscoped: .reaction("only whether there are any is shown"))
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND barber_id = \(barberId)
                 AND status IN ('pending', 'confirmed', 'in-progress') LIMIT 1
             """)
     }
 
     // MARK: Lists
 
-    struct BookingFilter: Sendable {
-        var shopId: ID<Shop>?
-        var status: BookingStatus?
-        var barberId: ID<Barber>?
-        var userId: ID<User>?
-        var day: String?
-        /// Only what counts for the queue (CUT Q-2).
-        var isQueued = false
-    }
-
     /// Where a page ends: the start and the id of its last booking.
-    struct BookingPosition: Sendable {
-        let start: Int64
-        let id: String
+    static func position(of booking: Booking) -> String { "\(booking.scheduledStart.microseconds) \(booking.id)" }
 
-        var text: String { "\(start) \(id)" }
-
-        init(_ booking: Booking) {
-            start = booking.scheduledStart.microseconds
-            id = booking.id.text
-        }
-
-        init?(_ text: String) {
-            let parts = text.split(separator: " ", maxSplits: 1)
-            guard parts.count == 2, let start = Int64(parts[0]) else { return nil }
-            self.start = start
-            id = String(parts[1])
-        }
+    private static func isBehind(_ position: String) -> SQL? {
+        let parts = position.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, let start = Int64(parts[0]) else { return nil }
+        return "(scheduled_start, id) < (\(start), \(parts[1]))"
     }
 
     /// Latest start first.
     static func listBookings(
-        _ filter: BookingFilter, in day: Range<Timestamp>?, after: BookingPosition?, limit: Int, _ tx: Transaction
+        _ conditions: [SQL?], in day: Range<Timestamp>?, after: String?, limit: Int, _ tx: Transaction
     ) throws -> [Booking] {
-        var conditions: [SQL] = ["TRUE"]
-        if let shopId = filter.shopId { conditions.append("shop_id = \(shopId.text)") }
-        if let status = filter.status { conditions.append("status = \(status.rawValue)") }
-        if filter.isQueued { conditions.append("status IN ('confirmed', 'in-progress')") }
-        if let barberId = filter.barberId { conditions.append("barber_id = \(barberId.text)") }
-        if let userId = filter.userId { conditions.append("user_id = \(userId.text)") }
-        if let day {
-            conditions.append("scheduled_start >= \(day.lowerBound.microseconds)")
-            conditions.append("scheduled_start < \(day.upperBound.microseconds)")
-        }
-        if let after { conditions.append("(scheduled_start, id) < (\(after.start), \(after.id))") }
+        let place: [SQL?] = [
+            day.map { "scheduled_start >= \($0.lowerBound) AND scheduled_start < \($0.upperBound)" },
+            after.flatMap(isBehind),
+        ]
         return try tx.db.rows(
             """
             SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope)
-            WHERE \(SQL.joined(conditions, separator: " AND ")) ORDER BY scheduled_start DESC, id DESC LIMIT \(limit)
+            WHERE \(SQL.all(conditions + place)) ORDER BY scheduled_start DESC, id DESC LIMIT \(limit)
             """, booking)
     }
 
@@ -188,10 +154,9 @@ extension ShopsFeature {
             INSERT INTO \(history, unscoped: .bookkeeping("who changed a booking is written down for them"))
                 (tenant, booking_id, version, user_id, shop_id, at, actor_id, actor_role, previous_status, status,
                 scheduled_start, duration_minutes, barber_id)
-            VALUES (\(tx.tenant), \(booking.id.text), \(booking.version), \(booking.userId?.text),
-                \(booking.shopId.text), \(tx.now.microseconds), \(tx.caller.userId.text), \(tx.caller.role),
-                \(previous?.status.rawValue), \(booking.status.rawValue), \(booking.scheduledStart.microseconds),
-                \(booking.durationMinutes), \(booking.barberId?.text))
+            VALUES (\(tx.tenant), \(booking.id), \(booking.version), \(booking.userId), \(booking.shopId), \(tx.now),
+                \(tx.caller.userId), \(tx.caller.role), \(previous?.status.rawValue), \(booking.status.rawValue),
+                \(booking.scheduledStart), \(booking.durationMinutes), \(booking.barberId))
             """)
     }
 
@@ -231,7 +196,7 @@ extension ShopsFeature {
             SELECT version, at, actor_id, actor_role, previous_status, status, scheduled_start, duration_minutes,
                 barber_id
             FROM \(history, visibleTo: tx.scope)
-            WHERE booking_id = \(id.text) AND version > \(version) ORDER BY version LIMIT \(limit)
+            WHERE booking_id = \(id) AND version > \(version) ORDER BY version LIMIT \(limit)
             """
         ) { row in
             HistoryEntry(

@@ -7,46 +7,45 @@ import Values
 /// All customers in line count, also those whom the caller may not see: the result consists of numbers only.
 struct ShopQueue {
     let shop: Shop
-    let barbers: [Barber]
-    /// Today's confirmed bookings and those in progress (CUT Q-2).
-    let bookings: [Booking]
-    let samples: [ServiceSample]
     let status: QueueStatus
-    let now: Timestamp
+    private let waiting: [WaitingCustomer]
+    private let averageServiceMinutes: Double
+    private let formula: QueueFormula
 
     /// Computed once in a transaction, for as long as nothing of the shop changes.
     static func of(_ shop: Shop, _ tx: Transaction) throws -> ShopQueue {
-        try tx.cached("queue:\(shop.id.text)") { try ShopQueue(shop, tx) }
+        try tx.cached("queue:\(shop.id)") { try ShopQueue(shop, tx) }
     }
 
     private init(_ shop: Shop, _ tx: Transaction) throws {
         self.shop = shop
-        now = tx.now
-        barbers = try ShopsFeature.listBarbers(of: shop.id, tx)
-        bookings = try Self.todaysBookings(of: shop, tx)
-        let onDuty = barbers.filter(\.isOnDuty)
+        let bookings = try Self.todaysBookings(of: shop, tx)
+        let onDuty = try ShopsFeature.listBarbers(of: shop.id, tx).filter(\.isOnDuty)
         // Without a barber on duty there is no estimate, and its inputs need not be read: every reader of a closed shop
         // computes its numbers.
-        samples = onDuty.isEmpty ? [] : try Self.samples(of: shop.id, tx)
-        let arrivals = onDuty.isEmpty ? ArrivalModel() : try Self.arrivals(of: shop.id, tx)
-        let waiting = bookings.filter { $0.status == .confirmed }
+        let samples = onDuty.isEmpty ? [] : try Self.samples(of: shop.id, tx)
+        let arrivals = onDuty.isEmpty ? ArrivalHistory() : try Self.arrivals(of: shop.id, tx)
+        waiting = bookings.filter { $0.status == .confirmed }.map { Self.customer($0, at: tx.now) }
         let serving = bookings.filter { $0.status == .inProgress }
         let state = ShopState(
-            barbers: Self.states(of: onDuty, serving, at: tx.now),
-            waiting: waiting.map { Self.customer($0, at: tx.now) },
-            serviceTimes: ServiceTimeModel(samples: samples), arrivals: arrivals)
-        let calibration = PercentileCalibration(
-            factor: try ShopsFeature.storedQueue(shop.id, tx)?.calibration ?? 1)
+            barbers: Self.states(of: onDuty, serving, at: tx.now), waiting: waiting, samples: samples,
+            arrivals: arrivals)
+        let calibration = PercentileCalibration(factor: try ShopsFeature.storedQueue(shop.id, tx)?.calibration ?? 1)
+        averageServiceMinutes = QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes))
+        // Decision 3: whether the black card's wait follows the document literally.
+        formula = QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped)
         status = QueueStatus(
             shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count, inService: serving.count,
-            averageServiceMinutes: QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes)),
-            formula: Self.formula(tx.settings),
-            estimate: WaitEstimator(calibration: calibration).estimate(state))
+            averageServiceMinutes: averageServiceMinutes, formula: formula,
+            estimate: WaitEstimator.estimate(state, calibration: calibration))
     }
 
-    /// Decision 3: whether the black card's wait follows the document literally.
-    static func formula(_ settings: Settings) -> QueueFormula {
-        QueueFormula(blackCardRule: settings.literalBlackCardFormula ? .literal : .capped)
+    /// The plain formula's number for a lane before one more customer joined it.
+    func formulaMinutes(beforeJoining lane: QueueLane) -> Int {
+        QueueStatus(
+            shopId: shop.id, queueLength: max(0, status.queueLength - 1), barbersOnDuty: status.currentlyServing,
+            inService: status.inService, averageServiceMinutes: averageServiceMinutes, formula: formula, estimate: nil
+        ).formulaMinutes(lane)
     }
 
     /// The position and the wait of a waiting booking; nil for one that is not due yet (decision 5).
@@ -55,13 +54,10 @@ struct ShopQueue {
             return estimate.customers.first { $0.id == id.text }.map { ($0.position, $0.wait) }
         }
         // Without a barber on duty there is an order, but no estimate.
-        let due = bookings.filter { $0.status == .confirmed }.map { Self.customer($0, at: now) }
-            .filter { $0.readyInMinutes <= WaitLimits.dueHorizonMinutes }
-            .sorted {
-                ($0.lane == .standard ? 1 : 0, $0.readyInMinutes, $0.id) < (
-                    $1.lane == .standard ? 1 : 0, $1.readyInMinutes, $1.id
-                )
-            }
+        let due = waiting.filter { $0.readyInMinutes <= WaitLimits.dueHorizonMinutes }.sorted {
+            ($0.lane == .standard ? 1 : 0, $0.readyInMinutes, $0.id)
+                < ($1.lane == .standard ? 1 : 0, $1.readyInMinutes, $1.id)
+        }
         return due.firstIndex { $0.id == id.text }.map { ($0 + 1, nil) }
     }
 
@@ -72,44 +68,38 @@ struct ShopQueue {
     /// Bookings of one day that are looked at. A shop of 64 barbers does not have more.
     static let bookingsMax = 2000
 
+    /// Today's confirmed bookings and those in progress (CUT Q-2).
     private static func todaysBookings(of shop: Shop, _ tx: Transaction) throws -> [Booking] {
         let day = TimeZones.day(of: tx.now, in: shop.timeZone)
         return try tx.db.rows(
             """
             SELECT \(ShopsFeature.bookingColumns) FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shop.id.text)
-                AND scheduled_start >= \(day.lowerBound.microseconds)
-                AND scheduled_start < \(day.upperBound.microseconds) AND status IN ('confirmed', 'in-progress')
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shop.id)
+                AND scheduled_start >= \(day.lowerBound) AND scheduled_start < \(day.upperBound)
+                AND status IN ('confirmed', 'in-progress')
             ORDER BY scheduled_start, id LIMIT \(bookingsMax)
             """, ShopsFeature.booking)
     }
 
     /// The latest completed services, latest first.
     static func samples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
-        try tx.cached("samples:\(shopId.text)") { try readSamples(of: shopId, tx) }
-    }
-
-    private static func readSamples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
-        try tx.db.rows(
-            """
-            SELECT completed_at - started_at, duration_minutes
-            FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND completed_at IS NOT NULL
-                AND started_at IS NOT NULL
-            ORDER BY completed_at DESC LIMIT \(ServiceTimeModel.samplesMax)
-            """
-        ) { row in
-            ServiceSample(
-                minutes: Double(try row.integer(0)) / 60_000_000, plannedMinutes: Double(try row.integer(1)))
+        try tx.cached("samples:\(shopId)") {
+            try tx.db.rows(
+                """
+                SELECT completed_at - started_at, duration_minutes
+                FROM \(ShopsFeature.bookings, unscoped: everybody)
+                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND completed_at IS NOT NULL
+                    AND started_at IS NOT NULL
+                ORDER BY completed_at DESC LIMIT \(WaitLimits.samplesMax)
+                """
+            ) {
+                ServiceSample(
+                    minutes: Double(try $0.integer(0)) / 60_000_000, plannedMinutes: Double(try $0.integer(1)))
+            }
         }
     }
 
     private static func states(of barbers: [Barber], _ serving: [Booking], at now: Timestamp) -> [BarberState] {
-        func service(_ booking: Booking) -> BarberState.Service {
-            BarberState.Service(
-                elapsedMinutes: now.minutes(since: booking.startedAt ?? now),
-                plannedMinutes: Double(booking.durationMinutes))
-        }
         // A barber who went off duty finishes the service at hand alone: it does not occupy the others.
         var loose = serving.filter { $0.barberId == nil }
         return barbers.map { barber in
@@ -117,52 +107,49 @@ struct ShopQueue {
             let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())
             return BarberState(
                 id: barber.id.text, duty: barber.isOnBreak ? .onBreak(endsInMinutes: nil) : .working,
-                service: own.map(service))
+                service: own.map {
+                    BarberState.Service(
+                        elapsedMinutes: now.minutes(since: $0.startedAt ?? now),
+                        plannedMinutes: Double($0.durationMinutes))
+                })
         }
     }
 
     /// A customer who is there waits since the arrival; one who is not is expected at the booked time.
-    static func customer(_ booking: Booking, at now: Timestamp) -> WaitingCustomer {
+    private static func customer(_ booking: Booking, at now: Timestamp) -> WaitingCustomer {
         let ready = booking.arrivedAt.map { -now.minutes(since: $0) } ?? booking.scheduledStart.minutes(since: now)
         return WaitingCustomer(
             id: booking.id.text, lane: booking.tier.lane, readyInMinutes: ready, barberId: booking.barberId?.text,
             plannedMinutes: Double(booking.durationMinutes))
     }
 
-    /// Arrivals of the last four weeks. The shop counts as open in the hours in which somebody came: its opening
+    /// Black-card arrivals of the last four weeks. The shop counts as open in the hours in which somebody came: its opening
     /// hours are unknown, and hours at night would make the rate too low.
-    private static func arrivals(of shopId: ID<Shop>, _ tx: Transaction) throws -> ArrivalModel {
-        var model = ArrivalModel()
+    private static func arrivals(of shopId: ID<Shop>, _ tx: Transaction) throws -> ArrivalHistory {
+        var history = ArrivalHistory()
         let since = tx.now.adding(seconds: -28 * 86_400)
         var hours = 0
         try tx.db.forEach(
             """
             SELECT tier, count(*), count(DISTINCT scheduled_start / 3600000000)
             FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text) AND scheduled_start >= \(since.microseconds)
-                AND scheduled_start <= \(tx.now.microseconds) AND started_at IS NOT NULL
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND scheduled_start >= \(since)
+                AND scheduled_start <= \(tx.now) AND started_at IS NOT NULL
             GROUP BY tier
             """
         ) { row in
-            let history = ArrivalHistory(count: try row.integer(1))
-            if try row.text(0) == Booking.Tier.blackCard.rawValue {
-                model.blackCard = history
-            } else {
-                model.standard = history
-            }
+            if try row.text(0) == Booking.Tier.blackCard.rawValue { history.count = try row.integer(1) }
             hours = max(hours, try row.integer(2))
             return true
         }
-        model.standard.openMinutes = Double(hours * 60)
-        model.blackCard.openMinutes = Double(hours * 60)
-        return model
+        history.openMinutes = Double(hours * 60)
+        return history
     }
 }
 
 extension ShopsFeature {
     static func medianMinutes(of booking: Booking, _ tx: Transaction) throws -> Double {
         WaitEstimator.medianServiceMinutes(
-            ServiceTimeModel(samples: try ShopQueue.samples(of: booking.shopId, tx)),
-            plannedMinutes: Double(booking.durationMinutes))
+            try ShopQueue.samples(of: booking.shopId, tx), plannedMinutes: Double(booking.durationMinutes))
     }
 }

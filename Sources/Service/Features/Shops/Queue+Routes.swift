@@ -1,3 +1,4 @@
+import Database
 import Domain
 import MicroHTTP
 import Values
@@ -26,9 +27,9 @@ extension ShopsFeature {
     /// The stored numbers; for a shop where nothing has moved for a minute they are computed again.
     private static func presentQueue(_ id: ID<Shop>, _ tx: Transaction) throws -> [UInt8] {
         if let stored = try findQueue(id, tx), stored.updatedAt.adding(seconds: queueAgeSecondsMax) > tx.now {
-            return stored.json
+            return QueueStatus.json(stored.content, updatedAt: stored.updatedAt)
         }
-        let queue = try ShopQueue.of(try requireShop(id, tx), tx)
+        let queue = try ShopQueue.of(requireShop(id, tx), tx)
         return QueueStatus.json(queue.status.content, updatedAt: tx.now)
     }
 
@@ -37,14 +38,14 @@ extension ShopsFeature {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
             let queue = try ShopQueue.of(try requireShop(id, tx), tx)
-            let filter = BookingFilter(shopId: id, isQueued: true)
-            let day = TimeZones.day(of: tx.now, in: queue.shop.timeZone)
-            let visible = try listBookings(filter, in: day, after: nil, limit: ShopQueue.bookingsMax, tx)
+            let visible = try listBookings(
+                ["shop_id = \(id)", "status IN ('confirmed', 'in-progress')"],
+                in: TimeZones.day(of: tx.now, in: queue.shop.timeZone), after: nil, limit: ShopQueue.bookingsMax, tx)
             let entries = visible.map { booking -> QueueEntry in
                 let place = queue.place(of: booking.id)
                 return QueueEntry(booking: booking, position: place?.position, wait: place?.wait)
             }
-            return Response.list(entries.sorted())
+            return Response.list(entries.sorted { $0.rank < $1.rank })
         }
     }
 
@@ -53,7 +54,7 @@ extension ShopsFeature {
         let id = try call.pathID(0, Shop.self)
         let walkIn = try call.body(WalkIn.init(reading:))
         return .write(locking: .shop(id)) { tx in
-            _ = try requireShop(id, tx)
+            try requireShop(id, tx)
             // The bookings' policy lets everybody write their own: without this, the staff of another shop could put
             // themselves, confirmed, into this one's line.
             guard actor(in: id, tx) == .staff else {
@@ -65,10 +66,7 @@ extension ShopsFeature {
                 service: walkIn.service, scheduledStart: tx.now, durationMinutes: walkIn.durationMinutes,
                 tier: walkIn.tier, status: .confirmed, source: .walkIn, customerName: walkIn.customerName,
                 arrivedAt: tx.now, createdAt: tx.now, updatedAt: tx.now)
-            try insert(booking, tx)
-            tx.record(BookingChanged(booking: booking, previous: nil))
-            try tx.settle()
-            return try response(201, booking, tx).located(at: "/v1/bookings", booking.id)
+            return try add(booking, tx)
         }
     }
 
@@ -76,7 +74,7 @@ extension ShopsFeature {
     private static func showAccuracy(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
-            _ = try requireShop(id, tx)
+            try requireShop(id, tx)
             let accuracy = try accuracy(of: id, tx)
             return Response.json { writer in
                 for lane in QueueLane.allCases {
@@ -105,7 +103,7 @@ extension ShopsFeature {
 }
 
 /// One customer of the line.
-struct QueueEntry: JSONWritable, Comparable {
+private struct QueueEntry: JSONWritable {
     let booking: Booking
     /// Nil: in service, or not due yet.
     let position: Int?
@@ -129,11 +127,8 @@ struct QueueEntry: JSONWritable, Comparable {
     }
 
     /// Who is served first, then the line, then who is expected later.
-    private var rank: (Int, Int, Timestamp, ID<Booking>) {
+    var rank: (Int, Int, Timestamp, ID<Booking>) {
         let group = booking.status == .inProgress ? 0 : position == nil ? 2 : 1
         return (group, position ?? 0, booking.scheduledStart, booking.id)
     }
-
-    static func < (left: QueueEntry, right: QueueEntry) -> Bool { left.rank < right.rank }
-    static func == (left: QueueEntry, right: QueueEntry) -> Bool { left.booking.id == right.booking.id }
 }

@@ -1,10 +1,9 @@
 import Database
 import Domain
-import Rows
 import Values
 
 extension ShopsFeature {
-    private static let bookkeeping = Unscoped.bookkeeping("what is computed from a shop's rows, kept for reading")
+    private static let bookkeeping = Unscoped.bookkeeping("what is computed from a shop's rows, stored for reading")
 
     // MARK: The queue as last computed
 
@@ -13,25 +12,22 @@ extension ShopsFeature {
         let updatedAt: Timestamp
         /// The learned factor of percentiles.
         let calibration: Double
-
-        var json: [UInt8] { QueueStatus.json(content, updatedAt: updatedAt) }
     }
 
     static func findQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
         try tx.db.row(
             """
-            SELECT content, updated_at, calibration FROM \(queues, visibleTo: tx.scope)
-            WHERE shop_id = \(shopId.text)
+            SELECT content, updated_at, calibration FROM \(queues, visibleTo: tx.scope) WHERE shop_id = \(shopId)
             """, storedQueue)
     }
 
     /// The stored queue, read once in a transaction.
     static func storedQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
-        try tx.cached("kept:\(shopId.text)") {
+        try tx.cached("stored:\(shopId)") {
             try tx.db.row(
                 """
                 SELECT content, updated_at, calibration FROM \(queues, unscoped: bookkeeping)
-                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
+                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId)
                 """, storedQueue)
         }
     }
@@ -41,14 +37,14 @@ extension ShopsFeature {
     }
 
     static func store(_ status: QueueStatus, content: [UInt8], _ tx: Transaction) throws {
-        tx.dropCached("kept:\(status.shopId.text)")
+        tx.dropCached("stored:\(status.shopId)")
         let isMoving = status.currentlyServing > 0 || status.queueLength > 0 || status.inService > 0
         try tx.db.run(
             """
             INSERT INTO \(queues, unscoped: bookkeeping)
                 (tenant, shop_id, content, updated_at, is_moving, calibration)
-            VALUES (\(tx.tenant), \(status.shopId.text), \(String(decoding: content, as: UTF8.self)),
-                \(tx.now.microseconds), \(isMoving), 1)
+            VALUES (\(tx.tenant), \(status.shopId), \(String(decoding: content, as: UTF8.self)),
+                \(tx.now), \(isMoving), 1)
             ON CONFLICT (tenant, shop_id) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at,
                 is_moving = excluded.is_moving
             """)
@@ -56,37 +52,20 @@ extension ShopsFeature {
 
     /// Shops whose numbers change by themselves: with the time, and those of a closed shop when a day begins for which
     /// there are bookings. Longest not computed first.
-    static func movingShops(
-        computedBefore due: Timestamp, limit: Int, _ tx: Transaction
-    ) throws -> [ID<Shop>] {
+    static func movingShops(computedBefore due: Timestamp, limit: Int, _ tx: Transaction) throws -> [ID<Shop>] {
         // Today's bookings lie within the longest day, of 25 hours, whatever the shop's time zone.
         let (first, last) = (tx.now.adding(seconds: -25 * 3600), tx.now.adding(seconds: 25 * 3600))
         return try tx.db.rows(
             """
             SELECT shop_id FROM \(queues, unscoped: bookkeeping) AS queue
-            WHERE tenant = \(tx.tenant) AND updated_at <= \(due.microseconds) AND (is_moving = 1 OR EXISTS (
+            WHERE tenant = \(tx.tenant) AND updated_at <= \(due) AND (is_moving = 1 OR EXISTS (
                 SELECT 1 FROM \(bookings, unscoped: bookkeeping) AS booking
                 WHERE booking.tenant = queue.tenant AND booking.shop_id = queue.shop_id
-                    AND booking.scheduled_start >= \(first.microseconds)
-                    AND booking.scheduled_start < \(last.microseconds)
+                    AND booking.scheduled_start >= \(first) AND booking.scheduled_start < \(last)
                     AND booking.status IN ('confirmed', 'in-progress')))
             ORDER BY updated_at LIMIT \(limit)
             """
-        ) { ID(try $0.text(0)) }
-    }
-
-    // MARK: Calibration
-
-    private static func storeCalibration(_ calibration: PercentileCalibration, of shopId: ID<Shop>, _ tx: Transaction)
-        throws
-    {
-        dropComputed(shopId, tx)
-        tx.dropCached("kept:\(shopId.text)")
-        try tx.db.run(
-            """
-            UPDATE \(queues, unscoped: bookkeeping) SET calibration = \(calibration.factor)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId.text)
-            """)
+        ) { try $0.id(0) }
     }
 
     // MARK: Estimates given to customers
@@ -97,8 +76,8 @@ extension ShopsFeature {
             """
             INSERT INTO \(estimates, unscoped: bookkeeping)
                 (tenant, booking_id, shop_id, lane, p50, p90, formula, joined_at)
-            VALUES (\(tx.tenant), \(booking.id.text), \(booking.shopId.text), \(booking.tier.lane.rawValue),
-                \(wait.p50), \(wait.p90), \(Double(formula)), \(tx.now.microseconds))
+            VALUES (\(tx.tenant), \(booking.id), \(booking.shopId), \(booking.tier.lane.rawValue),
+                \(wait.p50), \(wait.p90), \(Double(formula)), \(tx.now))
             ON CONFLICT (tenant, booking_id) DO NOTHING
             """)
     }
@@ -109,14 +88,20 @@ extension ShopsFeature {
         let outcome = try tx.db.row(
             """
             UPDATE \(estimates, unscoped: bookkeeping)
-            SET waited_minutes = (\(startedAt.microseconds) - joined_at) / 60000000.0
-            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id.text) AND waited_minutes IS NULL
+            SET waited_minutes = (\(startedAt) - joined_at) / 60000000.0
+            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id) AND waited_minutes IS NULL
             RETURNING lane, p50, p90, formula, waited_minutes
             """, outcome)
         guard let outcome else { return }
         var calibration = PercentileCalibration(factor: try storedQueue(booking.shopId, tx)?.calibration ?? 1)
         calibration.add(outcome)
-        try storeCalibration(calibration, of: booking.shopId, tx)
+        dropComputed(booking.shopId, tx)
+        tx.dropCached("stored:\(booking.shopId)")
+        try tx.db.run(
+            """
+            UPDATE \(queues, unscoped: bookkeeping) SET calibration = \(calibration.factor)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(booking.shopId)
+            """)
     }
 
     /// Deletes the estimate of a customer who leaves unserved: there is no wait to compare.
@@ -124,7 +109,7 @@ extension ShopsFeature {
         try tx.db.run(
             """
             DELETE FROM \(estimates, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id.text) AND waited_minutes IS NULL
+            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id) AND waited_minutes IS NULL
             """)
     }
 
@@ -144,7 +129,7 @@ extension ShopsFeature {
             try tx.db.rows(
                 """
                 SELECT lane, p50, p90, formula, waited_minutes FROM \(estimates, visibleTo: tx.scope)
-                WHERE shop_id = \(shopId.text) AND waited_minutes IS NOT NULL
+                WHERE shop_id = \(shopId) AND waited_minutes IS NOT NULL
                 ORDER BY joined_at DESC LIMIT \(outcomesMax)
                 """, outcome))
     }

@@ -45,8 +45,8 @@ extension ShopsFeature {
             let shop = Shop(
                 id: id, name: name, timeZone: zone, createdAt: known?.createdAt ?? tx.now, updatedAt: tx.now)
             try store(shop, tx)
-            tx.record(ShopChanged(shopId: id))
-            tx.record(ShopQueueTouched(shopId: id))
+            tx.record(.shopChanged(id))
+            tx.record(.shopQueueTouched(id))
             return Response.json(known == nil ? 201 : 200, shop)
         }
     }
@@ -56,7 +56,7 @@ extension ShopsFeature {
     private static func showBarbers(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
-            _ = try requireShop(id, tx)
+            try requireShop(id, tx)
             return Response.list(try listBarbers(of: id, tx))
         }
     }
@@ -72,7 +72,7 @@ extension ShopsFeature {
             )
         }
         return .write(locking: .shop(shopId)) { tx in
-            _ = try requireShop(shopId, tx)
+            try requireShop(shopId, tx)
             let known = try findBarber(id, of: shopId, tx)
             if known == nil, try listBarbers(of: shopId, tx).count >= barbersMax {
                 throw Failure(.conflict, "shop.full", "A shop has at most \(barbersMax) barbers.")
@@ -81,7 +81,7 @@ extension ShopsFeature {
                 id: id, shopId: shopId, name: name ?? known?.name, isOnDuty: isOnDuty, isOnBreak: isOnBreak,
                 updatedAt: tx.now)
             try store(barber, tx)
-            tx.record(ShopQueueTouched(shopId: shopId))
+            tx.record(.shopQueueTouched(shopId))
             return Response.json(known == nil ? 201 : 200, barber)
         }
     }
@@ -91,14 +91,13 @@ extension ShopsFeature {
         let shopId = try call.pathID(0, Shop.self)
         let id = try call.pathID(1, Barber.self)
         return .write(locking: .shop(shopId)) { tx in
-            _ = try requireShop(shopId, tx)
+            try requireShop(shopId, tx)
             guard try findBarber(id, of: shopId, tx) != nil else { throw Failure.notFound("barber") }
             guard try !hasActiveBookings(id, of: shopId, tx) else {
-                throw Failure(
-                    .conflict, "barber.booked", "The barber has bookings: move or cancel them first.")
+                throw Failure(.conflict, "barber.booked", "The barber has bookings: move or cancel them first.")
             }
             try removeBarber(id, of: shopId, tx)
-            tx.record(ShopQueueTouched(shopId: shopId))
+            tx.record(.shopQueueTouched(shopId))
             return .noContent
         }
     }

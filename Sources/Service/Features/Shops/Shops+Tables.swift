@@ -1,15 +1,12 @@
 import Database
 import Domain
-import Rows
 import Values
-import Visibility
 
 extension ShopsFeature {
     static let shops = Table(
         "shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
 
-    static let barbers = Table(
-        "barbers", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+    static let barbers = Table("barbers", read: shops.read, write: shops.write)
 
     static let bookings = Table(
         "bookings", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
@@ -211,28 +208,29 @@ extension ShopsFeature {
 
     // MARK: Shops
 
+    /// The columns ``shop(_:)`` reads, in its order.
+    private static let shopColumns: SQL = "shop_id, name, time_zone, created_at, updated_at"
+
     static func shop(_ row: Row) throws -> Shop {
         Shop(
-            id: ID(try row.text(0)), name: try row.text(1), timeZone: try row.text(2), createdAt: try row.moment(3),
+            id: try row.id(0), name: try row.text(1), timeZone: try row.text(2), createdAt: try row.moment(3),
             updatedAt: try row.moment(4))
     }
 
     static func findShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop? {
-        try tx.cached("shop:\(id.text)") { try tx.db.row(query(id, visibleTo: tx.scope), shop) }
+        try tx.cached("shop:\(id)") { try tx.db.row(query(id, visibleTo: tx.scope), shop) }
+    }
+
+    static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
+        "SELECT \(shopColumns) FROM \(shops, visibleTo: scope) WHERE shop_id = \(id)"
     }
 
     /// Drops what this transaction has computed of a shop that has changed.
     static func dropComputed(_ id: ID<Shop>, _ tx: Transaction) {
-        for name in ["queue", "samples"] { tx.dropCached("\(name):\(id.text)") }
+        for name in ["queue", "samples"] { tx.dropCached("\(name):\(id)") }
     }
 
-    static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
-        """
-        SELECT shop_id, name, time_zone, created_at, updated_at FROM \(shops, visibleTo: scope)
-        WHERE shop_id = \(id.text)
-        """
-    }
-
+    @discardableResult
     static func requireShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop {
         guard let shop = try findShop(id, tx) else { throw Failure.notFound("shop") }
         return shop
@@ -241,7 +239,7 @@ extension ShopsFeature {
     static func listShops(after: String?, limit: Int, _ tx: Transaction) throws -> [Shop] {
         try tx.db.rows(
             """
-            SELECT shop_id, name, time_zone, created_at, updated_at FROM \(shops, visibleTo: tx.scope)
+            SELECT \(shopColumns) FROM \(shops, visibleTo: tx.scope)
             WHERE shop_id > \(after ?? "") ORDER BY shop_id LIMIT \(limit)
             """, shop)
     }
@@ -249,36 +247,39 @@ extension ShopsFeature {
     /// - Throws: 403 when the shop is there and the caller may not change it: the write policy leaves such rows alone.
     static func store(_ shop: Shop, _ tx: Transaction) throws {
         dropComputed(shop.id, tx)
-        tx.dropCached("shop:\(shop.id.text)")
-        let changed = try tx.db.run(
+        tx.dropCached("shop:\(shop.id)")
+        try change(
             """
-            INSERT INTO \(shops, writableBy: tx.scope) (tenant, shop_id, name, time_zone, created_at, updated_at)
-            VALUES (\(tx.tenant), \(shop.id.text), \(shop.name), \(shop.timeZone), \(shop.createdAt.microseconds),
-                \(shop.updatedAt.microseconds))
+            INSERT INTO \(shops, writableBy: tx.scope) (tenant, \(shopColumns))
+            VALUES (\(tx.tenant), \(shop.id), \(shop.name), \(shop.timeZone), \(shop.createdAt), \(shop.updatedAt))
             ON CONFLICT (tenant, shop_id) DO UPDATE SET name = excluded.name, time_zone = excluded.time_zone,
                 updated_at = excluded.updated_at
-            """)
-        try requirePermission(changed)
+            """, tx)
     }
 
-    /// The failure for a row that a scoped statement did not reach: the caller may not write it.
-    static func requirePermission(_ changedRows: Int) throws {
-        guard changedRows == 1 else { throw Failure.forbidden("You may not change this shop.", code: "not_permitted") }
+    /// Runs a statement that must change one row: a scoped one leaves alone what the caller may not write.
+    static func change(_ sql: SQL, _ tx: Transaction) throws {
+        guard try tx.db.run(sql) == 1 else {
+            throw Failure.forbidden("You may not change this shop.", code: "not_permitted")
+        }
     }
 
     // MARK: Barbers
 
-    static func barber(_ row: Row) throws -> Barber {
+    /// The columns ``barber(_:)`` reads, in its order.
+    private static let barberColumns: SQL = "barber_id, shop_id, name, on_duty, on_break, updated_at"
+
+    private static func barber(_ row: Row) throws -> Barber {
         Barber(
-            id: ID(try row.text(0)), shopId: ID(try row.text(1)), name: try row.optionalText(2),
-            isOnDuty: try row.bool(3), isOnBreak: try row.bool(4), updatedAt: try row.moment(5))
+            id: try row.id(0), shopId: try row.id(1), name: try row.optionalText(2), isOnDuty: try row.bool(3),
+            isOnBreak: try row.bool(4), updatedAt: try row.moment(5))
     }
 
     static func listBarbers(of shopId: ID<Shop>, _ tx: Transaction) throws -> [Barber] {
         try tx.db.rows(
             """
-            SELECT barber_id, shop_id, name, on_duty, on_break, updated_at FROM \(barbers, visibleTo: tx.scope)
-            WHERE shop_id = \(shopId.text) ORDER BY barber_id LIMIT \(barbersMax)
+            SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
+            WHERE shop_id = \(shopId) ORDER BY barber_id LIMIT \(barbersMax)
             """, barber)
     }
 
@@ -288,32 +289,26 @@ extension ShopsFeature {
     static func findBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Barber? {
         try tx.db.row(
             """
-            SELECT barber_id, shop_id, name, on_duty, on_break, updated_at FROM \(barbers, visibleTo: tx.scope)
-            WHERE shop_id = \(shopId.text) AND barber_id = \(id.text)
+            SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
+            WHERE shop_id = \(shopId) AND barber_id = \(id)
             """, barber)
     }
 
     static func store(_ barber: Barber, _ tx: Transaction) throws {
         dropComputed(barber.shopId, tx)
-        let changed = try tx.db.run(
+        try change(
             """
-            INSERT INTO \(barbers, writableBy: tx.scope)
-                (tenant, shop_id, barber_id, name, on_duty, on_break, updated_at)
-            VALUES (\(tx.tenant), \(barber.shopId.text), \(barber.id.text), \(barber.name), \(barber.isOnDuty),
-                \(barber.isOnBreak), \(barber.updatedAt.microseconds))
+            INSERT INTO \(barbers, writableBy: tx.scope) (tenant, \(barberColumns))
+            VALUES (\(tx.tenant), \(barber.id), \(barber.shopId), \(barber.name), \(barber.isOnDuty),
+                \(barber.isOnBreak), \(barber.updatedAt))
             ON CONFLICT (tenant, shop_id, barber_id) DO UPDATE SET name = excluded.name, on_duty = excluded.on_duty,
                 on_break = excluded.on_break, updated_at = excluded.updated_at
-            """)
-        try requirePermission(changed)
+            """, tx)
     }
 
     static func removeBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws {
         dropComputed(shopId, tx)
-        let removed = try tx.db.run(
-            """
-            DELETE FROM \(barbers, writableBy: tx.scope)
-            WHERE shop_id = \(shopId.text) AND barber_id = \(id.text)
-            """)
-        try requirePermission(removed)
+        try change(
+            "DELETE FROM \(barbers, writableBy: tx.scope) WHERE shop_id = \(shopId) AND barber_id = \(id)", tx)
     }
 }

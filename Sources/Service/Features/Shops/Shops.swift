@@ -1,3 +1,4 @@
+import Database
 import Domain
 import Values
 
@@ -8,9 +9,95 @@ import Values
 enum ShopsFeature {
     static let feature = Feature(
         name: "shops", tables: [shops, barbers, bookings, history, queues, estimates], migrations: migrations,
-        endpoints: shopEndpoints + bookingEndpoints + queueEndpoints, reactions: reactions, topics: [queueTopic],
+        endpoints: shopEndpoints + bookingEndpoints + queueEndpoints, reaction: reaction, topics: [queueTopic],
         ticks: [queueTick], audits: [overlapAudit], events: ["booking:status_change", "queue:update"],
         locks: ["shop"])
+
+    static let reaction: Reaction = { tx, fact in
+        switch fact {
+        case .bookingChanged(let booking, let previous): try follow(booking, previous, tx)
+        case .shopQueueTouched(let shopId): try recompute(shopId, tx)
+        default: break
+        }
+    }
+
+    /// Recomputes the queues of open shops, whose numbers change as services come nearer to their end.
+    ///
+    /// A few at a time, the oldest first, since all writes wait for it. So some 700 shops of a tenant are published
+    /// anew within a minute; a queue that is older is computed when it is read.
+    static let queueTick = Tick(name: "shops.queues", everySeconds: 5) { tx in
+        let due = tx.now.adding(seconds: -queueRestSeconds)
+        for shopId in try movingShops(computedBefore: due, limit: queuesAtOnceMax, tx) { try recompute(shopId, tx) }
+    }
+
+    /// The age from which a queue is computed again; with the tick's pause well below ``queueAgeSecondsMax``.
+    private static let queueRestSeconds: Int64 = 30
+    /// Queues of one tick: at a millisecond or two for each, an unnoticeable pause of the writer.
+    private static let queuesAtOnceMax = 64
+
+    /// All consequences of a change of a booking (CUT B-2).
+    private static func follow(_ booking: Booking, _ previous: Booking?, _ tx: Transaction) throws {
+        let shop = try requireShop(booking.shopId, tx)
+        try appendHistory(booking, previous: previous, tx)
+        let draft = BookingNotification.draft(
+            booking, previous: previous, shopName: shop.name, byCustomer: booking.userId == tx.caller.userId)
+        if let draft { tx.record(.notificationRequested(draft)) }
+        try noteEstimate(booking, previous, shop, tx)
+        try publish(booking, previous, tx)
+        if booking.status.isQueued || previous?.status.isQueued == true {
+            tx.record(.shopQueueTouched(booking.shopId))
+        }
+    }
+
+    private static func publish(_ booking: Booking, _ previous: Booking?, _ tx: Transaction) throws {
+        let estimatedCompletion = booking.estimatedCompletion(medianMinutes: try medianMinutes(of: booking, tx))
+        let data = JSONWriter.object { writer in
+            writer.member("bookingId", booking.id)
+            writer.member("status", booking.status.rawValue)
+            writer.member("previousStatus", previous?.status.rawValue)
+            writer.member("version", booking.version)
+            writer.member("estimatedCompletion", estimatedCompletion)
+        }
+        let audience = bookings.read.audience {
+            ["user_id": booking.userId?.text, "shop_id": booking.shopId.text][$0] ?? nil
+        }
+        tx.publish("booking:status_change", audience: audience, data: data)
+    }
+
+    /// A customer who arrives is given an estimate; the wait until the service begins shows its accuracy.
+    private static func noteEstimate(_ booking: Booking, _ previous: Booking?, _ shop: Shop, _ tx: Transaction) throws {
+        switch booking.status {
+        case .confirmed where isInLine(booking) && previous.map(isInLine) != true:
+            let queue = try ShopQueue.of(shop, tx)
+            guard let wait = queue.place(of: booking.id)?.wait else { return }
+            // The formula's number without the newcomer, as the customer would have seen it at the door.
+            let formula = queue.formulaMinutes(beforeJoining: booking.tier.lane)
+            try storeEstimate(wait, formula: formula, for: booking, tx)
+        case .inProgress where previous?.status != .inProgress: try closeEstimate(of: booking, tx)
+        case .cancelled, .noShow: try dropEstimate(of: booking, tx)
+        default: return
+        }
+    }
+
+    /// Whether the customer is there and may be called. A customer who came before the confirmation waits from then on.
+    private static func isInLine(_ booking: Booking) -> Bool {
+        booking.status == .confirmed && booking.arrivedAt != nil
+    }
+
+    /// Stores the queue anew, and publishes it if anything is different.
+    private static func recompute(_ shopId: ID<Shop>, _ tx: Transaction) throws {
+        try tx.lock(.shop(shopId))
+        guard let shop = try findShop(shopId, tx) else { return }
+        let known = try storedQueue(shopId, tx)
+        let status = try ShopQueue.of(shop, tx).status
+        let content = status.content
+        try store(status, content: content, tx)
+        guard known?.content != content else { return }
+        let audience = queues.read.audience { _ in nil }
+        tx.publish(
+            "queue:update", audience: audience, topic: "queue:\(shopId)", collapse: "queue:\(shopId)",
+            data: QueueStatus.json(content, updatedAt: tx.now))
+    }
 }
 
 extension LockKey {

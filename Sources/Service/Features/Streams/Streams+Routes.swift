@@ -34,21 +34,21 @@ extension StreamsFeature {
 
     /// 256 bits of the system's generator, as hex: safe in a query, and not to be guessed.
     private static func makeTicket() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return (0..<4).map { _ in
-            let word = String(generator.next() as UInt64, radix: 16)
-            return String(repeating: "0", count: 16 - word.count) + word
-        }.joined()
+        String((0..<64).compactMap { _ in "0123456789abcdef".randomElement() })
     }
 
     /// `GET /v1/streams/{id}/subscriptions`
     @Sendable private static func showSubscriptions(_ call: Call, _ parts: Parts) throws -> Answer {
-        let id = try call.pathID(0, EventStream.self).text
-        let caller = call.caller
-        return .later { complete in
-            parts.requests.ask(id, as: caller, .describe) { result in
-                complete(result.map { response($0) }.mapError { $0 })
-            }
+        ask(try call.pathID(0, EventStream.self).text, as: call.caller, .describe, parts, response)
+    }
+
+    /// Asks a stream, wherever it is, and answers with what `show` makes of its answer.
+    private static func ask(
+        _ id: String, as caller: Caller, _ question: StreamRequest.Kind, _ parts: Parts,
+        _ show: @escaping @Sendable (StreamDescription) -> Response
+    ) -> Answer {
+        .later { complete in
+            parts.requests.ask(id, as: caller, question) { result in complete(result.map(show).mapError { $0 }) }
         }
     }
 
@@ -62,13 +62,12 @@ extension StreamsFeature {
         let draft = try readDraft(call, parts.dependencies)
         let caller = call.caller
         return .later { complete in
-            parts.requests.replace(draft, of: id, as: caller) { result in
+            parts.requests.ask(id, as: caller, .replace(draft)) { result in
                 let isAdmitted = parts.dependencies.workers.submit {
                     complete(
                         Result {
                             let found = try result.get()
-                            try sendStates(
-                                of: found.addedTopics, topics: found.topics, to: id, as: caller, parts)
+                            try sendStates(of: found, to: id, as: caller, parts)
                             return response(found)
                         })
                 }
@@ -102,16 +101,16 @@ extension StreamsFeature {
     }
 
     private static func sendStates(
-        of added: [String], topics: [String], to id: String, as caller: Caller, _ parts: Parts
+        of stream: StreamDescription, to id: String, as caller: Caller, _ parts: Parts
     ) throws {
-        guard !added.isEmpty else { return }
-        let reader = StreamReader(dependencies: parts.dependencies, caller: caller, topics: topics, tables: [])
-        if let states = try reader.topicStates(of: added) {
+        guard !stream.addedTopics.isEmpty else { return }
+        let reader = StreamReader(dependencies: parts.dependencies, caller: caller, topics: stream.topics, tables: [])
+        if let states = try reader.topicStates(of: stream.addedTopics) {
             parts.requests.send(states, to: id, tenant: caller.tenant)
         }
     }
 
-    private static func response(_ found: StreamDescription) -> Response {
+    @Sendable private static func response(_ found: StreamDescription) -> Response {
         Response.json(200) { writer in
             writer.member("topics", [StreamTopics.personal] + found.topics)
             writer.member("tables", found.tables)
@@ -122,27 +121,16 @@ extension StreamsFeature {
     @Sendable private static func renew(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         let token = try call.body { $0.string("token", bytesMax: 8192) }
-        let renewed: Caller
-        switch parts.dependencies.authenticate(token) {
-        case .caller(let caller): renewed = caller
-        case .refused(let failure): throw Failure.invalid("/token", failure.detail)
-        case .pending(let start):
-            start {}
-            throw Failure(
-                .unavailable, "stream.token_pending", "The token's key is being fetched.", retryAfterSeconds: 1)
-        }
+        let renewed = try Authenticator.caller(
+            ofBody: { () throws(Failure) in try parts.dependencies.authenticator.admit(token) },
+            pendingCode: "stream.token_pending")
         let caller = call.caller
         guard renewed.tenant == caller.tenant, renewed.userId == caller.userId else {
             throw Failure.forbidden("The new token must be of the same user and tenant.")
         }
         guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
-        return .later { complete in
-            parts.requests.ask(id, as: caller, .renew(renewed)) { result in
-                complete(
-                    result.map { _ in
-                        Response.json(200) { $0.member("expiresAt", renewed.expiresAt) }
-                    }.mapError { $0 })
-            }
+        return ask(id, as: caller, .renew(renewed), parts) { _ in
+            Response.json(200) { $0.member("expiresAt", renewed.expiresAt) }
         }
     }
 
@@ -169,16 +157,11 @@ extension StreamsFeature {
         }
         if (user != nil) != (moment != nil) { fields.reject("issuedBefore", "goes with userId, and userId with it") }
         try fields.finish()
-        if let token { return .token(tenant: tenant, id: token) }
-        if let session { return .session(tenant: tenant, id: session) }
+        if let token { return Revocation(tenant: tenant, kind: .token, subject: token) }
+        if let session { return Revocation(tenant: tenant, kind: .session, subject: session) }
         guard let user, let moment else { throw Failure.invalid("", "must name what is revoked") }
-        return .user(tenant: tenant, id: user, issuedBefore: moment)
+        return Revocation(tenant: tenant, kind: .user, subject: user.text, issuedBefore: moment)
     }
-}
-
-extension Failure {
-    static let tooMany = Failure(
-        .unavailable, "unavailable", "Too many requests are waiting.", retryAfterSeconds: 1)
 }
 
 /// Phantom for the ids of open streams.

@@ -1,5 +1,4 @@
 import Database
-import Rows
 import Values
 
 extension StreamsFeature {
@@ -8,7 +7,7 @@ extension StreamsFeature {
 
     static let migrations = [
         Migration(
-            id: "0001_streams",
+            "0001_streams",
             sql: [
                 """
                 CREATE TABLE stream_tickets (
@@ -41,7 +40,7 @@ extension StreamsFeature {
             ])
     ]
 
-    private static let keeping = Unscoped.bookkeeping("revocations belong to the service, not to a user")
+    private static let bookkeeping = Unscoped.bookkeeping("revocations belong to the service, not to a user")
 
     /// What is past its time goes; nothing depends on when.
     static let tidying = Tick(name: "streams-tidying", everySeconds: 600) { tx in
@@ -49,24 +48,19 @@ extension StreamsFeature {
         let oldest = tx.now.adding(seconds: -StreamLimits.revocationDays * 86400)
         try tx.db.run(
             """
-            DELETE FROM \(revocations, unscoped: keeping)
-            WHERE tenant = \(tx.tenant) AND created_at < \(oldest.microseconds)
+            DELETE FROM \(revocations, unscoped: bookkeeping)
+            WHERE tenant = \(tx.tenant) AND created_at < \(oldest)
             """)
     }
 
     // MARK: Revocations
 
     static func insertRevocation(_ revocation: Revocation, at now: Timestamp, in connection: Connection) throws {
-        let (tenant, kind, subject, moment) =
-            switch revocation {
-            case .token(let tenant, let id): (tenant, "token", id, Int64(0))
-            case .session(let tenant, let id): (tenant, "session", id, Int64(0))
-            case .user(let tenant, let id, let moment): (tenant, "user", id.text, moment.microseconds)
-            }
         try connection.run(
             """
-            INSERT INTO \(revocations, unscoped: keeping) (tenant, kind, subject, issued_before, created_at)
-            VALUES (\(tenant), \(kind), \(subject), \(moment), \(now.microseconds))
+            INSERT INTO \(revocations, unscoped: bookkeeping) (tenant, kind, subject, issued_before, created_at)
+            VALUES (\(revocation.tenant), \(revocation.kind.rawValue), \(revocation.subject),
+                \(revocation.issuedBefore?.microseconds ?? 0), \(now))
             ON CONFLICT (tenant, kind, subject) DO UPDATE SET
                 issued_before = CASE WHEN excluded.issued_before > revocations.issued_before
                     THEN excluded.issued_before ELSE revocations.issued_before END,
@@ -77,17 +71,12 @@ extension StreamsFeature {
     /// All that are stored, for the list in memory, at start.
     static func revocations(in connection: Connection) throws -> [Revocation] {
         try connection.rows(
-            "SELECT tenant, kind, subject, issued_before FROM \(revocations, unscoped: keeping)"
+            "SELECT tenant, kind, subject, issued_before FROM \(revocations, unscoped: bookkeeping)"
         ) { row in
-            let (tenant, subject) = (try row.text(0), try row.text(2))
-            return switch try row.text(1) {
-            case "token": .token(tenant: tenant, id: subject)
-            case "session": .session(tenant: tenant, id: subject)
-            default:
-                .user(
-                    tenant: tenant, id: ID(subject),
-                    issuedBefore: Timestamp(microseconds: Int64(try row.integer(3))))
-            }
+            let kind = Revocation.Kind(rawValue: try row.text(1)) ?? .user
+            return Revocation(
+                tenant: try row.text(0), kind: kind, subject: try row.text(2),
+                issuedBefore: kind == .user ? try row.moment(3) : nil)
         }
     }
 }

@@ -1,4 +1,5 @@
-import Domain
+import Rows
+import Values
 
 /// Streams: one connection that brings each user what the token lets them see; tickets for browsers, renewal, topics,
 /// and revocation of tokens.
@@ -17,6 +18,42 @@ enum StreamsFeature {
     static func feature(_ parts: Parts?) -> Feature {
         Feature(
             name: "streams", tables: [StreamTickets.table, revocations], migrations: migrations,
-            endpoints: endpoints(parts), ticks: [tidying], events: events, constants: writeConstants)
+            endpoints: endpoints(parts), ticks: [tidying],
+            // What streams say of themselves, and what they make of changes of rows.
+            events: [
+                "stream:ready", "stream:resync", "stream:scope", "stream:expiring", "stream:closing",
+                "query:invalidate",
+                "table:change", "engagement_update",
+            ], constants: writeConstants)
+    }
+
+    /// What clients open streams by, and split their filters by (ENG E-2).
+    @Sendable private static func writeConstants(to writer: inout JSONWriter, _ settings: Settings) {
+        writer.member(
+            "stream",
+            [
+                "heartbeatSeconds": settings.heartbeatSeconds, "retryMilliseconds": StreamLimits.retryMilliseconds,
+                "resumableHours": settings.eventsKeptHours, "topicsMax": StreamLimits.topicsMax,
+                "perUserMax": settings.streamsPerUserMax,
+            ])
+        writer.member(
+            "subscriptions",
+            [
+                "perStreamMax": FilterLimits.subscriptionsPerStreamMax,
+                "requestBytesMax": StreamLimits.subscriptionsBytesMax,
+                "idBytesMax": FilterLimits.subscriptionIdBytesMax,
+                "selectedColumnsMax": FilterLimits.selectedColumnsMax, "filterBytesMax": FilterLimits.filterBytesMax,
+                "conditionsMax": FilterLimits.conditionsMax, "valuesMax": FilterLimits.valuesMax,
+                "valueBytesMax": FilterLimits.valueBytesMax, "valuesPerStreamMax": FilterLimits.valuesPerStreamMax,
+                "searchesPerStreamMax": FilterLimits.searchesPerStreamMax,
+                "patternRunMax": FilterLimits.patternRunMax,
+            ])
+        writer.member(
+            "invalidations",
+            [
+                "windowMilliseconds": TableLimits.windowDefaultMilliseconds,
+                "keysPerStreamMax": TableLimits.pendingKeysPerStreamMax,
+                "causesPerEventMax": TableLimits.causesPerBatchMax,
+            ])
     }
 }

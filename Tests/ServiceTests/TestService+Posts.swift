@@ -4,16 +4,8 @@ import Testing
 @testable import Service
 
 /// Requests of the tests of posts, in few words.
-struct PostsProbe {
-    typealias Identity = TestService.Identity
-
-    let service: TestService
-
-    init(_ service: TestService) { self.service = service }
-
-    static func start() throws -> PostsProbe { PostsProbe(try TestService.start(at: TestService.morning)) }
-
-    func client(_ user: String) -> BellhopClient { service.client(as: .user(user)) }
+extension TestService {
+    func client(_ user: String) -> BellhopClient { client(as: .user(user)) }
 
     /// Makes a post; gives it as it was answered.
     @discardableResult

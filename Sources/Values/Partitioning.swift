@@ -1,0 +1,19 @@
+extension RandomAccessCollection {
+    /// The first index whose element belongs behind, by halving; the end if none does. The elements that belong behind
+    /// must follow all others.
+    @inlinable
+    public func partitioningIndex(where belongsBehind: (Element) -> Bool) -> Index {
+        var (low, count) = (startIndex, self.count)
+        while count > 0 {
+            let half = count / 2
+            let middle = index(low, offsetBy: half)
+            if belongsBehind(self[middle]) {
+                count = half
+            } else {
+                low = index(after: middle)
+                count -= half + 1
+            }
+        }
+        return low
+    }
+}

@@ -1,0 +1,148 @@
+import BellhopClient
+
+/// Summaries of events in one line, for `bellhop listen` and `bellhop demo --school`.
+enum EventSummary {
+    /// The lines of events that show their members: `{member}` must be there, `{member|else}` may be missing.
+    private static let lines = [
+        "notification:created": "{priority|} · {title}: {message|}",
+        "booking:status_change": "{bookingId|} {previousStatus|new} → {status}",
+        "queue:update": "{shopId|}: {queueLength} waiting, about {estimatedWaitTimes.standard|0} min ({state|})",
+        "stream:closing": "{reason}", "stream:resync": "{reason}",
+        "message:created": "{message.senderId}: {preview}",
+        "message:deleted": "message {sequence} of {conversationId|} is taken back",
+        "conversation:read": "{conversationId|} read up to {readPosition}",
+        "conversation:removed": "{conversationId}: no longer in it",
+        "request:created": "{kind}: {fromUserId} → {toUserId}, {status|}",
+        "request:updated": "{kind}: {fromUserId} → {toUserId}, {status|}",
+        "request:removed": "{kind}: {fromUserId} → {toUserId}, {status|}",
+        "dj:queue_update": "{trackId}: position {position}, {upvotes|0} up, {downvotes|0} down",
+        "track:added": "{trackName} ({artistName|}), for {addedBy|}: position {position|0}",
+        "track:playing": "now playing {trackName} ({artistName|})", "track:removed": "{trackId} {reason|}",
+        "leaderboard:update": "{challengeId}: rank {rank} with {score|0}", "feed:post_removed": "{postId} is gone",
+    ]
+
+    /// One line; nil for other events, and for those of an unknown shape.
+    static func of(_ event: ServerSentEvent) -> String? {
+        let json = event.json
+        if let line = lines[event.name].flatMap({ filled($0, json) }) {
+            let countsUnread = event.name.hasPrefix("message:") || event.name == "conversation:read"
+            guard countsUnread, let unread = json["unread"].int else { return line }
+            return "\(line)  (\(unread) unread here, \(json["badges"]["messages"].int ?? 0) in all)"
+        }
+        return switch event.name {
+        case "badges:update": badges(json)
+        case "stream:ready": badges(json["badges"])
+        case "conversation:updated": conversation(json)
+        case "dj:session": session(json)
+        case "track:playing": json["shopId"].string.map { "\($0): silence" }
+        case "leaderboard:update": leaderboard(json)
+        case "feed:new_post": post(json)
+        case "follow:changed": follow(json)
+        case "query:invalidate": invalidation(json)
+        case "table:change": change(json)
+        case "engagement_update":
+            json["updates"].object.map { updates in
+                updates.sorted { $0.key < $1.key }.map { "\($0.key): \(columns($0.value))" }.joined(separator: "; ")
+            }
+        default: nil
+        }
+    }
+
+    /// The line with its members; nil where one is missing that must be there.
+    private static func filled(_ line: String, _ json: JSON) -> String? {
+        var isComplete = true
+        let text = line.replacing(/\{([A-Za-z.]+)(?:\|([a-z0-9]*))?\}/) { match in
+            let value = match.1.split(separator: ".").reduce(json) { $0[String($1)] }
+            let text = value.string ?? value.int.map { "\($0)" } ?? match.2.map { String($0) }
+            if text == nil { isComplete = false }
+            return text ?? ""
+        }
+        return isComplete ? text : nil
+    }
+
+    private static func badges(_ json: JSON) -> String? {
+        BadgeCounts(json).map {
+            "\($0.total) waiting: bell \($0.bell), requests \($0.requests), messages \($0.messages)"
+        }
+    }
+
+    private static func conversation(_ json: JSON) -> String? {
+        let conversation = json["conversation"]
+        guard let id = conversation["id"].string else { return nil }
+        let changes = [("joined", "+"), ("left", "−")].flatMap { member, sign in
+            (json[member].array ?? []).compactMap(\.string).map { sign + $0 }
+        }
+        let title = conversation["title"].string.map { "“\($0)”" } ?? id
+        return "\(title), \(conversation["memberCount"].int ?? 0) members \(changes.joined(separator: " "))"
+    }
+
+    private static func session(_ json: JSON) -> String? {
+        guard let shop = json["shopId"].string else { return nil }
+        let tracks = "\(json["queue"].array?.count ?? 0) tracks queued"
+        return "\(shop): \(json["isActive"].bool == true ? "guests choose, \(tracks)" : "no music by guests")"
+    }
+
+    /// The top of a board that is watched.
+    private static func leaderboard(_ json: JSON) -> String? {
+        guard let challenge = json["challengeId"].string, let top = json["top"].array else { return nil }
+        let best = top.prefix(3).map { item in
+            "\(item["rank"].int ?? 0). \(item["userId"].string ?? "") \(item["score"].int ?? 0)"
+        }
+        return "\(challenge), \(json["entries"].int ?? 0) on it: \(best.joined(separator: ", "))"
+    }
+
+    private static func post(_ json: JSON) -> String? {
+        guard let author = json["authorId"].string, let text = json["text"].string else { return nil }
+        return "\(author): \(text.isEmpty ? "\(json["media"].array?.count ?? 0) pictures" : text)"
+    }
+
+    private static func follow(_ json: JSON) -> String? {
+        guard let author = json["authorId"].string, let isFollowed = json["followed"].bool else { return nil }
+        return "\(json["followerId"].string ?? "") \(isFollowed ? "follows" : "no longer follows") \(author)"
+    }
+
+    // MARK: Rows
+
+    private static func change(_ json: JSON) -> String? {
+        guard let change = json["change"].string, let table = json["table"].string else { return nil }
+        return "\(table) \(change)s: \(columns(change == "leave" ? json["oldRecord"] : json["record"]))"
+    }
+
+    private static func columns(_ row: JSON) -> String {
+        (row.object ?? [:]).sorted { $0.key < $1.key }.map { name, value in
+            "\(name) \(value.string ?? value.text)"
+        }.joined(separator: ", ")
+    }
+
+    private static func invalidation(_ json: JSON) -> String? {
+        guard let keys = json["keys"].array else { return nil }
+        return [staleKeys(keys), causes(json)].filter { !$0.isEmpty }.joined(separator: "  ← ")
+    }
+
+    /// `leaderboard/3a  attendance-calendar ×6`: keys of one kind are counted when there are many.
+    private static func staleKeys(_ keys: [JSON]) -> String {
+        let paths = keys.map { key in (key.array ?? []).compactMap(\.string) }
+        return distinct(paths.compactMap(\.first)).map { kind in
+            let same = paths.filter { $0.first == kind }
+            return same.count > 2
+                ? "\(kind) ×\(same.count)" : same.map { $0.joined(separator: "/") }.joined(separator: "  ")
+        }.joined(separator: "  ")
+    }
+
+    /// `attendance ×6`; empty where the receiver may not see the rows.
+    private static func causes(_ json: JSON) -> String {
+        let tables = (json["causes"].array ?? []).compactMap { $0["table"].string }
+        let counted = distinct(tables).map { table in
+            let count = tables.count { $0 == table }
+            return count > 1 ? "\(table) ×\(count)" : table
+        }
+        guard json["causesComplete"].bool == false else { return counted.joined(separator: ", ") }
+        return counted.isEmpty ? "cause not visible" : counted.joined(separator: ", ") + ", …"
+    }
+
+    /// Each of them once, in the order in which they come.
+    private static func distinct(_ names: [String]) -> [String] {
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0).inserted }
+    }
+}

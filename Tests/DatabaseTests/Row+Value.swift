@@ -1,0 +1,12 @@
+import Database
+
+extension Row {
+    /// The value of a column, whatever its type.
+    func value(_ index: Int) throws -> SQLValue {
+        if let number = try? integer(index) { return .integer(Int64(number)) }
+        if let number = try? real(index) { return .real(number) }
+        if let text = try? text(index) { return .text(text) }
+        if let blob = try? blob(index) { return .blob(blob) }
+        return try optionalText(index).map { .text($0) } ?? .null
+    }
+}

@@ -1,0 +1,150 @@
+import Database
+import Domain
+import Rows
+import Testing
+import Values
+
+@testable import Service
+
+/// Each index serves its purpose: no statement looks at more rows than those it is about.
+@Suite struct PlanTests {
+    private static let scope = Scope(tenant: "t", keys: ["user:u1", "everyone"])
+    private static let moment = Timestamp(microseconds: 1)
+    /// All tables of the service, for SQLite's plans.
+    private static let store = Result {
+        let store = try Store.open(DatabaseURL("sqlite::memory:"))
+        try store.migrate(Catalog.migrations)
+        return store
+    }
+
+    /// Expects that a statement's plan contains all of some parts, and none of others.
+    private static func expectPlan(
+        of sql: SQL, contains parts: String..., lacks others: [String] = [],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let plan = try store.get().read { try $0.queryPlan(sql) }.joined(separator: "\n")
+        for part in parts { #expect(plan.contains(part), "\(plan)", sourceLocation: sourceLocation) }
+        for other in others { #expect(!plan.contains(other), "\(plan)", sourceLocation: sourceLocation) }
+    }
+
+    // MARK: Conversations and requests
+
+    /// From the caller's own places, never from all conversations of the tenant; they are put in order, and bounded.
+    @Test(arguments: [false, true]) func conversations_startFromTheCallersPlaces(_ onlyUnread: Bool) throws {
+        try Self.expectPlan(
+            of: ConversationsFeature.listing(
+                of: ID("u1"), onlyUnread: onlyUnread, after: "x", limit: 20, visibleTo: Self.scope),
+            contains: "SEARCH conversation_members USING PRIMARY KEY (tenant=? AND user_id=?)",
+            "SEARCH conversations USING INDEX", "(tenant=? AND id=?)", lacks: ["SCAN"])
+    }
+
+    @Test(arguments: [(Int?.some(9), Int?.none), (nil, 9), (nil, nil)])
+    func messages_areWalkedInTheirOrder(_ before: Int?, _ after: Int?) throws {
+        try Self.expectPlan(
+            of: ConversationsFeature.messages(
+                in: ID("c"), before: before, after: after, limit: 20, visibleTo: Self.scope),
+            contains: "SEARCH messages USING PRIMARY KEY (tenant=? AND conversation_id=?",
+            "SEARCH _held USING PRIMARY KEY (tenant=? AND user_id=? AND conversation_id=?)",
+            lacks: ["SCAN", "TEMP B-TREE"])
+    }
+
+    /// What a move passes is counted by two indexes; no message is read.
+    @Test func excludedMessages_areCountedWithoutTheMessages() throws {
+        try Self.expectPlan(
+            of: ConversationsFeature.countExcluded(in: 1...9, of: ID("u1"), in: ID("c"), tenant: "t"),
+            contains: "COVERING INDEX messages_own", "COVERING INDEX messages_deleted", lacks: ["SCAN messages"])
+    }
+
+    @Test func forgettingConversationsAndRequests_looksAtWhatIsDue() throws {
+        try Self.expectPlan(
+            of: ConversationsFeature.abandonment(tenant: "t", before: Self.moment),
+            contains: "conversations_abandoned")
+        try Self.expectPlan(
+            of: RequestsFeature.pruning(tenant: "t", before: Self.moment), contains: "user_requests_answered",
+            lacks: ["SCAN user_requests"])
+    }
+
+    @Test(arguments: [(false, "user_requests_incoming"), (true, "user_requests_outgoing")])
+    func requests_areWalkedInTheirOrder(_ isOutgoing: Bool, _ index: String) throws {
+        try Self.expectPlan(
+            of: RequestsFeature.listing(
+                of: ID("u1"), isOutgoing: isOutgoing, status: nil, kind: nil, after: "x", limit: 20,
+                visibleTo: Self.scope),
+            contains: "SEARCH user_requests USING INDEX \(index)", lacks: ["SCAN", "TEMP B-TREE"])
+    }
+
+    // MARK: Notifications
+
+    @Test(arguments: [nil, NotificationsFeature.ListState.unseen, .unread, .archived, .all])
+    func notifications_areWalkedInTheirOrder(_ state: NotificationsFeature.ListState?) throws {
+        try Self.expectPlan(
+            of: NotificationsFeature.listing(
+                of: ID("u1"), category: .visit, priority: .high, state: state, after: "x", limit: 20,
+                visibleTo: Self.scope),
+            contains: "SEARCH notifications USING INDEX notifications_kept", lacks: ["SCAN", "TEMP B-TREE"])
+    }
+
+    @Test func eviction_looksAtOneUsersRows() throws {
+        try Self.expectPlan(
+            of: NotificationsFeature.eviction(of: ID("u1"), tenant: "t", at: Self.moment),
+            contains: "notifications_kept (tenant=? AND user_id=? AND id=?)", lacks: ["SCAN"])
+    }
+
+    @Test func forgettingNotifications_looksAtWhatIsDue() throws {
+        for (sql, index) in [
+            (NotificationsFeature.erasure(tenant: "t", before: Self.moment), "notifications_to_erase"),
+            (NotificationsFeature.pruning(tenant: "t", before: Self.moment), "notifications_removed"),
+        ] {
+            try Self.expectPlan(
+                of: sql, contains: index, "notifications_events (tenant=? AND user_id=? AND event_id=?)",
+                lacks: ["SCAN notifications"])
+        }
+    }
+
+    // MARK: Posts
+
+    /// A page of a feed looks into the index of each author, and never at what all have written.
+    @Test func feed_walksIndexes() throws {
+        let caller = Caller(
+            tenant: "t", userId: ID("u1"), role: "authenticated", isService: false, tier: nil, scope: Self.scope,
+            tokenId: nil, sessionId: nil, issuedAt: Timestamp(microseconds: 0),
+            expiresAt: Timestamp(microseconds: .max))
+        for sql in [
+            PostsFeature.feed(before: 100, after: 0, limit: 21, for: caller),
+            PostsFeature.newCount(since: 5, for: caller),
+        ] {
+            try Self.expectPlan(
+                of: sql, contains: "posts_authors (tenant=? AND author_id=? AND sequence",
+                lacks: ["SCAN posts", "SCAN follows", "MULTI-INDEX OR"])
+        }
+        try Self.expectPlan(
+            of: PostsFeature.listing(of: ID("bob"), before: 5, limit: 3, for: caller),
+            contains: "posts_authors (tenant=? AND author_id=? AND sequence<?)", lacks: ["TEMP B-TREE"])
+        try Self.expectPlan(
+            of: PostsFeature.listing(of: nil, before: 5, limit: 3, for: caller),
+            contains: "posts_public (tenant=? AND sequence<?)", lacks: ["TEMP B-TREE"])
+    }
+
+    // MARK: DJ mode
+
+    /// A vote's position is counted on the index of the order, up to the track's own place.
+    @Test func position_isCountedOnTheIndexOfTheOrder() throws {
+        let item = DJQueueItem(
+            id: ID("i"), track: DJTrack(trackId: ID("t"), trackName: "n", artistName: "a", albumArt: nil),
+            addedBy: ID("u"), addedAt: Self.moment, tally: DJTally())
+        try Self.expectPlan(
+            of: DJFeature.placesBefore(item, in: DJSession(shopId: ID("s1")), visibleTo: Self.scope),
+            contains: "dj_tracks_order (tenant=? AND shop_id=? AND (rank_score,added_at,track_id)<")
+    }
+
+    @Test func whatComesRound_looksAtWhatIsDue() throws {
+        for (sql, index) in [
+            (DJFeature.updatesTick.due?(Self.moment), "dj_tracks_untold"),
+            (DJFeature.votesTick.due?(Self.moment), "dj_tracks_removed"),
+            (DJFeature.presenceTick.due?(Self.moment), "presences_expiry"),
+            (DJFeature.presenceTick.due?(Self.moment), "presence_attempts_age"),
+            (DJFeature.pruningVotes(tenant: "t"), "dj_tracks_removed"),
+            (DJFeature.pruningVotes(tenant: "t"), "dj_votes_of_item (tenant=? AND item_id=?)"),
+        ] { try Self.expectPlan(of: #require(sql), contains: index) }
+    }
+}

@@ -1,6 +1,6 @@
-import Values
 import Logging
 import MicroHTTP
+import Values
 
 /// The server with all routes, each with its metrics.
 enum Routing {

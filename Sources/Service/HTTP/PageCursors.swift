@@ -1,5 +1,5 @@
-import MicroHTTP
 import Crypto
+import MicroHTTP
 import Rows
 import Values
 

@@ -21,7 +21,7 @@ struct RowSubscriptions {
         let topic: String
     }
 
-    var index: SubscriptionIndex
+    private(set) var index: SubscriptionIndex
     var coalescer = Coalescer()
     /// By slot.
     private var counts: [Int32: Counts] = [:]
@@ -83,6 +83,10 @@ struct RowSubscriptions {
 
     /// Whether the stream has not received an event's row yet.
     func isNew(_ sequence: Int64, to slot: Int32) -> Bool { floors[slot].map { sequence > $0 } ?? true }
+
+    mutating func forEachMatch(_ row: RowVersions, _ body: (SubscriptionMatch) -> Void) {
+        index.forEachMatch(row, body)
+    }
 
     // MARK: What waits
 

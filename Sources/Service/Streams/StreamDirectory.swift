@@ -1,5 +1,5 @@
-import Realtime
 import MicroHTTP
+import Realtime
 import Values
 
 /// Requests about an open stream, wherever it is: answered by this process, or by the replica that has it.

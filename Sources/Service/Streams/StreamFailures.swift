@@ -53,8 +53,9 @@ final class StreamFailures: Sendable {
             tally.total += 1
             tally.unlogged += 1
             guard tally.nextLineAt <= now else { return 0 }
-            defer { (tally.unlogged, tally.nextLineAt) = (0, now + Self.pause) }
-            return tally.unlogged
+            let count = tally.unlogged
+            (tally.unlogged, tally.nextLineAt) = (0, now + Self.pause)
+            return count
         }
         guard count > 0 else { return }
         let detail = (error as? Failure)?.detail ?? error.map { "\($0)" } ?? "too much waits"

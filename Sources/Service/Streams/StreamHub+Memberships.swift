@@ -1,6 +1,6 @@
-import Realtime
 import Database
 import MicroHTTP
+import Realtime
 
 extension StreamHub {
     /// Has a worker read the membership keys of the stream's user; the stream begins when they are there: what the log

@@ -1,6 +1,6 @@
-import Rows
 import MicroHTTP
 import Realtime
+import Rows
 import Values
 
 extension StreamHub {

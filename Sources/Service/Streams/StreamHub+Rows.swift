@@ -1,3 +1,4 @@
+import Database
 import MicroHTTP
 import Realtime
 import Rows
@@ -88,7 +89,7 @@ extension StreamHub {
                 rows.index.forEachMatch(row, in: slot) { matches.append($0) }
             }
         } else {
-            rows.index.forEachMatch(row) { matches.append($0) }
+            rows.forEachMatch(row) { matches.append($0) }
         }
         return matches
     }
@@ -186,6 +187,7 @@ extension StreamHub {
     private func renewScope(of slot: Int32) {
         guard let session = sessions[Int(slot)], !session.isEnding else { return }
         let caller = dependencies.memberships.scoped(session.caller)
+        guard caller.scope.keys != session.caller.scope.keys else { return }
         sessions[Int(slot)]?.opener = session.opener.speaking(for: caller)
         replaceScope(of: slot, from: session.caller, to: caller)
     }

@@ -1,8 +1,8 @@
 import Database
-import Values
 import Domain
 import MicroHTTP
 import Realtime
+import Values
 
 /// The streams of one shard: who gets which event, and where each stream stands.
 ///

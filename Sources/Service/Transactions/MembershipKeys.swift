@@ -1,7 +1,7 @@
-import Visibility
 import Database
 import Realtime
 import Values
+import Visibility
 
 /// A membership whose keys open streams have too, so that one event reaches all who have a key, and costs nothing for
 /// each of them.

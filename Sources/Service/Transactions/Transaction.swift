@@ -1,7 +1,7 @@
-import Threads
 import Database
 import Domain
 import Rows
+import Threads
 import Values
 
 /// One transaction of the service: rows, events, facts and counts that stand or fall together.
@@ -87,16 +87,6 @@ final class Transaction {
 
     /// Several of one kind at once, in one order whoever asks: so that nobody waits in a circle.
     func lock(_ keys: [LockKey]) throws { try db.lock(keys.map { $0.name(in: tenant) }) }
-
-    // MARK: Rows
-
-    /// The one row that a statement finds.
-    ///
-    /// - Throws: 404 without one: it is not there, or the caller may not see it.
-    func require<Value>(_ what: String, _ sql: SQL, _ map: (Row) throws -> Value) throws -> Value {
-        guard let found = try db.row(sql, map) else { throw Failure.notFound(what) }
-        return found
-    }
 
     // MARK: Facts
 

@@ -1,10 +1,10 @@
-import Values
 import BellhopClient
 import Crypto
 import Foundation
 import Rows
 import TestSupport
 import Testing
+import Values
 
 @testable import Service
 

@@ -96,11 +96,6 @@ extension ConversationsFeature {
         }.compactMap { $0 }
     }
 
-    private struct Owner: Hashable {
-        let tenant: String
-        let userId: ID<User>
-    }
-
     /// Unread messages, counted one by one, agree with each place, and their sum with the badge.
     private static func unreadDifferences(in db: Connection) throws -> [String] {
         var differences: [String] = []

@@ -22,8 +22,7 @@ extension DJFeature {
         _ members: (inout JSONWriter) -> Void
     ) {
         tx.publish(
-            name, audience: audience, topic: "dj:\(session.shopId)",
-            collapse: collapse,
+            name, audience: audience, topic: "dj:\(session.shopId)", collapse: collapse,
             data: JSONWriter.object { writer in
                 writer.member("shopId", session.shopId)
                 members(&writer)

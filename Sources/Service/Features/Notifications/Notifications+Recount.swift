@@ -3,12 +3,6 @@ import Domain
 import Values
 
 extension NotificationsFeature {
-    /// The user whose counts are compared.
-    private struct Owner: Hashable {
-        let tenant: String
-        let userId: ID<User>
-    }
-
     /// Compares every stored count with a recount, for `bellhop check`: the badges of every user who has any, and the
     /// numbers of stored notifications.
     static let audit = Audit(name: "counts") { db in

@@ -131,12 +131,12 @@ extension NotificationsFeature {
 
     /// - Throws: 404 for one that is gone, and equally for another's.
     static func require(_ id: ID<Notification>, _ tx: Transaction) throws -> Notification {
-        try tx.require(
-            "notification",
+        try tx.db.row(
             """
             SELECT \(columns) FROM \(notifications, visibleTo: tx.scope)
             WHERE user_id = \(tx.caller.userId) AND id = \(id) AND removed_at IS NULL
-            """, notification)
+            """, notification
+        ).required("notification")
     }
 
     /// All notifications of the caller up to and including an id, oldest first.

@@ -67,13 +67,8 @@ extension PostsFeature {
         ) { row in "\(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) engagements are of no post" }
     }
 
-    private struct User: Hashable {
-        let tenant: String
-        let id: String
-    }
-
     private static func authorDifferences(in db: Connection) throws -> [String] {
-        var counted: [User: [Int]] = [:]
+        var counted: [Owner: [Int]] = [:]
         try db.forEach(
             """
             SELECT tenant, user_id, sum(followers), sum(following), sum(posts) FROM (
@@ -84,7 +79,7 @@ extension PostsFeature {
             GROUP BY tenant, user_id
             """
         ) { row in
-            let user = User(tenant: try row.text(0), id: try row.text(1))
+            let user = Owner(tenant: try row.text(0), userId: try row.id(1))
             counted[user] = try (2...4).map { try row.integer($0) }
             return true
         }
@@ -92,14 +87,15 @@ extension PostsFeature {
         try db.forEach(
             "SELECT tenant, user_id, follower_count, following_count, post_count FROM \(authors, unscoped: recounting)"
         ) { row in
-            let user = User(tenant: try row.text(0), id: try row.text(1))
+            let user = Owner(tenant: try row.text(0), userId: try row.id(1))
             let (stored, found) = (try (2...4).map { try row.integer($0) }, counted.removeValue(forKey: user))
             if stored != found ?? [0, 0, 0] {
-                differences.append("\(user.tenant)/\(user.id): followers, followed, posts \(stored) are \(found ?? [])")
+                differences.append(
+                    "\(user.tenant)/\(user.userId): followers, followed, posts \(stored) are \(found ?? [])")
             }
             return true
         }
-        differences += counted.map { "\($0.tenant)/\($0.id): followers, followed, posts \($1) are not kept" }
+        differences += counted.map { "\($0.tenant)/\($0.userId): followers, followed, posts \($1) are not kept" }
         return differences
     }
 

@@ -74,8 +74,9 @@ extension RequestsFeature {
 
     /// - Throws: 404 for one that is not, and equally for one between others.
     static func require(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
-        try tx.require(
-            "request", "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id)", request)
+        try tx.db.row(
+            "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id)", request
+        ).required("request")
     }
 
     static func findOpen(like wanted: UserRequest, _ tx: Transaction) throws -> UserRequest? {

@@ -113,8 +113,12 @@ enum RequestsFeature {
 
     /// Published to both, and to backends: what an answer means is theirs to do.
     private static func publish(_ name: StaticString, _ request: UserRequest, _ tx: Transaction) {
-        let audience = requests.read.audience {
-            ["from_user_id": request.fromUserId.text, "to_user_id": request.toUserId.text][$0]
+        let audience = requests.read.audience { column in
+            switch column {
+            case "from_user_id": request.fromUserId.text
+            case "to_user_id": request.toUserId.text
+            default: nil
+            }
         }
         tx.publish(name, audience: audience, data: JSONWriter.bytes(request))
     }

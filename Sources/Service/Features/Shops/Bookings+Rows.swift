@@ -25,8 +25,9 @@ extension ShopsFeature {
 
     @discardableResult
     static func requireBooking(_ id: ID<Booking>, _ tx: Transaction) throws -> Booking {
-        try tx.require(
-            "booking", "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id)", booking)
+        try tx.db.row(
+            "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id)", booking
+        ).required("booking")
     }
 
     // MARK: Writing

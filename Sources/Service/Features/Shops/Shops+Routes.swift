@@ -24,8 +24,7 @@ extension ShopsFeature {
     private static func show(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .query(query(id, visibleTo: call.caller.scope)) { rows in
-            guard let shop = try rows.row(shop) else { throw Failure.notFound("shop") }
-            return Response.json(200, shop)
+            Response.json(200, try rows.row(shop).required("shop"))
         }
     }
 

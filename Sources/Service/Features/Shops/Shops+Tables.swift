@@ -232,8 +232,7 @@ extension ShopsFeature {
 
     @discardableResult
     static func requireShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop {
-        guard let shop = try findShop(id, tx) else { throw Failure.notFound("shop") }
-        return shop
+        try findShop(id, tx).required("shop")
     }
 
     static func listShops(after: String?, limit: Int, _ tx: Transaction) throws -> [Shop] {

@@ -58,8 +58,12 @@ enum ShopsFeature {
             writer.member("version", booking.version)
             writer.member("estimatedCompletion", estimatedCompletion)
         }
-        let audience = bookings.read.audience {
-            ["user_id": booking.userId?.text, "shop_id": booking.shopId.text][$0] ?? nil
+        let audience = bookings.read.audience { column in
+            switch column {
+            case "user_id": booking.userId?.text
+            case "shop_id": booking.shopId.text
+            default: nil
+            }
         }
         tx.publish("booking:status_change", audience: audience, data: data)
     }

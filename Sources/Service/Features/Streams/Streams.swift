@@ -22,8 +22,7 @@ enum StreamsFeature {
             // What streams say of themselves, and what they make of changes of rows.
             events: [
                 "stream:ready", "stream:resync", "stream:scope", "stream:expiring", "stream:closing",
-                "query:invalidate",
-                "table:change", "engagement_update",
+                "query:invalidate", "table:change", "engagement_update",
             ], constants: writeConstants)
     }
 

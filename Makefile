@@ -12,7 +12,7 @@ run: ## build in release and start on 127.0.0.1:8080 with a development token to
 test: ## everything that CI runs, in stages
 	@.ci/test
 
-test-long: ## a million random operations on conversations, recounted after each, on SQLite and PostgreSQL (an hour)
+test-long: ## a million random operations on each store, 100,000 malformed requests, an hour of fuzzing (two hours)
 	@.ci/test long
 
 soak: ## half an hour of a school's life on the release build; memory must stay flat

@@ -35,20 +35,21 @@ let package = Package(
         .target(
             name: "Database",
             dependencies: [
-                "CSQLite", "CPostgreSQL", "Threads", "Visibility", .product(name: "Crypto", package: "swift-crypto"),
+                "CSQLite", "CPostgreSQL", "Threads", "Visibility", "Values",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: strict),
         .target(name: "Visibility", swiftSettings: strict),
         .target(name: "Values", swiftSettings: strict),
         .target(name: "Rows", dependencies: ["Values", "Visibility"], swiftSettings: strict),
         .target(name: "Domain", dependencies: ["Values", "Rows", "Visibility"], swiftSettings: strict),
-        .target(name: "Realtime", swiftSettings: strict),
+        .target(name: "Realtime", dependencies: ["Values"], swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
                 "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain", "Visibility",
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -83,12 +84,12 @@ let package = Package(
             path: "Benchmarks/Simulation/Command", swiftSettings: strict),
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Visibility"],
+            name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Values", "Visibility"],
             swiftSettings: strict),
         .testTarget(
             name: "DomainTests",
             dependencies: [
-                "Values", "Rows", "Domain", "QueueSimulation", "TestSupport", "Visibility",
+                "Values", "Rows", "Domain", "PostgresServer", "QueueSimulation", "TestSupport", "Visibility",
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict),
@@ -102,7 +103,8 @@ let package = Package(
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         // The house's style, as a test.
         .testTarget(name: "TidyTests", swiftSettings: strict),
-        .testTarget(name: "RealtimeTests", dependencies: ["Realtime", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "RealtimeTests", dependencies: ["Realtime", "TestSupport", "Values"], swiftSettings: strict),
         .testTarget(
             name: "ServiceTests",
             dependencies: [
@@ -118,3 +120,17 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// `.ci/fuzz` alone sets it: the target links only with libFuzzer's runtime.
+if Context.environment["BELLHOP_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: [
+                "Service", "MicroHTTP", "Rows", "Values",
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/Fuzz", exclude: ["Corpus"], swiftSettings: strict))
+}

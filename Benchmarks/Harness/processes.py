@@ -89,7 +89,8 @@ class Server:
         if self in _running:
             _running.remove(self)
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            # SIGTERM would have the service serve on for a while.
+            self.process.send_signal(signal.SIGINT)
             try:
                 self.process.wait(self.stop_seconds)
             except subprocess.TimeoutExpired:

@@ -4,12 +4,16 @@ public struct BadgeCounts: Sendable, Hashable {
     public let requests: Int
     public let bell: Int
     public let version: Int
+    /// What versions count in: another one after the service's database was restored. Empty from a service that does not
+    /// say.
+    public let epoch: String
 
-    public init(messages: Int, requests: Int, bell: Int, version: Int) {
+    public init(messages: Int, requests: Int, bell: Int, version: Int, epoch: String = "") {
         self.messages = messages
         self.requests = requests
         self.bell = bell
         self.version = version
+        self.epoch = epoch
     }
 
     /// Nil where the document is no counts payload.
@@ -17,14 +21,15 @@ public struct BadgeCounts: Sendable, Hashable {
         guard let messages = json["messages"].int, let requests = json["requests"].int, let bell = json["bell"].int,
             let version = json["version"].int
         else { return nil }
-        self.init(messages: messages, requests: requests, bell: bell, version: version)
+        self.init(
+            messages: messages, requests: requests, bell: bell, version: version, epoch: json["epoch"].string ?? "")
     }
 
     public var total: Int { messages + requests + bell }
 }
 
 /// The one place an app reads its counts from: whatever way they come, the newest version wins (`CNT R-RT-3`,
-/// `R-CACHE-2`).
+/// `R-CACHE-2`), and another epoch always: what was seen in the one before may never have happened.
 public struct BadgeState: Sendable, Hashable {
     public private(set) var counts: BadgeCounts?
 
@@ -32,7 +37,7 @@ public struct BadgeState: Sendable, Hashable {
 
     /// Takes counts over unless they are older than the present ones; true if they changed anything.
     public mutating func merge(_ newer: BadgeCounts) -> Bool {
-        if let counts, newer.version <= counts.version { return false }
+        if let counts, newer.epoch == counts.epoch, newer.version <= counts.version { return false }
         counts = newer
         return true
     }

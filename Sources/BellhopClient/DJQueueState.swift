@@ -52,7 +52,7 @@ public struct DJQueueState: Sendable, Hashable {
     fileprivate struct Counts: Sendable, Hashable {
         let upvotes: Int
         let downvotes: Int
-        let version: Int
+        fileprivate(set) var version: Int
     }
 
     public let shopId: String
@@ -63,6 +63,8 @@ public struct DJQueueState: Sendable, Hashable {
     public private(set) var tracks: [Track] = []
     /// Of the last whole session: events about what was before it are over.
     private var version = 0
+    /// What versions count in; nil before the first one.
+    private var epoch: String?
 
     public init(shopId: String) {
         self.shopId = shopId
@@ -73,17 +75,20 @@ public struct DJQueueState: Sendable, Hashable {
     /// Takes over an event of the shop's topic; true if it changed anything.
     public mutating func merge(_ event: ServerSentEvent) -> Bool {
         let json = event.json
-        guard json["shopId"].string == shopId, let version = json["version"].int, version >= self.version else {
+        let before = self
+        guard json["shopId"].string == shopId, let version = enter(json), version >= self.version else {
+            self = before
             return false
         }
-        let before = self
         switch event.name {
         case "dj:session": return merge(session: json)
         case "track:added": add(json, version: version)
         case "track:removed": tracks.removeAll { $0.trackId == json["trackId"].string }
         case "track:playing": currentTrackId = json["trackId"].string
         case "dj:queue_update": count(json, version: version)
-        default: return false
+        default:
+            self = before
+            return false
         }
         order()
         return self != before
@@ -92,9 +97,13 @@ public struct DJQueueState: Sendable, Hashable {
     /// Takes over a whole session: the topic's first event, or the answer to `GET /v1/shops/{id}/dj`. False for an
     /// older one, and for what is none.
     public mutating func merge(session json: JSON) -> Bool {
+        let before = self
         guard json["shopId"].string == shopId, let isActive = json["isActive"].bool, let queue = json["queue"].array,
-            let version = json["version"].int, version >= self.version
-        else { return false }
+            let version = enter(json), version >= self.version
+        else {
+            self = before
+            return false
+        }
         self.isActive = isActive
         self.version = version
         currentTrackId = json["currentTrack"]["trackId"].string
@@ -109,7 +118,7 @@ public struct DJQueueState: Sendable, Hashable {
     /// Takes over the answer to a vote or to an added track: what was shown before is confirmed, or was wrong. False for
     /// what is no such answer, such as a refusal.
     public mutating func merge(track json: JSON) -> Bool {
-        guard let trackId = json["trackId"].string, json["userVote"].string != nil, let version = json["version"].int
+        guard let trackId = json["trackId"].string, json["userVote"].string != nil, let version = enter(json)
         else { return false }
         withdraw(trackId)
         add(json, version: version)
@@ -134,6 +143,18 @@ public struct DJQueueState: Sendable, Hashable {
     }
 
     // MARK: Parts
+
+    /// The version that a payload is of. In another epoch whatever comes is newer than all that is known.
+    private mutating func enter(_ json: JSON) -> Int? {
+        guard let version = json["version"].int else { return nil }
+        let epoch = json["epoch"].string ?? ""
+        if epoch != self.epoch {
+            self.epoch = epoch
+            self.version = 0
+            for index in tracks.indices { tracks[index].counted.version = 0 }
+        }
+        return version
+    }
 
     /// Nil where the document is no track of a queue.
     private static func track(_ json: JSON, known: Track?, version: Int) -> Track? {

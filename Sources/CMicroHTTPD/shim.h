@@ -3,6 +3,7 @@
 #define CMICROHTTPD_SHIM_H
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <malloc.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -35,6 +36,36 @@ static inline unsigned int cmhd_connection_count(struct MHD_Daemon *daemon) {
 static inline int cmhd_connection_descriptor(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     return info == NULL ? -1 : info->connect_fd;
+}
+
+/* What MHD_OPTION_NOTIFY_CONNECTION was given for it. */
+static inline void *cmhd_connection_context(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+/* Bytes from the method to the end of the empty line behind the headers. */
+static inline size_t cmhd_head_bytes(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info == NULL ? 0 : info->header_size;
+}
+
+/* Has the kernel drop what would begin a connection; those that are beginning get through. Where a listening socket is just
+   closed, connections that it has begun are reset, and a client cannot know whether its request was done. A client whose
+   first packet was dropped tries again by itself, and finds the socket closed. */
+static inline int cmhd_refuse_new_connections(int listening) {
+    struct sock_filter drop_syn[] = {
+        {BPF_LD | BPF_B | BPF_ABS, 0, 0, 13}, /* TCP's flags */
+        {BPF_JMP | BPF_JSET | BPF_K, 0, 1, 2}, /* SYN */
+        {BPF_RET | BPF_K, 0, 0, 0},
+        {BPF_RET | BPF_K, 0, 0, 0xFFFFFFFF},
+    };
+    struct sock_fprog program = {sizeof drop_syn / sizeof drop_syn[0], drop_syn};
+    return setsockopt(listening, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+static inline int cmhd_is_start(enum MHD_ConnectionNotificationCode code) {
+    return code == MHD_CONNECTION_NOTIFY_STARTED;
 }
 
 static inline const struct sockaddr *cmhd_client_address(struct MHD_Connection *connection) {

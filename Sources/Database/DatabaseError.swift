@@ -18,6 +18,8 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let locked = Code(rawValue: "locked")
         /// No space is left on the disk, or the database has reached its configured size.
         public static let full = Code(rawValue: "full")
+        /// The file, or one beside it, was removed, moved or replaced while it was open.
+        public static let moved = Code(rawValue: "moved")
         /// The file is not a database, or is damaged.
         public static let corrupt = Code(rawValue: "corrupt")
         public static let readOnly = Code(rawValue: "read_only")
@@ -54,12 +56,17 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         /// A COMMIT was sent, and nobody knows whether it was done: neither that nor the opposite may be claimed.
         public static let undecided = Code(rawValue: "undecided")
         public static let other = Code(rawValue: "other")
+
+        /// See ``DatabaseError/isTransient``.
+        public var isTransient: Bool {
+            [.busy, .full, .ioError, .unavailable, .interrupted, .outOfMemory, .contended].contains(self)
+        }
     }
 
     public let code: Code
     public let detail: String
     public let sql: String?
-    /// What lies behind an `.unavailable`: `.full`, `.ioError`, `.busy`.
+    /// What lies behind an `.unavailable`: `.full`, `.ioError`, `.busy`, `.moved`.
     public let cause: Code?
 
     public init(_ code: Code, _ detail: String, sql: String? = nil, cause: Code? = nil) {
@@ -79,10 +86,11 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         return text
     }
 
+    /// `.full` or `.moved`, be it the error itself or what lies behind it.
+    public var storageTrouble: Code? { [code, cause].compactMap(\.self).first { $0 == .full || $0 == .moved } }
+
     /// Whether the same work may succeed later without anybody changing it.
-    public var isTransient: Bool {
-        [.busy, .full, .ioError, .unavailable, .interrupted, .outOfMemory, .contended].contains(code)
-    }
+    public var isTransient: Bool { code.isTransient }
 }
 
 /// The bounded queue of writes is full. Nothing of the job was done; try again after a while.
@@ -109,6 +117,8 @@ extension DatabaseError.Code {
         // PRIMARYKEY, UNIQUE, ROWID.
         SQLITE_CONSTRAINT | 6 << 8: .constraintUnique, SQLITE_CONSTRAINT | 8 << 8: .constraintUnique,
         SQLITE_CONSTRAINT | 10 << 8: .constraintUnique,
+        // The index of the log could not grow.
+        SQLITE_IOERR | 19 << 8: .full,
         SQLITE_CONSTRAINT: .constraint, SQLITE_BUSY: .busy, SQLITE_LOCKED: .busy, SQLITE_FULL: .full,
         SQLITE_IOERR: .ioError, SQLITE_CORRUPT: .corrupt, SQLITE_NOTADB: .corrupt, SQLITE_READONLY: .readOnly,
         SQLITE_CANTOPEN: .cannotOpen, SQLITE_PERM: .cannotOpen, SQLITE_INTERRUPT: .interrupted,

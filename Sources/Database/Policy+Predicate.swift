@@ -1,3 +1,4 @@
+import Values
 import Visibility
 
 extension Policy {
@@ -21,7 +22,7 @@ extension Policy {
 
     private func makePredicate(for scope: Scope, prefix: String, tenantColumn: String) -> SQL {
         let sortedKeys = scope.keys.sorted()
-        var binds: [SQLValue] = [.text(scope.tenant)]
+        var binds: [SQLValue] = [.text(scope.tenant.text)]
         var alternatives: [String] = []
         for entry in body.list {
             let template = entry.template
@@ -34,7 +35,7 @@ extension Policy {
                     alternatives.append(rowCondition)
                     continue
                 }
-                return SQL(unchecked: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant)])
+                return SQL(unchecked: "\(prefix)\(tenantColumn) = ?", binds: [.text(scope.tenant.text)])
             }
             if columns.count == 1 {
                 let values = padded(matches.map { $0[0] })
@@ -73,7 +74,7 @@ extension Policy {
         return SQL(
             unchecked: membership.question(
                 tenant: "?", comparison: comparison(members.count), column: prefix + entry.template.columns[0]),
-            binds: [.text(scope.tenant)] + members.map { .text($0) })
+            binds: [.text(scope.tenant.text)] + members.map { .text($0) })
     }
 
     private func comparison(_ count: Int) -> String {

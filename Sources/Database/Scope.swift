@@ -1,25 +1,25 @@
 import Threads
+import Values
 
 /// What a caller has: one tenant, and a set of keys.
 ///
 /// A row is visible if and only if its tenant is the caller's and its audience shares a key with the scope.
 /// Keys are made with `AudienceKey.make`, so that no claim can forge a segment.
 public struct Scope: Sendable {
-    public let tenant: String
+    public let tenant: ID<Tenant>
     public let keys: Set<String>
     /// The predicates made for this scope so far.
     let predicates: PredicateCache
 
-    public init(tenant: String, keys: Set<String>) {
+    public init(tenant: ID<Tenant>, keys: Set<String>) {
         self.tenant = tenant
         self.keys = keys
         self.predicates = PredicateCache()
     }
 
     /// The rule of visibility in its Swift form; `Policy.predicate` is the same rule in SQL.
-    public func sees(tenant: String, audience: some Sequence<String>) -> Bool {
-        // Bytes, not Swift's canonical equivalence: the database compares bytes.
-        guard tenant.utf8.elementsEqual(self.tenant.utf8) else { return false }
+    public func sees(tenant: ID<Tenant>, audience: some Sequence<String>) -> Bool {
+        guard tenant == self.tenant else { return false }
         return audience.contains { keys.contains($0) }
     }
 

@@ -118,6 +118,27 @@ public final class Store: Sendable {
         backend.listen(to: channel, wake)
     }
 
+    // MARK: Trouble
+
+    /// What stands in the way: `.moved` files serve nothing any more; where a disk is `.full`, reads go on, and the last
+    /// writes found no room. Nil if nothing does.
+    public var trouble: DatabaseError? {
+        if let trouble = backend.trouble { return trouble }
+        return backend.queues.contains(where: \.isFull)
+            ? DatabaseError(.full, "the disk, or what the database may take of it, is full") : nil
+    }
+
+    /// Finds out by a small write whether there is room again. Blocks.
+    public func probe() throws {
+        guard backend.hasRoom else { throw DatabaseError(.full, "the disk is full") }
+        // Each of them writes, though it changes nothing. Every writer had its own last time.
+        for lane in backend.queues.indices {
+            try writeAndWait(lane: lane) {
+                try $0.run($0.engine == .sqlite ? "PRAGMA user_version = 0" : "SELECT txid_current()")
+            }
+        }
+    }
+
     // MARK: Upkeep
 
     /// Moves everything from SQLite's WAL into the database and empties it.

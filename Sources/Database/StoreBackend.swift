@@ -13,6 +13,10 @@ protocol StoreBackend: Sendable {
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
     func checkpoint() throws
     func integrityCheck() throws -> [String]
+    /// What stands in the way of reading and writing, for good; nil for a server.
+    var trouble: DatabaseError? { get }
+    /// Whether the disk seems to have room; true where only the server knows.
+    var hasRoom: Bool { get }
     /// The path of the database file; empty for a server.
     var path: String { get }
     /// Called in the transaction of the migrations, before them.

@@ -23,6 +23,9 @@ struct WriteGroup {
         for failure in failures { failure.job.fail(failure.error) }
     }
 
+    /// Whether a job failed because there is no room left.
+    var isFull: Bool { failures.contains { ($0.error as? DatabaseError)?.code == .full } }
+
     /// What the jobs of a group receive that was undone as a whole.
     static func lost(_ error: any Error) -> DatabaseError {
         let cause = error as? DatabaseError
@@ -39,6 +42,7 @@ final class WriteQueue: Sendable {
         /// Jobs the writer has taken and not yet decided; they count as waiting, or the bound would double.
         var jobsTaken = 0
         var isClosed = false
+        var isFull = false
         var metrics = StoreMetrics()
 
         mutating func take(_ countMax: Int) -> [WriteJob] {
@@ -99,12 +103,19 @@ final class WriteQueue: Sendable {
     }
 
     /// The batch is decided; called before its jobs are answered, so that whoever receives an answer finds room.
-    func finishBatch(_ change: (inout StoreMetrics) -> Void) {
+    ///
+    /// - Parameter isFull: whether the database had no room for something of it; nil where nothing was written, which says
+    ///   nothing.
+    func finishBatch(isFull: Bool?, _ change: (inout StoreMetrics) -> Void) {
         state.withLock { queue in
             queue.jobsTaken = 0
+            queue.isFull = isFull ?? queue.isFull
             change(&queue.metrics)
         }
     }
+
+    /// Whether the last batch that was to write found no room.
+    var isFull: Bool { state.withLock { $0.isFull } }
 
     func count(_ change: (inout StoreMetrics) -> Void) {
         state.withLock { change(&$0.metrics) }

@@ -14,6 +14,11 @@ public enum Fact: Sendable {
     case preferencesChanged(Preferences, of: ID<User>)
     /// A feature asks for a notification; the notifications feature creates it from the draft.
     case notificationRequested(NotificationDraft)
+    /// The caller has seen the notifications that ask for these requests, or says not to have; the requests feature
+    /// stores it.
+    case requestsNoticed([ID<UserRequest>], isSeen: Bool)
+    /// The caller has seen these requests; the notifications feature marks what asks for them.
+    case requestsSeen([ID<UserRequest>])
     /// The matter of the notification that was made of an event is settled: its user needs none of it any more.
     case notificationSettled(eventId: String, of: ID<User>, NotificationOutcome)
 }

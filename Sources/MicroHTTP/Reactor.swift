@@ -16,11 +16,31 @@ final class Reactor: @unchecked Sendable {
     let streams: any StreamAcceptor
     /// Requests whose head was read since the start.
     let requestCount = Atomic<Int>(0)
+    /// Requests that have begun and are not over. Written by the thread only.
+    let requestsOpen = Atomic<Int>(0)
+    /// Every connection that libmicrohttpd has, in no order.
+    var connections: [Connection] = []
+    /// Where the look at the connections goes on, and when the next one begins.
+    var nextLooked = 0
+    var nextLookAt: UInt64 = 0
+    /// Connections that were accepted.
+    private var acceptedCount: UInt64 = 0
+    /// Whether the last attempt to accept a connection has failed, as it does when no descriptor is left. With no
+    /// connection of its own libmicrohttpd would try again at once, and again, with a whole core.
+    private var isStarved = false
+    /// Grows with each turn of the loop.
+    private var turn: UInt64 = 0
     private let listening: Int32
-    private var daemon: OpaquePointer?
+    private(set) var daemon: OpaquePointer?
+    private var daemonDescriptor: Int32 = -1
     private var pollDescriptor: Int32 = -1
-    private var deadline: UInt64?
-    private var requestsOpen = 0
+    private var events = [epoll_event](repeating: epoll_event(), count: 16)
+    /// Whether each answer is the last of its connection.
+    private var isDraining = false
+    private var ending: ReactorInbox.Ending?
+    private var isListening = true
+    /// Nil before the start and from the stop on.
+    var lingering: LingeringSockets?
     private var firstWaiting: Request?
     private unowned(unsafe) var lastWaiting: Request?
     private let thread = LoopThread("reactor")
@@ -33,16 +53,27 @@ final class Reactor: @unchecked Sendable {
     }
 
     func start() throws(ServerError) {
+        try open()
+        thread.start { [self] in run() }
+    }
+
+    /// Makes the daemon, which nobody runs yet.
+    func open() throws(ServerError) {
         pollDescriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        lingering = LingeringSockets(pollDescriptor: pollDescriptor)
         let context = Unmanaged.passUnretained(self).toOpaque()
         var options = [
             MHD_OptionItem(.LISTEN_SOCKET, Int(listening)),
-            MHD_OptionItem(.CONNECTION_LIMIT, max(16, configuration.connectionsMax / configuration.reactors)),
+            MHD_OptionItem(.CONNECTION_LIMIT, configuration.connectionsMaxOfReactor),
             MHD_OptionItem(.CONNECTION_TIMEOUT, configuration.connectionTimeoutSeconds),
             MHD_OptionItem(.CONNECTION_MEMORY_LIMIT, configuration.connectionMemoryBytes),
             // C takes the function's address as an integer; the type before the cast is the one it calls.
             MHD_OptionItem(
                 .NOTIFY_COMPLETED, unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self),
+                context),
+            // C takes the function's address as an integer; the type before the cast is the one it calls.
+            MHD_OptionItem(
+                .NOTIFY_CONNECTION, unsafeBitCast(connectionChanged as MHD_NotifyConnectionCallback, to: Int.self),
                 context),
             // C takes the function's address as an integer; the type before the cast is the one it calls.
             MHD_OptionItem(
@@ -65,9 +96,9 @@ final class Reactor: @unchecked Sendable {
         let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
         daemon = cmhd_start(flags, accessHandler, context, &options)
         guard let daemon else { throw ServerError(description: "libmicrohttpd refused to start") }
-        watch(cmhd_epoll_descriptor(daemon))
+        daemonDescriptor = cmhd_epoll_descriptor(daemon)
+        watch(daemonDescriptor)
         watch(inbox.descriptor)
-        thread.start { [self] in run() }
     }
 
     func join() { thread.join() }
@@ -84,35 +115,81 @@ final class Reactor: @unchecked Sendable {
 
     private func run() {
         guard let daemon else { return }
-        var events = [epoll_event](repeating: epoll_event(), count: 2)
-        while true {
-            var milliseconds: UInt64 = 0
-            let isUrgent = MHD_get_timeout(daemon, &milliseconds) == .YES
-            let wait = Int32(isUrgent ? min(milliseconds, 1000) : 1000)
-            let found = max(0, Int(epoll_wait(pollDescriptor, &events, 2, wait)))
-            // Under load almost every turn is for the daemon alone: the inbox is asked when it has rung.
-            if events[..<found].contains(where: { $0.data.fd == inbox.descriptor }) {
-                for item in inbox.take() { handle(item, daemon) }
-            }
-            MHD_run(daemon)
-            giveUpWaiting()
-            if let deadline, requestsOpen == 0 || cmhd_monotonic_nanoseconds() >= deadline { break }
-        }
+        while runTurn(of: daemon, patienceMilliseconds: ending == nil ? 1000 : 20) {}
         stop(daemon)
     }
 
-    private func handle(_ item: ReactorInbox.Item, _ daemon: OpaquePointer) {
+    /// Does what there is to do. False: this was the last turn.
+    ///
+    /// - Parameter patienceMilliseconds: how long it waits for something to do.
+    func runTurn(of daemon: OpaquePointer, patienceMilliseconds: UInt64) -> Bool {
+        if isStarved { inbox.wait(milliseconds: 100) }
+        var milliseconds: UInt64 = 0
+        let isUrgent = MHD_get_timeout(daemon, &milliseconds) == .YES
+        let wait = Int32(isUrgent ? min(milliseconds, patienceMilliseconds) : patienceMilliseconds)
+        let found = max(0, Int(epoll_wait(pollDescriptor, &events, Int32(events.count), wait)))
+        var isDaemonReady = false
+        // Under load almost every turn is for the daemon alone: the inbox is asked when it has rung.
+        for event in events[..<found] {
+            switch event.data.fd {
+            case daemonDescriptor: isDaemonReady = true
+            case inbox.descriptor: for item in inbox.take() { handle(item) }
+            default: lingering?.drain(event.data.fd)
+            }
+        }
+        turn &+= 1
+        // Without connections, the only thing that can be ready is the listening socket.
+        let acceptedBefore = acceptedCount
+        let mustAccept = isDaemonReady && connections.isEmpty && ending == nil
+        MHD_run(daemon)
+        isStarved = mustAccept && acceptedCount == acceptedBefore
+        let now = cmhd_monotonic_nanoseconds()
+        giveUpWaiting(now)
+        cutOffSlowSenders(now)
+        guard let ending else { return true }
+        if isListening, now >= min(ending.idleUntil, ending.deadline) { stopListening(daemon) }
+        return !isOver(ending, now)
+    }
+
+    private func handle(_ item: ReactorInbox.Item) {
         switch item {
         case .answer(let request, let suspension, let response):
             resume(request, suspension) { $0.state = .answerReady(response) }
         case .runAgain(let request, let suspension):
             resume(request, suspension) { $0.state = .readyToRunAgain }
-        case .stop(let deadline):
-            self.deadline = deadline
-            // Quiescing on this very thread: from another it can abort the process under load.
-            let descriptor = MHD_quiesce_daemon(daemon)
-            if descriptor >= 0 { close(descriptor) }
+        case .drain: isDraining = true
+        case .stop(let ending):
+            isDraining = true
+            self.ending = ending
+            cmhd_refuse_new_connections(listening)
         }
+    }
+
+    /// Accepts what the kernel has accepted already, and no more: with the listening socket it would be reset, with what
+    /// it has sent.
+    private func stopListening(_ daemon: OpaquePointer) {
+        isListening = false
+        for _ in 0..<configuration.backlog {
+            let before = acceptedCount
+            MHD_run(daemon)
+            if acceptedCount == before { break }
+        }
+        // Quiescing on this very thread: from another it can abort the process under load.
+        let descriptor = MHD_quiesce_daemon(daemon)
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Whether nobody has to be waited for any more: whose request is here as a whole gets an answer. A part of a head is
+    /// no request yet, nor is the silence between two.
+    private func isOver(_ ending: ReactorInbox.Ending, _ now: UInt64) -> Bool {
+        if now >= ending.deadline { return true }
+        return now >= ending.idleUntil
+            && connections.allSatisfy { connection in
+                switch connection.phase {
+                case .head, .nextRequest: true
+                case .body, .answer, .sending: false
+                }
+            }
     }
 
     private func resume(_ request: Request, _ suspension: UInt32, _ change: (Request) -> Void) {
@@ -127,9 +204,8 @@ final class Reactor: @unchecked Sendable {
 
     /// Answers what has waited for too long: a suspended connection neither times out nor notices that its client
     /// is gone.
-    private func giveUpWaiting() {
+    private func giveUpWaiting(_ now: UInt64) {
         guard firstWaiting != nil else { return }
-        let now = cmhd_monotonic_nanoseconds()
         let patience = UInt64(configuration.answerSeconds) * 1_000_000_000
         // A sum, not a difference: the clock starts with the machine, and may be younger than the patience.
         while let request = firstWaiting, request.suspendedAt + patience < now { answerUnanswered(request) }
@@ -147,11 +223,13 @@ final class Reactor: @unchecked Sendable {
     /// libmicrohttpd may not be stopped with suspended connections: they are answered first.
     private func stop(_ daemon: OpaquePointer) {
         answerAllUnanswered()
-        for _ in 0..<8 where requestsOpen > 0 {
+        for _ in 0..<8 where requestsOpen.load(ordering: .relaxed) > 0 {
             MHD_run(daemon)
             // Behind an answered request the next one of its connection is read, and may wait again.
             answerAllUnanswered()
         }
+        lingering?.removeAll()
+        lingering = nil
         MHD_stop_daemon(daemon)
         close(pollDescriptor)
         self.daemon = nil
@@ -160,24 +238,32 @@ final class Reactor: @unchecked Sendable {
     // MARK: A request's way
 
     /// The head is read: what is wrong with it shows before any byte of the body.
-    fileprivate func begin(_ request: Request, _ connection: OpaquePointer, _ method: UnsafePointer<CChar>)
-        -> MHD_Result
-    {
+    func begin(_ request: Request, _ connection: OpaquePointer, _ head: RequestHead) -> MHD_Result {
         request.connection = connection
-        request.method = HTTPMethod(rawValue: String(cString: method))
         requestCount.wrappingAdd(1, ordering: .relaxed)
-        let framing = BodyFraming(request)
-        request.refusal = framing.mistake.map { .malformed(detail: $0) } ?? findRoute(request)
+        let framing = BodyFraming(head)
+        let mistake = head.mistake?.rawValue ?? framing.mistake ?? request.targetMistake?.rawValue
+        request.refusal = mistake.map { .malformed(detail: $0) } ?? findRoute(request)
         let max = request.route?.bodyBytesMax ?? 0
         if request.refusal == nil, case .length(let count) = framing, count > max {
             request.refusal = .bodyTooLarge(max: max)
         }
-        // A body that nobody wants is not read: the answer goes out now, and the connection is closed behind it.
-        if let refusal = request.refusal, framing != .none {
+        // A body that nobody wants is not read: the answer goes out now, and the connection is closed behind it. So it is
+        // when nobody can say for sure where the request ends.
+        request.isLeftUnread = framing != .none || mistake != nil
+        if let refusal = request.refusal, framing != .none || mistake != nil {
             return answer(request, with: configuration.problem(refusal))
         }
         if let screen = request.route?.screen, framing.isAbove(screen.bodyBytes), let refusal = screen.refuse(request) {
             return answer(request, with: refusal)
+        }
+        request.isLeftUnread = false
+        switch framing {
+        case .none, .unusable: break
+        case .length(let count): request.bodyBytesExpected = count
+        case .chunked:
+            request.bodyBytesExpected = max
+            request.chunks = head.withBodyStart { ChunkFraming(bufferStart: $0, turn: turn) }
         }
         return .YES
     }
@@ -197,31 +283,32 @@ final class Reactor: @unchecked Sendable {
     }
 
     private func isDecodable(_ request: Request) -> Bool {
-        guard request.target.contains(UInt8(ascii: "%")) || request.target.contains(where: { $0 >= 0x80 }) else {
-            return true
-        }
+        guard request.target.contains(where: { $0 >= 0x80 || $0 == UInt8(ascii: "%") }) else { return true }
         return PercentEncoding.decode(request.target[...], plusIsSpace: true) != nil
     }
 
-    fileprivate func receive(_ request: Request, _ bytes: UnsafeBufferPointer<UInt8>) -> MHD_Result {
+    func receive(_ request: Request, _ bytes: UnsafeBufferPointer<UInt8>) -> MHD_Result {
         let max = request.route?.bodyBytesMax ?? 0
-        guard request.refusal == nil, request.body.count + bytes.count <= max else {
-            // A chunked body announces no length. A little more is swallowed, so that the client receives the reason.
-            request.refusal = request.refusal ?? .bodyTooLarge(max: max)
+        request.chunks?.receive(bytes, turn: turn)
+        guard request.body.count + bytes.count <= max else {
+            // A chunked body announces no length.
             request.body = []
-            request.bytesSwallowed += bytes.count
-            return request.bytesSwallowed <= swallowedBytesMax ? .YES : .NO
+            request.isLeftUnread = true
+            answerPast(request, on: cmhd_connection_descriptor(request.connection), with: .bodyTooLarge(max: max))
+            return .NO
         }
         request.body.append(contentsOf: bytes)
         return .YES
     }
 
-    private var swallowedBytesMax: Int { 256 * 1024 }
-
     /// The request is whole, or its connection was resumed.
-    fileprivate func proceed(_ request: Request) -> MHD_Result {
+    func proceed(_ request: Request) -> MHD_Result {
         switch request.state {
         case .receiving:
+            request.chunks?.finish(turn: turn)
+            if request.chunks?.verdict == .bad {
+                request.refusal = .malformed(detail: "A line of the chunked body ends without CR.")
+            }
             if let refusal = request.refusal { return refuse(request, refusal) }
             return run(request)
         case .readyToRunAgain: return run(request)
@@ -298,10 +385,29 @@ final class Reactor: @unchecked Sendable {
         guard let made else { return .NO }
         defer { MHD_destroy_response(made) }
         add(response.headers, to: made)
+        // What follows a body whose end is not certain is not taken for a request.
+        let isUncertain = request.chunks.map { $0.verdict != .sound } ?? false
+        if isUncertain || isDraining {
+            MHD_add_response_header(made, "Connection", "close")
+        }
         request.state = .answered
         request.answeredStatus = response.status
         request.answeredBytes = response.bodyBytes
         return MHD_queue_response(connection, UInt32(response.status), made)
+    }
+
+    /// Answers a request that is not whole: libmicrohttpd takes no answer before it has all it waits for. It sends nothing
+    /// meanwhile either, so the answer goes past it. The connection has to end behind this.
+    func answerPast(_ request: Request, on descriptor: Int32, with problem: TransportProblem) {
+        var response = configuration.problem(problem)
+        configuration.decorate(request, &response)
+        request.state = .answered
+        request.answeredStatus = response.status
+        request.answeredBytes = response.bodyBytes
+        // A socket that nothing was sent to takes it whole.
+        _ = response.closingBytes.withUnsafeBytes {
+            send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
     }
 
     private func add(_ headers: [(name: String, value: String)], to response: OpaquePointer) {
@@ -310,10 +416,9 @@ final class Reactor: @unchecked Sendable {
 
     private func openStream(_ request: Request, _ opening: StreamOpening) -> MHD_Result {
         guard let connection = request.connection else { return .NO }
-        guard let handOff = streams.reserve(opening) else {
+        guard let handOff = streams.reserve(opening), handOff.duplicate(cmhd_connection_descriptor(connection)) else {
             return answer(request, with: configuration.problem(.tooManyStreams))
         }
-        handOff.descriptor = cmhd_connection_descriptor(connection)
         let context = Unmanaged.passRetained(handOff).toOpaque()
         guard let made = cmhd_stream_response(readStream, context, releaseStream) else {
             Unmanaged<StreamHandOff>.fromOpaque(context).release()
@@ -330,63 +435,43 @@ final class Reactor: @unchecked Sendable {
 
     // MARK: Beginning and end
 
-    fileprivate func opened(_ request: Request) { requestsOpen += 1 }
+    func opened(_ request: Request, on connection: Connection) {
+        // libmicrohttpd has not announced the end of the one before.
+        completed(connection)
+        connection.begin(request)
+        requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
+    }
 
-    fileprivate func completed(_ request: Request) {
-        requestsOpen -= 1
+    /// The connection's request is over, if it has one.
+    func completed(_ connection: Connection) {
+        guard let request = connection.end() else { return }
+        requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)
         if case .waiting = request.state { removeWaiting(request) }
+        connection.lingers = request.isLeftUnread || request.answeredStatus == 0
         request.connection = nil
         guard request.answeredStatus > 0 else { return }
         configuration.completed(
             request, request.answeredStatus, request.answeredBytes, cmhd_monotonic_nanoseconds() &- request.receivedAt)
     }
-}
 
-/// How a request's body is separated from what follows it (RFC 9112, 6).
-private enum BodyFraming: Equatable {
-    case none
-    case length(Int)
-    case chunked
-    /// Two readers could understand it differently, which is how requests are smuggled; or nobody knows its end.
-    case unusable(String)
-
-    init(_ request: Request) {
-        let length = request.withHeader("Content-Length") { $0.map { Self.number($0) } }
-        let coding = request.header("Transfer-Encoding")?.lowercased()
-        if length != nil || coding != nil, request.framingHeaderCount > 1 {
-            self = .unusable("Content-Length or Transfer-Encoding is there more than once.")
-            return
-        }
-        switch (length, coding) {
-        case (nil, nil), (0, nil): self = .none
-        case (let count?, nil): self = count.map { .length($0) } ?? .unusable("Content-Length is no number.")
-        case (nil, "chunked"): self = .chunked
-        case (nil, _): self = .unusable("The transfer coding is not known here.")
-        case (_, _?): self = .unusable("Content-Length and Transfer-Encoding contradict each other.")
-        }
+    func accepted(_ handle: OpaquePointer) -> Connection {
+        let connection = Connection(handle, acceptedAt: cmhd_monotonic_nanoseconds())
+        acceptedCount &+= 1
+        connection.place = connections.count
+        connections.append(connection)
+        return connection
     }
 
-    /// Whether a body may be longer than so many bytes.
-    func isAbove(_ bytes: Int) -> Bool {
-        switch self {
-        case .none, .unusable: false
-        case .length(let count): count > bytes
-        case .chunked: true
+    func closed(_ connection: Connection) {
+        completed(connection)
+        // The socket is closed behind this.
+        if connection.lingers, case let descriptor = cmhd_connection_descriptor(connection.handle), descriptor >= 0 {
+            lingering?.add(descriptor, cmhd_monotonic_nanoseconds())
         }
-    }
-
-    var mistake: String? {
-        if case .unusable(let detail) = self { detail } else { nil }
-    }
-
-    /// Nil for what is no number.
-    private static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
-        var number = 0
-        for byte in bytes {
-            guard (48...57).contains(byte), number < 1 << 48 else { return nil }
-            number = number * 10 + Int(byte - 48)
-        }
-        return bytes.isEmpty ? nil : number
+        let last = connections.removeLast()
+        guard last !== connection else { return }
+        last.place = connection.place
+        connections[last.place] = last
     }
 }
 
@@ -394,56 +479,4 @@ extension MHD_OptionItem {
     init(_ option: MHD_OPTION, _ value: Int, _ context: UnsafeMutableRawPointer? = nil) {
         self.init(option: option, value: value, ptr_value: context)
     }
-}
-
-// MARK: - Callbacks of libmicrohttpd, all on the reactor's thread
-
-/// The first sign of a request: its target as it came. What is returned is the request's context from here on.
-private func targetRead(
-    _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _: OpaquePointer?
-) -> UnsafeMutableRawPointer? {
-    guard let context, let target else { return nil }
-    let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
-    let length = strlen(target)
-    let bytes = target.withMemoryRebound(to: UInt8.self, capacity: length) {
-        Array(UnsafeBufferPointer(start: $0, count: length))
-    }
-    let request = Request(target: bytes, receivedAt: cmhd_monotonic_nanoseconds())
-    reactor.opened(request)
-    return Unmanaged.passRetained(request).toOpaque()
-}
-
-/// Addresses stay as they came: decoding is the router's and the handlers' business.
-private func keepEscapes(
-    _: UnsafeMutableRawPointer?, _: OpaquePointer?, _ text: UnsafeMutablePointer<CChar>?
-) -> Int {
-    text.map { strlen($0) } ?? 0
-}
-
-private func accessHandler(
-    _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _: UnsafePointer<CChar>?,
-    _ method: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
-    _ uploadSize: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
-) -> MHD_Result {
-    guard let context, let connection, let method, let uploadSize, let known = slot?.pointee else { return .NO }
-    let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
-    let request = Unmanaged<Request>.fromOpaque(known).takeUnretainedValue()
-    if request.connection == nil { return reactor.begin(request, connection, method) }
-    guard uploadSize.pointee > 0 else { return reactor.proceed(request) }
-    defer { uploadSize.pointee = 0 }
-    guard let upload else { return .NO }
-    let count = uploadSize.pointee
-    return upload.withMemoryRebound(to: UInt8.self, capacity: count) {
-        reactor.receive(request, UnsafeBufferPointer(start: $0, count: count))
-    }
-}
-
-private func requestCompleted(
-    _ context: UnsafeMutableRawPointer?, _: OpaquePointer?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
-    _: MHD_RequestTerminationCode
-) {
-    guard let context, let slot, let known = slot.pointee else { return }
-    slot.pointee = nil
-    let request = Unmanaged<Request>.fromOpaque(known).takeRetainedValue()
-    Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().completed(request)
 }

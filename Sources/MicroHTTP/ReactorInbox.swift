@@ -7,7 +7,17 @@ final class ReactorInbox: Sendable {
     enum Item {
         case answer(Request, suspension: UInt32, Response)
         case runAgain(Request, suspension: UInt32)
-        case stop(deadline: UInt64)
+        /// Each answer is the last of its connection from here on.
+        case drain
+        case stop(Ending)
+    }
+
+    /// When a reactor is done, in monotonic nanoseconds.
+    struct Ending {
+        /// For those whose requests are under way.
+        let deadline: UInt64
+        /// For connections without a request: one may be on its way.
+        let idleUntil: UInt64
     }
 
     /// Readable when there is something to take.
@@ -28,6 +38,12 @@ final class ReactorInbox: Sendable {
         }
         // Whoever finds it empty wakes the reactor; those who come before it looks need not.
         if isFirst { eventfd_write(descriptor, 1) }
+    }
+
+    /// Waits until there is something to take, or the time is over.
+    func wait(milliseconds: Int32) {
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        _ = poll(&ready, 1, milliseconds)
     }
 
     func take() -> [Item] {

@@ -31,7 +31,11 @@ public final class Request: @unchecked Sendable {
     var answeredStatus = 0
     var answeredBytes = 0
     var refusal: TransportProblem?
-    var bytesSwallowed = 0
+    /// Whether it was answered before its body was read.
+    var isLeftUnread = false
+    /// As many as were announced; as many as may come where nothing is announced.
+    var bodyBytesExpected = 0
+    var chunks: ChunkFraming?
     /// The list of waiting requests, oldest first.
     var nextWaiting: Request?
     unowned(unsafe) var previousWaiting: Request?
@@ -50,6 +54,8 @@ public final class Request: @unchecked Sendable {
         self.receivedAt = receivedAt
         pathLength = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
     }
+
+    var targetMistake: RequestHead.Mistake? { target.contains { $0 <= 0x20 || $0 == 0x7F } ? .target : nil }
 
     /// The path as it came, without the query.
     public var path: String { String(decoding: target[..<pathLength], as: UTF8.self) }
@@ -106,14 +112,6 @@ public final class Request: @unchecked Sendable {
         return text.withUTF8 { body($0) }
     }
 
-    /// How many headers say where the body ends; each is looked up by its first occurrence only. Reactor only.
-    var framingHeaderCount: Int {
-        guard let connection else { return 0 }
-        var count = 0
-        MHD_get_connection_values(connection, .HEADER_KIND, countFraming, &count)
-        return count
-    }
-
     /// The client's address, without its port.
     public var remoteAddress: String {
         if let copiedAddress { return copiedAddress }
@@ -156,16 +154,6 @@ private func collectHeader(
     guard let context, let name else { return .YES }
     let headers = context.assumingMemoryBound(to: [(name: String, value: String)].self)
     headers.pointee.append((String(cString: name), value.map { String(cString: $0) } ?? ""))
-    return .YES
-}
-
-private func countFraming(
-    _ context: UnsafeMutableRawPointer?, _: MHD_ValueKind, _ name: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?
-) -> MHD_Result {
-    guard let context, let name else { return .YES }
-    if strcasecmp(name, "Content-Length") == 0 || strcasecmp(name, "Transfer-Encoding") == 0 {
-        context.assumingMemoryBound(to: Int.self).pointee += 1
-    }
     return .YES
 }
 

@@ -1,3 +1,5 @@
+import CMicroHTTPD
+
 /// What a request is answered with.
 public struct Response: Sendable {
     public enum Body: Sendable {
@@ -23,6 +25,15 @@ public struct Response: Sendable {
         case .bytes(let bytes): bytes.count
         case .shared(let shared): shared.bytes.count
         }
+    }
+
+    /// The whole answer as it is sent, as the last one of its connection.
+    var closingBytes: [UInt8] {
+        let fields = headers + [("Content-Length", "\(bodyBytes)"), ("Connection", "close")]
+        let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""
+        let head = "HTTP/1.1 \(status) \(reason)\r\n" + fields.map { "\($0): \($1)\r\n" }.joined() + "\r\n"
+        guard case .bytes(let body) = body else { return Array(head.utf8) }
+        return Array(head.utf8) + body
     }
 }
 

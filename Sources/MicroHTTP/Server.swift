@@ -18,7 +18,7 @@ public final class Server: Sendable {
         configuration: ServerConfiguration, routes: [Route], streams: StreamShards<some StreamProgram>
     ) throws {
         signal(SIGPIPE, SIG_IGN)
-        let configuration = configuration.withinDescriptors()
+        let configuration = configuration.within()
         let router = try Router(routes)
         self.configuration = configuration
         self.streams = streams
@@ -39,16 +39,29 @@ public final class Server: Sendable {
         for reactor in reactors { try reactor.start() }
     }
 
+    /// From here on each answer is the last of its connection, so that clients come back to whoever serves next. New
+    /// connections are accepted as before.
+    public func drain() {
+        for reactor in reactors { reactor.inbox.post(.drain) }
+    }
+
     /// Stops accepting, lets requests finish until the deadline, then ends the streams. Blocks.
-    public func shutdown(deadlineSeconds: Double) {
-        let deadline = cmhd_monotonic_nanoseconds() + UInt64(deadlineSeconds * 1e9)
-        for reactor in reactors { reactor.inbox.post(.stop(deadline: deadline)) }
+    ///
+    /// - Parameter idleSeconds: how long connections without a request are waited for. One that is closed while a request
+    ///   is on its way leaves its client without knowing whether that was done.
+    public func shutdown(deadlineSeconds: Double, idleSeconds: Double = 0) {
+        let now = cmhd_monotonic_nanoseconds()
+        let ending = ReactorInbox.Ending(
+            deadline: now + UInt64(deadlineSeconds * 1e9), idleUntil: now + UInt64(idleSeconds * 1e9))
+        for reactor in reactors { reactor.inbox.post(.stop(ending)) }
         for reactor in reactors { reactor.join() }
         streams.stop(deadlineSeconds: min(5, deadlineSeconds))
     }
 
     /// Connections that may be open at a time, after the limit of descriptors.
     public var connectionsMax: Int { configuration.connectionsMax }
+    /// Requests that have begun and are not over.
+    public var requestsOpen: Int { reactors.reduce(0) { $0 + $1.requestsOpen.load(ordering: .relaxed) } }
     /// Requests whose head was read since the start.
     public var requestCount: Int { reactors.reduce(0) { $0 + $1.requestCount.load(ordering: .relaxed) } }
 }

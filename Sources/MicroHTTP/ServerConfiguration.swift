@@ -14,8 +14,16 @@ public struct ServerConfiguration: Sendable {
     /// Connections open at a time, streams aside; lowered to a quarter of the descriptors. Without it a flood of
     /// connections takes all of them.
     public var connectionsMax = 10_000
-    /// After this time without a byte a connection is closed. Without it slow senders occupy connections for ever.
+    /// After this time without a byte a connection is closed.
     public var connectionTimeoutSeconds = 30
+    /// A head has to be there as a whole after this time, a body and a client's reading of an answer have it beside what
+    /// their size needs. Without it one byte a second occupies a connection for ever.
+    public var senderSeconds = 10
+    /// The least rate of a body: 8 MiB have 17 minutes. Slower mobile networks than that have none of the rest either.
+    public var senderBytesPerSecond = 8 * 1024
+    /// What is left of `senderSeconds` for a first head where three quarters of the connections are taken. Without it
+    /// connections that say nothing keep everybody else out.
+    public var crowdedSenderSeconds = 1
     /// Memory of one connection, which bounds its headers too. libmicrohttpd clears all of it after each request: 128 KiB
     /// would double the cost of a request.
     public var connectionMemoryBytes = 16 * 1024
@@ -47,18 +55,21 @@ public struct ServerConfiguration: Sendable {
 }
 
 extension ServerConfiguration {
+    /// libmicrohttpd shares nothing between its daemons.
+    var connectionsMaxOfReactor: Int { max(16, connectionsMax / reactors) }
+
     /// Descriptors that the process may have open (`RLIMIT_NOFILE`), after the soft limit was raised to the hard one.
     public static var descriptorsMax: Int { Int(cmhd_raise_descriptor_limit()) }
 
     /// The same with the numbers of streams and connections lowered to what the limit of descriptors allows.
-    public func withinDescriptors() -> ServerConfiguration {
-        let descriptors = Self.descriptorsMax
-        // A reserve for connections, the database and what else a process opens. Without it streams could take the
-        // last descriptor, and nobody could ask anything any more.
+    ///
+    /// Together they leave a reserve for the database, for connections on their way to a stream, and for what else a
+    /// process opens. Without it streams could take the last descriptor, and nobody could ask anything any more.
+    public func within(descriptors: Int = ServerConfiguration.descriptorsMax) -> ServerConfiguration {
         let reserve = max(128, min(1024, descriptors / 50))
         var lowered = self
-        lowered.connectionsMax = min(connectionsMax, max(16, descriptors / 4))
-        lowered.streamsMax = max(1, min(streamsMax, descriptors - reserve))
+        lowered.connectionsMax = min(connectionsMax, max(16 * reactors, descriptors / 4))
+        lowered.streamsMax = max(1, min(streamsMax, descriptors - reserve - lowered.connectionsMax))
         return lowered
     }
 }

@@ -13,6 +13,9 @@ enum SocketAddress {
     }
 
     /// Opens one listening socket for each reactor, on one port; the kernel spreads connections over them.
+    ///
+    /// The first one listens alone before it lets others of this process share its port: two services that start side by
+    /// side would otherwise share it, each with a part of the connections.
     static func listen(
         host: String, port: Int, count: Int, backlog: Int
     ) throws(ServerError) -> (descriptors: [Int32], port: Int) {
@@ -34,9 +37,11 @@ enum SocketAddress {
         var bound = port
         do {
             for _ in 0..<count {
-                let descriptor = try open(first.pointee, port: bound, shared: count > 1, backlog: backlog, host: host)
+                let isFirst = descriptors.isEmpty
+                let descriptor = try open(first.pointee, port: bound, shared: !isFirst, backlog: backlog, host: host)
                 descriptors.append(descriptor)
                 bound = self.port(of: descriptor)
+                if isFirst, count > 1 { _ = cmhd_set_integer(descriptor, SOL_SOCKET, SO_REUSEPORT, 1) }
             }
         } catch {
             for descriptor in descriptors { close(descriptor) }

@@ -9,14 +9,14 @@ protocol StreamAcceptor: Sendable {
     func stop(deadlineSeconds: Double)
 }
 
-/// Carries a connection from libmicrohttpd to a place on a shard: when all of the head is sent, the socket gets a second
-/// descriptor, and libmicrohttpd learns that the body is over. It closes its own descriptor, and with
-/// `MHD_USE_TURBO` it does so without shutting the connection down; the stream lives on by the second.
+/// Carries a connection from libmicrohttpd to a place on a shard: the socket gets a second descriptor, and when all of the
+/// head is sent, libmicrohttpd learns that the body is over. It closes its own descriptor, and with `MHD_USE_TURBO` it does
+/// so without shutting the connection down; the stream lives on by the second.
 ///
-/// The place is given back when this is released without having been used.
+/// The place and the descriptor are given back when this is released without having been used.
 final class StreamHandOff {
-    /// The connection's, set before the head is sent.
-    var descriptor: Int32 = -1
+    /// The second descriptor of the connection.
+    private var own: Int32 = -1
     private let configuration: ServerConfiguration
     private let adopt: (Int32) -> Void
     private let giveBack: () -> Void
@@ -29,12 +29,19 @@ final class StreamHandOff {
     }
 
     deinit {
-        if !isUsed { giveBack() }
+        guard !isUsed else { return }
+        if own >= 0 { close(own) }
+        giveBack()
+    }
+
+    /// To be called before the head is sent, while there is still another answer to give. False: no descriptor is left.
+    func duplicate(_ descriptor: Int32) -> Bool {
+        own = cmhd_duplicate(descriptor)
+        return own >= 0
     }
 
     func detach() {
-        let own = cmhd_duplicate(descriptor)
-        guard own >= 0 else { return }
+        guard own >= 0, !isUsed else { return }
         _ = cmhd_set_integer(own, Int32(IPPROTO_TCP), TCP_CORK, 0)
         _ = cmhd_set_integer(own, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
         _ = cmhd_set_integer(own, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Int32(configuration.notSentLowWaterBytes))

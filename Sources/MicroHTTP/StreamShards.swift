@@ -13,7 +13,7 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
     private let turn = Atomic<Int>(0)
 
     public init(_ configuration: ServerConfiguration) throws {
-        let configuration = configuration.withinDescriptors()
+        let configuration = configuration.within()
         let places = StreamPlaces(max: configuration.streamsMax)
         let options = StreamShardOptions(
             bufferBytesMax: configuration.streamBufferBytesMax, heartbeatSeconds: configuration.heartbeatSeconds,

@@ -5,6 +5,8 @@ public enum TransportProblem: Sendable {
     case bodyTooLarge(max: Int)
     case malformed(detail: String)
     case tooManyStreams
+    /// The head or the body came too slowly.
+    case tooSlow
     /// A handler has not answered its request in time.
     case unanswered
 }

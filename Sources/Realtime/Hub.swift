@@ -1,3 +1,5 @@
+import Values
+
 /// The index from routing keys to the streams of one shard: an event costs in proportion to the streams that get it,
 /// never to those that are connected.
 ///
@@ -11,7 +13,11 @@ public struct Hub {
     struct Route: Hashable {
         let tenant: Int32
         let isTopic: Bool
-        let text: String
+        let text: ID<Route>
+
+        init(tenant: Int32, isTopic: Bool, text: String) {
+            (self.tenant, self.isTopic, self.text) = (tenant, isTopic, ID(text))
+        }
     }
 
     private struct Key {
@@ -37,8 +43,8 @@ public struct Hub {
         var memberships: [Membership] = []
     }
 
-    private struct Tenant {
-        let name: String
+    private struct OpenTenant {
+        let id: ID<Tenant>
         var streamCount = 0
     }
 
@@ -47,8 +53,8 @@ public struct Hub {
     /// The keys that some stream has; no others are stored.
     private(set) var keyNumbers: [Route: Int32] = [:]
     private var streams: [Stream] = []
-    private var tenants: [Tenant?] = []
-    private var tenantNumbers: [String: Int32] = [:]
+    private var tenants: [OpenTenant?] = []
+    private var tenantNumbers: [ID<Tenant>: Int32] = [:]
     private var stamp: UInt64 = 0
 
     public init() {}
@@ -61,7 +67,7 @@ public struct Hub {
 
     /// From this moment on the slot receives every event that the scope may see.
     public mutating func join(
-        _ slot: Int32, tenant: String, scope: some Sequence<String>, topics: some Sequence<String>
+        _ slot: Int32, tenant: ID<Tenant>, scope: some Sequence<String>, topics: some Sequence<String>
     ) {
         precondition(slot >= 0 && !contains(slot), "a slot belongs to one stream at a time")
         while streams.count <= Int(slot) { streams.append(Stream()) }
@@ -115,18 +121,18 @@ public struct Hub {
     public func topics(of slot: Int32) -> [String] {
         precondition(contains(slot), "only a stream that joined has topics")
         let stream = streams[Int(slot)]
-        return stream.memberships[Int(stream.scopeCount)...].map { keys[Int($0.key)].route.text }
+        return stream.memberships[Int(stream.scopeCount)...].map { keys[Int($0.key)].route.text.text }
     }
 
     public func scope(of slot: Int32) -> [String] {
         precondition(contains(slot), "only a stream that joined has a scope")
         let stream = streams[Int(slot)]
-        return stream.memberships[..<Int(stream.scopeCount)].map { keys[Int($0.key)].route.text }
+        return stream.memberships[..<Int(stream.scopeCount)].map { keys[Int($0.key)].route.text.text }
     }
 
-    public func tenant(of slot: Int32) -> String {
+    public func tenant(of slot: Int32) -> ID<Tenant> {
         precondition(contains(slot), "only a stream that joined has a tenant")
-        return tenants[Int(streams[Int(slot)].tenant)]!.name
+        return tenants[Int(streams[Int(slot)].tenant)]!.id
     }
 
     // MARK: Finding
@@ -154,7 +160,7 @@ public struct Hub {
 
     /// Calls `body` for each stream whose scope has the key, such as all streams of a user. The body must not change
     /// the hub.
-    public func forEachStream(tenant: String, key text: String, _ body: (Int32) -> Void) {
+    public func forEachStream(tenant: ID<Tenant>, key text: String, _ body: (Int32) -> Void) {
         guard let tenant = tenantNumbers[tenant],
             let key = keyNumbers[Route(tenant: tenant, isTopic: false, text: text)]
         else { return }
@@ -168,7 +174,7 @@ public struct Hub {
         public let streamCount: Int
     }
 
-    public func find(_ keys: [String], tenant: String) -> Keys {
+    public func find(_ keys: [String], tenant: ID<Tenant>) -> Keys {
         guard let tenant = tenantNumbers[tenant] else { return Keys(numbers: [], streamCount: 0) }
         let numbers = keys.compactMap { keyNumbers[Route(tenant: tenant, isTopic: false, text: $0)] }
         return Keys(numbers: numbers, streamCount: numbers.reduce(0) { $0 + self.keys[Int($1)].streams.count })
@@ -271,22 +277,22 @@ public struct Hub {
         return number
     }
 
-    private mutating func retainTenant(_ name: String) -> Int32 {
-        if let number = tenantNumbers[name] {
+    private mutating func retainTenant(_ id: ID<Tenant>) -> Int32 {
+        if let number = tenantNumbers[id] {
             tenants[Int(number)]!.streamCount += 1
             return number
         }
         let number = tenants.firstIndex { $0 == nil } ?? tenants.count
         if number == tenants.count { tenants.append(nil) }
-        tenants[number] = Tenant(name: name, streamCount: 1)
-        tenantNumbers[name] = Int32(number)
+        tenants[number] = OpenTenant(id: id, streamCount: 1)
+        tenantNumbers[id] = Int32(number)
         return Int32(number)
     }
 
     private mutating func releaseTenant(_ number: Int32) {
         tenants[Int(number)]!.streamCount -= 1
         guard tenants[Int(number)]!.streamCount == 0 else { return }
-        tenantNumbers[tenants[Int(number)]!.name] = nil
+        tenantNumbers[tenants[Int(number)]!.id] = nil
         tenants[Int(number)] = nil
     }
 }

@@ -1,30 +1,25 @@
 /// The writer of Server-Sent Events, in the format that the WHATWG standard defines.
 public enum SSE {
     /// One event of the log: id, name, data.
-    public static func encode(_ event: StreamEvent, epoch: String) -> [UInt8] {
+    public static func encode(_ event: StreamEvent, at cursor: Cursor) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(event.data.count + event.name.utf8.count + epoch.utf8.count + 48)
-        append(event, epoch: epoch, to: &bytes)
+        bytes.reserveCapacity(event.data.count + event.name.utf8.count + Cursor.textBytesMax)
+        append(event.name, data: event.data, id: cursor, to: &bytes)
         return bytes
-    }
-
-    public static func append(_ event: StreamEvent, epoch: String, to bytes: inout [UInt8]) {
-        appendID(epoch: epoch, sequence: event.sequence, to: &bytes)
-        appendBody(event.name, event.data, to: &bytes)
     }
 
     /// An event about the stream itself (`stream:ready`), which carries the cursor only if it moves it.
     public static func append(
         _ name: String, data: [UInt8], id cursor: Cursor? = nil, to bytes: inout [UInt8]
     ) {
-        if let cursor { appendID(epoch: cursor.epoch, sequence: cursor.sequence, to: &bytes) }
+        if let cursor { appendID(cursor, to: &bytes) }
         appendBody(name, data, to: &bytes)
     }
 
     /// An id without an event: clients store it as their last event id and dispatch nothing.
     public static func place(_ cursor: Cursor) -> [UInt8] {
         var bytes: [UInt8] = []
-        appendID(epoch: cursor.epoch, sequence: cursor.sequence, to: &bytes)
+        appendID(cursor, to: &bytes)
         bytes.append(lineFeed)
         return bytes
     }
@@ -40,11 +35,9 @@ public enum SSE {
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
 
-    private static func appendID(epoch: String, sequence: Int64, to bytes: inout [UInt8]) {
+    private static func appendID(_ cursor: Cursor, to bytes: inout [UInt8]) {
         bytes.append(contentsOf: "id: ".utf8)
-        bytes.append(contentsOf: epoch.utf8)
-        bytes.append(UInt8(ascii: "-"))
-        bytes.append(contentsOf: String(sequence).utf8)
+        cursor.append(to: &bytes)
         bytes.append(lineFeed)
     }
 

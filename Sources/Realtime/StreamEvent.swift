@@ -1,10 +1,12 @@
+import Values
+
 /// One committed event of the log, as it is routed to streams.
 ///
 /// It exists only after its transaction has committed, so it may be delivered to its audience at once.
 public struct StreamEvent: Sendable, Hashable {
     /// Its place in the log: rises in commit order and is never used again.
     public let sequence: Int64
-    public let tenant: String
+    public let tenant: ID<Tenant>
     /// The SSE event name, such as `notification:created`.
     public let name: String
     /// The keys of the row it is about; a stream may see it only if its scope has one of them.
@@ -19,7 +21,8 @@ public struct StreamEvent: Sendable, Hashable {
     public let data: [UInt8]
 
     public init(
-        sequence: Int64, tenant: String, name: String, audience: [String], topic: String? = nil, collapse: UInt64 = 0,
+        sequence: Int64, tenant: ID<Tenant>, name: String, audience: [String], topic: String? = nil,
+        collapse: UInt64 = 0,
         data: [UInt8]
     ) {
         self.sequence = sequence

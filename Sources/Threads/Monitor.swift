@@ -1,12 +1,10 @@
-import Foundation
-
 /// Variables that several threads share, with a lock and a way to wait for what others change of them.
 ///
 /// `@unchecked Sendable`: `state` is only touched while `condition` is locked. What leaves it by reference must be
 /// Sendable itself, or belong to whoever took it out.
 public final class Monitor<State>: @unchecked Sendable {
     /// Guards `state`.
-    @usableFromInline let condition = NSCondition()
+    @usableFromInline let condition = Condition()
     @usableFromInline var state: State
 
     public init(_ state: State) { self.state = state }
@@ -39,12 +37,14 @@ public final class Monitor<State>: @unchecked Sendable {
     public func wait<Result, Problem: Error>(
         atMost duration: Duration, for body: (inout State) throws(Problem) -> Result?
     ) throws(Problem) -> Result? {
-        let deadline = Date(timeIntervalSinceNow: duration / .seconds(1))
+        let deadline = ContinuousClock.now + duration
         condition.lock()
         defer { condition.unlock() }
         while true {
             if let result = try body(&state) { return result }
-            if !condition.wait(until: deadline) { return try body(&state) }
+            let rest = ContinuousClock.now.duration(to: deadline)
+            guard rest > .zero else { return nil }
+            condition.wait(atMost: rest)
         }
     }
 

@@ -103,6 +103,14 @@ public struct Fields: Sendable {
         return ID(text)
     }
 
+    /// An identifier that the service made. Only those stand in the order of their time: "up to" anything else would mean
+    /// all or nothing.
+    public mutating func timedID<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity> {
+        let id: ID<Entity> = id(name)
+        if !id.text.isEmpty, !IDSequence.isTimed(id.text) { reject(name, "must be an id that the service made") }
+        return id
+    }
+
     /// Long enough for every common id form (UUID, ULID, URN), short enough to stand in keys and event audiences.
     public static let idBytesMax = 128
 

@@ -1,17 +1,31 @@
 /// A typed identifier: an `ID<Booking>` cannot be passed where an `ID<Notification>` is expected.
-public struct ID<Entity>: Sendable, Hashable, Comparable, CustomStringConvertible {
+public struct ID<Entity>: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
     public let text: String
 
     public init(_ text: String) {
         self.text = text
     }
 
-    public var description: String { text }
-    public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+    /// An id that stands in the source.
+    public init(stringLiteral text: String) { self.init(text) }
 
-    /// Bytes, not Swift's canonical equivalence: databases and tokens tell ids apart by their bytes.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.text == right.text && left.text.utf8.elementsEqual(right.text.utf8)
+    public var description: String { text }
+
+    // Bytes, not Swift's canonical equivalence: databases and tokens tell ids apart by their bytes, and sort them so.
+
+    @inlinable
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasBytes(of: right.text) }
+
+    @inlinable
+    public static func < (left: Self, right: Self) -> Bool {
+        left.text.withUTF8Bytes { own in right.text.withUTF8Bytes { own.precedes($0) } }
+    }
+
+    @inlinable
+    public func hash(into hasher: inout Hasher) {
+        text.withUTF8Bytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        // What follows in the same key begins elsewhere.
+        hasher.combine(0xFF as UInt8)
     }
 }
 
@@ -48,6 +62,11 @@ public struct IDSequence: Sendable {
             text(
                 UInt64(max(0, moment.microseconds / 1000)), UInt16.random(in: .min ... .max),
                 UInt64.random(in: .min ... .max)))
+    }
+
+    /// Whether a text has the form of the identifiers that are made here.
+    static func isTimed(_ text: String) -> Bool {
+        text.utf8.count == 26 && text.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
     }
 
     private static let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)

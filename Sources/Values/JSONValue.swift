@@ -275,21 +275,10 @@ extension JSONValue {
         if let integer = Int64(text) { return .integer(integer) }
         // Longer ones are never exact; this bound saves the conversion, whose time grows faster than the digits.
         guard text.utf8.count <= 40, text.utf8.contains(where: { $0 != UInt8(ascii: "-") && !(48...57).contains($0) }),
-            let double = Double(text), double.isFinite, digits(text) == digits(double.description)
+            let double = Double(text), double.isFinite,
+            DecimalDigits(text.utf8) == DecimalDigits(double.description.utf8)
         else { return .string(text) }
         return .number(double)
-    }
-
-    /// A decimal number taken apart: `-0.00120e5` has the digits 12 and the exponent 3 of 0.12 × 10³.
-    private static func digits(_ text: String) -> (significant: [UInt8], exponent: Int) {
-        let parts = text.split { $0 == "e" || $0 == "E" }
-        let mantissa = parts[0].utf8.drop { $0 == UInt8(ascii: "-") }
-        let all = mantissa.filter { $0 != UInt8(ascii: ".") }
-        var significant = all.drop { $0 == 48 }
-        var exponent = mantissa.prefix { $0 != UInt8(ascii: ".") }.count - (all.count - significant.count)
-        if parts.count > 1 { exponent &+= Int(parts[1]) ?? 0 }
-        while significant.last == 48 { significant.removeLast() }
-        return significant.isEmpty ? ([], 0) : (Array(significant), exponent)
     }
 }
 

@@ -91,6 +91,13 @@ public struct JSONWriter: Sendable {
         }
     }
 
+    /// A version, and what it counts in: a database that was restored counts on from versions that clients have seen with
+    /// another content, so that neither is worth anything without the other (decision 34).
+    public mutating func version(_ version: some JSONWritable, in epoch: String) {
+        member("version", version)
+        member("epoch", epoch)
+    }
+
     /// A member whose value is already JSON.
     public mutating func member(_ name: StaticString, json: some Collection<UInt8>) {
         key(name)

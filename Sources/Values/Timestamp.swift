@@ -119,6 +119,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.microseconds = seconds * 1_000_000 + Int64(fraction)
     }
 
+    /// Days since 1970-01-01; nil for a date that there is not, in the years 1 to 9999.
+    public static func days(year: Int, month: Int, day: Int) -> Int64? {
+        guard (1...9999).contains(year), (1...12).contains(month), day >= 1, day <= days(in: month, of: year) else {
+            return nil
+        }
+        return days(fromCivil: year, month, day)
+    }
+
     private static func days(in month: Int, of year: Int) -> Int {
         switch month {
         case 2: (year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)) ? 29 : 28

@@ -46,10 +46,12 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         self.description = text
     }
 
-    /// A template written in the source; a malformed one is a programmer's error.
+    /// A template written in the source; a malformed one is a programmer's error, and so is a column that SQL would take
+    /// in quotes only: these templates become statements.
     public init(stringLiteral text: String) {
         do {
             try self.init(text)
+            precondition(columns.allSatisfy(Self.isPlainName), "audience template \(text): quoted columns")
         } catch {
             preconditionFailure("audience template \(text): \(error.reason)")
         }
@@ -105,8 +107,13 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         return values
     }
 
+    /// Whether a template can name the column: anything but what ends a segment, or a name in braces.
+    public static func isColumnName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && !"{}:".utf8.contains($0) }
+    }
+
     /// Letters, digits and `_`: what databases take without quotes, in whatever case an app writes its columns.
-    private static func isColumnName(_ name: String) -> Bool {
+    private static func isPlainName(_ name: String) -> Bool {
         guard let first = name.utf8.first, !(48...57).contains(first) else { return false }
         return name.utf8.allSatisfy { byte in
             (97...122).contains(byte) || (65...90).contains(byte) || (48...57).contains(byte)

@@ -127,4 +127,26 @@ import Testing
         #expect(queue.tracks.map(\.vote) == [.up])
         #expect(queue.tracks.map(\.upvotes) == [4])
     }
+
+    /// Decision 34: whatever comes in another epoch is newer, as a whole or as a change.
+    @Test func anotherEpoch_replacesAlways() throws {
+        func restored(_ json: JSON) -> JSON {
+            var members = json.object ?? [:]
+            members["epoch"] = "b"
+            return .object(members)
+        }
+        var queue = try Self.queue()
+        queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 9, down: 0, version: 800)))
+        queue = try #require(Self.merged(queue, "dj:session", Self.session([Self.item("c", up: 9)], version: 800)))
+        let late = Self.counts("c", up: 4, down: 0, version: 3)
+        #expect(Self.merged(queue, "dj:queue_update", late) == nil)
+        let counted = try #require(Self.merged(queue, "dj:queue_update", restored(late)))
+        #expect(try Self.track("c", in: counted).score == 4)
+        // What says nothing leaves everything as it is, the epoch too.
+        #expect(Self.merged(queue, "queue:update", restored(late)) == nil)
+        let session = restored(Self.session([Self.item("c", up: 2)], version: 1))
+        queue = try #require(Self.merged(queue, "dj:session", session))
+        #expect(try Self.track("c", in: queue).score == 2)
+        #expect(Self.merged(queue, "dj:session", restored(Self.session([], version: 0))) == nil)
+    }
 }

@@ -67,6 +67,16 @@ struct BadgeTests {
         #expect(state.counts?.bell == 1)
     }
 
+    /// Decision 34: what was seen before a restore may never have happened.
+    @Test func countsOfAnotherEpoch_replaceAlways() {
+        var state = BadgeState()
+        #expect(state.merge(BadgeCounts(messages: 0, requests: 0, bell: 5, version: 900, epoch: "a")) == true)
+        let restored = #"{"messages":0,"requests":0,"bell":1,"total":1,"version":7,"epoch":"b"}"#
+        #expect(state.merge(ServerSentEvent(id: "", name: "badges:update", data: restored)) == true)
+        #expect(state.counts?.bell == 1)
+        #expect(state.merge(BadgeCounts(messages: 0, requests: 0, bell: 9, version: 6, epoch: "b")) == false)
+    }
+
     @Test func countsOfReady_areTakenOver() {
         var state = BadgeState()
         let ready = ServerSentEvent(

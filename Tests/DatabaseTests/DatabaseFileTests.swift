@@ -62,6 +62,34 @@ import Testing
         #expect(error.detail.contains("/data is on a file system that is mounted read-only"))
     }
 
+    /// A connection that is made later must not read another file than those that are there.
+    @Test func replacedFile_isOpenedByNobody_andNotTouchedAtTheEnd() throws {
+        let path = directory.file("a.sqlite")
+        let store = try Store.open(.file(path))
+        try store.migrate([Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])])
+        try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
+        try store.checkpoint()
+        try store.read { db in
+            for file in [path, path + "-wal"] {
+                let copy = try Data(contentsOf: URL(fileURLWithPath: file)) + Data("x".utf8)
+                #expect(unlink(file) == 0)
+                try copy.write(to: URL(fileURLWithPath: file))
+            }
+            // This one has its file still; a second reader would open the other one.
+            #expect(try db.integer("SELECT count(*) FROM items") == 1)
+            #expect(errorCode { _ = try store.read { try $0.integer("SELECT count(*) FROM items") } } == .moved)
+        }
+        let lost = #expect(throws: DatabaseError.self) {
+            try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (2)") }
+        }
+        #expect(lost?.storageTrouble == .moved)
+        #expect(store.trouble?.code == .moved)
+        store.close()
+        for file in [path, path + "-wal"] {
+            #expect(try Data(contentsOf: URL(fileURLWithPath: file)).last == UInt8(ascii: "x"), "\(file)")
+        }
+    }
+
     /// What does not exist, or is hidden by its folder, is answered for by the folder.
     @Test func closestPlace_isTheFirstThatExists() throws {
         let place = try #require(DatabaseFile.Place(closestTo: directory.file("missing/a.sqlite")))

@@ -66,6 +66,9 @@ import Testing
         #expect(codes.contains(.full))
         let stored = try store.read { try $0.rows("SELECT id FROM items ORDER BY id") { try $0.integer(0) } }
         #expect(stored == (codes.contains(nil) ? [1, 2] : [1]))
+        #expect(store.trouble?.code == .full)
+        try store.probe()
+        #expect(store.trouble == nil)
         try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (4)") }
         #expect(try store.integrityCheck() == [])
     }
@@ -77,7 +80,8 @@ import Testing
         defer { store.close() }
         try store.migrate([Self.items])
         // As the sqlite3 tool would: a connection that knows nothing of the store.
-        let visitor = try SQLiteConnection(path: store.path, role: .checkpointer, options: options)
+        let visitor = try SQLiteConnection(
+            DatabaseFile(.file(store.path), access: .readOnly), role: .checkpointer, options: options)
         try visitor.runScript("BEGIN IMMEDIATE")
         let error = #expect(throws: DatabaseError.self) {
             try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }

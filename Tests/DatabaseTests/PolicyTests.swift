@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Values
 import Visibility
 
 @testable import Database
@@ -208,7 +209,7 @@ struct RandomRow: Sendable {
         "1", "01", "1.0", "🦊", "everyone", "admin",
     ]
 
-    let tenant: String
+    let tenant: ID<Tenant>
     let a: String?
     let b: String?
     let c: String?
@@ -241,7 +242,7 @@ struct RandomRow: Sendable {
             try db.run(
                 """
                 INSERT INTO \(table, unscoped: .bookkeeping("test")) VALUES
-                (\(id), \(row.tenant), \(row.a), \(row.b), \(row.c))
+                (\(id), \(row.tenant.text), \(row.a), \(row.b), \(row.c))
                 """)
         }
     }
@@ -277,7 +278,7 @@ struct RandomSeat: Sendable {
         try db.run(
             """
             INSERT INTO \(Self.table, unscoped: .bookkeeping("test")) (tenant, b, a, c)
-            VALUES (\(row.tenant), \(row.b), \(row.a), \(row.c))
+            VALUES (\(row.tenant.text), \(row.b), \(row.a), \(row.c))
             """)
     }
 

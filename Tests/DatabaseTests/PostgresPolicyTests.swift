@@ -1,6 +1,7 @@
 import PostgresServer
 import TestSupport
 import Testing
+import Values
 
 @testable import Database
 
@@ -76,7 +77,7 @@ import Testing
     @Test func forgedScopes_findNothing() throws {
         let stores = try Self.storesWithANote()
         defer { stores.close() }
-        let forged = [("other", "u1"), ("t", "u2"), ("", "u1")].map { Scope(tenant: $0, keys: ["user:\($1)"]) }
+        let forged = [("other", "u1"), ("t", "u2"), ("", "u1")].map { Scope(tenant: ID($0), keys: ["user:\($1)"]) }
         for scope in [nil] + forged {
             let seen = try stores.postgres.read { db in
                 try db.enter(scope)
@@ -152,7 +153,7 @@ import Testing
                 try db.run(
                     """
                     INSERT INTO \(table, unscoped: .audit("a test writes")) (id, tenant, user_id)
-                    VALUES (\(index), \(scope.tenant), \("u\(index)"))
+                    VALUES (\(index), \(scope.tenant.text), \("u\(index)"))
                     """)
             }
         }

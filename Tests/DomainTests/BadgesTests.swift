@@ -8,14 +8,23 @@ import Values
     @Test(arguments: ["visit", "system", "emergency", "booking", "anything-else"])
     func unseenOfMostCategories_countsForTheBell(_ word: String) throws {
         let category = try #require(NotificationCategory(rawValue: word))
-        #expect(BadgeChange.share(of: category, seen: false) == BadgeChange(bell: 1))
-        #expect(BadgeChange.share(of: category, seen: true).isNone)
+        #expect(BadgeChange.share(of: category, seen: false, isOfRequest: false) == BadgeChange(bell: 1))
+        #expect(BadgeChange.share(of: category, seen: true, isOfRequest: false).isNone)
     }
 
     @Test func requests_haveTheirOwnBadge_andMessagesAreCountedElsewhere() {
-        #expect(BadgeChange.share(of: .request, seen: false) == BadgeChange(requests: 1))
-        #expect(BadgeChange.share(of: .request, seen: true).isNone)
-        #expect(BadgeChange.share(of: .message, seen: false).isNone)
+        #expect(BadgeChange.share(of: .request, seen: false, isOfRequest: true).isNone)
+        #expect(BadgeChange.share(of: .request, seen: false, isOfRequest: false) == BadgeChange(bell: 1))
+        func request(_ status: UserRequest.Status, isSeen: Bool = false) -> UserRequest {
+            UserRequest(
+                id: ID("r"), kind: .friend, fromUserId: ID("a"), toUserId: ID("b"), status: status,
+                createdAt: Timestamp(microseconds: 0), isSeen: isSeen)
+        }
+        #expect(BadgeChange.share(of: request(.open)) == BadgeChange(requests: 1))
+        for counted in [request(.open, isSeen: true), request(.accepted), request(.declined)] {
+            #expect(BadgeChange.share(of: counted).isNone)
+        }
+        #expect(BadgeChange.share(of: .message, seen: false, isOfRequest: false).isNone)
     }
 
     @Test func changes_addUp() {
@@ -27,7 +36,8 @@ import Values
     @Test func badges_areWrittenWithTotalVersionAndMoment() {
         let badges = Badges(messages: 2, requests: 3, bell: 120, version: 7, asOf: Timestamp(microseconds: 0))
         #expect(
-            String(decoding: JSONWriter.bytes(badges), as: UTF8.self)
-                == #"{"messages":2,"requests":3,"bell":120,"total":125,"version":7,"asOf":"1970-01-01T00:00:00.000Z"}"#)
+            String(decoding: JSONWriter.bytes(badges.sent(in: "k3f9ab")), as: UTF8.self)
+                == #"{"messages":2,"requests":3,"bell":120,"total":125,"version":7,"epoch":"k3f9ab","#
+                + #""asOf":"1970-01-01T00:00:00.000Z"}"#)
     }
 }

@@ -35,6 +35,29 @@ struct QueueWaitEstimatorTests {
         #expect(WaitEstimator.estimate(state([onBreak], line(.blackCard, 1))) == nil)
     }
 
+    /// Decision 5: those who are due are before a newcomer, as far as no other chair is free for them.
+    @Test func thoseWhoAreDue_countForNewcomers() throws {
+        func due(_ lane: QueueLane, _ minutes: Double..., barberId: String? = nil) -> [WaitingCustomer] {
+            minutes.map { WaitingCustomer(id: "\(lane) \($0)", lane: lane, readyInMinutes: $0, barberId: barberId) }
+        }
+        func newcomers(_ barbers: [BarberState], _ waiting: [WaitingCustomer]) throws -> QueueEstimate {
+            try #require(WaitEstimator.estimate(state(barbers, waiting)))
+        }
+        let (a, b, c) = (barber("a"), barber("b"), barber("c"))
+        let alone = try newcomers([a], due(.standard, 5, 5))
+        #expect((55...75).contains(alone.standard.p50))
+        #expect(alone.blackCard.p50 == 0)
+        #expect((25...45).contains(try newcomers([a, b], due(.standard, 5, 5)).standard.p50))
+        #expect(try newcomers([a, b, c], due(.standard, 5, 5)).standard.p50 == 0)
+        #expect(try newcomers([a, b], due(.standard, 5)).standard.p50 == 0)
+        #expect(try newcomers([a], due(.standard, 16)).standard.p50 == 0)
+        let blackCards = try newcomers([a], due(.blackCard, 5, 5))
+        #expect((55...75).contains(blackCards.blackCard.p50))
+        // A chair that is asked for by name is that one.
+        #expect(try newcomers([a, b], due(.standard, 5, barberId: "a")).standard.p50 == 0)
+        #expect((25...45).contains(try newcomers([a], due(.standard, 5, barberId: "a")).standard.p50))
+    }
+
     @Test func idleBarber_meansNoWait() throws {
         let estimate = try #require(WaitEstimator.estimate(state([barber("a"), barber("b", busyFor: 3)])))
         #expect(estimate.standard == WaitEstimate(p50: 0, p90: 0))

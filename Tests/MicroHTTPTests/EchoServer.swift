@@ -44,11 +44,15 @@ final class EchoServer: @unchecked Sendable {
         }
     }
 
-    init(host: String = "127.0.0.1", port: Int = 0, answerSeconds: Int = 60) throws {
+    init(
+        host: String = "127.0.0.1", port: Int = 0, answerSeconds: Int = 60,
+        _ configure: (inout ServerConfiguration) -> Void = { _ in }
+    ) throws {
         var configuration = ServerConfiguration()
         configuration.host = host
         configuration.port = port
         configuration.answerSeconds = answerSeconds
+        configure(&configuration)
         configuration.decorate = { $1.headers.append(("X-Decorated", "yes")) }
         configuration.problem = { problem in
             switch problem {
@@ -56,6 +60,7 @@ final class EchoServer: @unchecked Sendable {
             case .methodNotAllowed: Response(status: 405)
             case .bodyTooLarge: Response(status: 413)
             case .malformed: Response(status: 400)
+            case .tooSlow: Response(status: 408)
             case .tooManyStreams, .unanswered: Response(status: 503)
             }
         }

@@ -32,6 +32,17 @@ import Testing
         #expect(order == order.sorted())
     }
 
+    @Test func port_isOfOneService_alsoWithSeveralReactors() throws {
+        let first = try SocketAddress.listen(host: "127.0.0.1", port: 0, count: 2, backlog: 16)
+        defer { for descriptor in first.descriptors { close(descriptor) } }
+        #expect(first.descriptors.count == 2)
+        for count in [1, 2] {
+            #expect(throws: ServerError.self) {
+                try SocketAddress.listen(host: "127.0.0.1", port: first.port, count: count, backlog: 16)
+            }
+        }
+    }
+
     @Test func bodies_arriveWhole_alsoInPiecesAndChunks() throws {
         let raw = try RawConnection(service.port)
         for piece in ["POST /echo HTTP/1.1\r\nHo", "st: x\r\nContent-Length: 10\r\n\r\n01234", "56789"] {

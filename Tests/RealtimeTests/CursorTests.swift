@@ -2,37 +2,67 @@ import Realtime
 import Testing
 
 @Suite struct CursorTests {
-    @Test(arguments: [("k3f9", 0), ("a", 41), ("Z9", Int64.max), (String(repeating: "x", count: 44), Int64.max)])
+    private static func ids(_ epoch: String, key: UInt8 = 1) -> EventIDs {
+        EventIDs(epoch: epoch, key: Array(repeating: key, count: KeyedPermutation.keyBytes))
+    }
+
+    @Test(arguments: [
+        ("k3f9", 0), ("a", 41), ("Z9", Int64(1) << 48 - 1), (String(repeating: "x", count: 44), Int64(1) << 48 - 1),
+    ])
     func cursor_isReadBack_asItWasWritten(epoch: String, sequence: Int64) throws {
-        let cursor = Cursor(epoch: epoch, sequence: sequence)
+        let ids = Self.ids(epoch)
+        let cursor = ids.cursor(sequence)
         #expect(Cursor(cursor.text) == cursor)
+        #expect(ids.sequence(of: cursor) == sequence)
         #expect(cursor.text.utf8.count <= Cursor.textBytesMax)
         #expect(cursor.text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") })
     }
 
     @Test(arguments: [
-        "", "-", "k3f9", "k3f9-", "-41", "k3f9--41", "k3f9-4 1", "k3f9-+41", "k3f9-041", "k3f9-00", "k3f9-41\n",
-        "k3f9-٤١", "k.f9-41", "k3\u{0}f9-41", "é-1", "k3f9-9223372036854775808", "k3f9-99999999999999999999", "a-b-1",
-        String(repeating: "x", count: 45) + "-1", String(repeating: "x", count: 200) + "-1",
+        "", "-", "k3f9", "k3f9-", "-0123456789abc", "k3f9--0123456789abc", "k3f9-41", "k3f9-0123456789ab",
+        "k3f9-0123456789abcd", "k3f9-0123456789ab ", "k3f9-0123456789ab\n", "k3f9-0123456789abC", "k3f9-0123456789abi",
+        "k3f9-g123456789abc", "k3f9-0123456789ab٤", "k.f9-0123456789abc", "k3\u{0}f9-0123456789abc",
+        "é-0123456789abc", "a-b-0123456789abc", String(repeating: "x", count: 45) + "-0123456789abc",
+        String(repeating: "x", count: 200) + "-0123456789abc",
     ])
     func strangeCursor_isRefused(text: String) {
         #expect(Cursor(text) == nil)
     }
 
+    /// Neither a cursor of another log nor one that somebody has made up is of any place in the log.
+    @Test func forgedCursor_isOfNoPlace() throws {
+        let (ids, others) = (Self.ids("k"), Self.ids("k", key: 2))
+        #expect(ids.sequence(of: others.cursor(41)) == nil)
+        #expect(ids.sequence(of: Self.ids("j").cursor(41)) == nil)
+        var forged = 0
+        for sequence in Int64(0)..<1000 {
+            var text = Array(ids.cursor(sequence).text)
+            // One digit is another: the last, or one of them all.
+            let index = text.count - 1 - Int(sequence) % 13
+            text[index] = text[index] == "0" ? "1" : "0"
+            guard let cursor = Cursor(String(text)) else { continue }
+            #expect(ids.sequence(of: cursor).map { $0 > 1_000_000 } != false)
+            forged += ids.sequence(of: cursor) == nil ? 1 : 0
+        }
+        #expect(forged > 900)
+    }
+
     /// SCH FR-003, EC2: what cannot be replayed is said, never passed over.
     @Test func resumption_isDecided_byEpochAndBounds() {
+        let ids = Self.ids("k")
+        func decide(_ sequence: Int64) -> Resumption { decide(ids.cursor(sequence).text) }
         func decide(_ id: String?) -> Resumption {
-            Resumption.decide(lastEventID: id, epoch: "k", oldest: 10, newest: 20)
+            Resumption.decide(lastEventID: id, ids: ids, oldest: 10, newest: 20)
         }
         #expect(decide(nil) == .fresh)
         #expect(decide("") == .fresh)
-        #expect(decide("k-20") == .after(20))
-        #expect(decide("k-15") == .after(15))
+        #expect(decide(20) == .after(20))
+        #expect(decide(15) == .after(15))
         // Right before the oldest row that is stored: nothing was missed.
-        #expect(decide("k-9") == .after(9))
-        #expect(decide("k-8") == .resync(.gap))
-        #expect(decide("k-21") == .resync(.gap))
-        #expect(decide("other-15") == .resync(.epoch))
+        #expect(decide(9) == .after(9))
+        #expect(decide(8) == .resync(.gap))
+        #expect(decide(21) == .resync(.gap))
+        #expect(decide(Self.ids("other").cursor(15).text) == .resync(.epoch))
         #expect(decide("nonsense") == .resync(.gap))
     }
 }

@@ -1,10 +1,11 @@
 import TestSupport
 import Testing
+import Values
 
 @testable import Realtime
 
 @Suite struct HubTests {
-    private func event(_ tenant: String, _ audience: [String], topic: String? = nil) -> StreamEvent {
+    private func event(_ tenant: ID<Tenant>, _ audience: [String], topic: String? = nil) -> StreamEvent {
         StreamEvent(sequence: 1, tenant: tenant, name: "n", audience: audience, topic: topic, data: [])
     }
 
@@ -64,7 +65,7 @@ import Testing
     @Test func leaving_freesEverything() {
         var hub = Hub()
         for slot in 0..<100 {
-            hub.join(Int32(slot), tenant: "t\(slot % 3)", scope: ["user:\(slot)", "everyone"], topics: ["q"])
+            hub.join(Int32(slot), tenant: ID("t\(slot % 3)"), scope: ["user:\(slot)", "everyone"], topics: ["q"])
         }
         for slot in 0..<100 { hub.leave(Int32(slot)) }
         #expect((0..<100).allSatisfy { !hub.contains($0) })
@@ -76,18 +77,19 @@ import Testing
     /// A hub and the plain statement of its rule, which do the same operations.
     private struct Pair {
         struct Stream {
-            var tenant: String, scope: Set<String>, topics: Set<String>
+            var tenant: ID<Tenant>, scope: Set<String>, topics: Set<ID<Hub>>
         }
 
-        static let tenants = ["a", "b"]
+        /// Two look alike: composed, and decomposed.
+        static let tenants: [ID<Tenant>] = ["a", "b", "\u{E9}", "e\u{301}"]
         static let keys = ["user:1", "user:2", "user:3", "everyone", "shop:1:staff", "queue:1", "tenant:service"]
-        static let topics = ["queue:1", "queue:2", "user:1", "everyone"]
+        static let topics = ["queue:1", "queue:2", "user:1", "everyone", "queue:\u{212A}", "queue:K"]
 
         var hub = Hub()
         var streams: [Int32: Stream] = [:]
         var random: SeededGenerator
 
-        mutating func one(of all: [String]) -> String { all.randomElement(using: &random)! }
+        mutating func one<Element>(of all: [Element]) -> Element { all.randomElement(using: &random)! }
 
         mutating func some(of all: [String]) -> [String] {
             (0..<Int.random(in: 0...4, using: &random)).map { _ in one(of: all) }
@@ -96,7 +98,7 @@ import Testing
         mutating func join(_ slot: Int32) {
             let (tenant, scope, topics) = (one(of: Self.tenants), some(of: Self.keys), some(of: Self.topics))
             hub.join(slot, tenant: tenant, scope: scope, topics: topics)
-            streams[slot] = Stream(tenant: tenant, scope: Set(scope), topics: Set(topics))
+            streams[slot] = Stream(tenant: tenant, scope: Set(scope), topics: Set(topics.map { ID($0) }))
         }
 
         mutating func change(_ slot: Int32) {
@@ -115,7 +117,7 @@ import Testing
             case 1:
                 let topics = some(of: Self.topics)
                 hub.replaceTopics(of: slot, with: topics)
-                streams[slot]?.topics = Set(topics)
+                streams[slot]?.topics = Set(topics.map { ID($0) })
             default:
                 let scope = some(of: Self.keys)
                 hub.replaceScope(of: slot, with: scope)
@@ -135,12 +137,12 @@ import Testing
             let event = event(pair.one(of: Pair.tenants), pair.some(of: Pair.keys), topic: topic)
             let expected = pair.streams.filter { _, stream in
                 stream.tenant == event.tenant && !stream.scope.isDisjoint(with: event.audience)
-                    && topic.map(stream.topics.contains) ?? true
+                    && topic.map { stream.topics.contains(ID($0)) } ?? true
             }.keys.sorted()
             #expect(matches(&pair.hub, event) == expected, "seed \(seed), step \(step)")
             if let known = pair.streams[slot] {
                 #expect(Set(pair.hub.scope(of: slot)) == known.scope)
-                #expect(Set(pair.hub.topics(of: slot)) == known.topics)
+                #expect(Set(pair.hub.topics(of: slot).map { ID($0) }) == known.topics)
             }
         }
         #expect((Int32(0)..<40).filter(pair.hub.contains) == pair.streams.keys.sorted())

@@ -1,14 +1,18 @@
 import Realtime
 import Testing
+import Values
 
 @Suite struct SSETests {
+    private static let ids = EventIDs(epoch: "k", key: Array(0..<16))
+    private static let id = ids.cursor(7).text
+
     private func encode(_ data: String, name: String = "n") -> String {
         let event = StreamEvent(sequence: 7, tenant: "t", name: name, audience: [], data: Array(data.utf8))
-        return String(decoding: SSE.encode(event, epoch: "k"), as: UTF8.self)
+        return String(decoding: SSE.encode(event, at: Self.ids.cursor(7)), as: UTF8.self)
     }
 
     @Test func event_carriesIdNameAndData() {
-        #expect(encode("{}") == "id: k-7\nevent: n\ndata: {}\n\n")
+        #expect(encode("{}") == "id: \(Self.id)\nevent: n\ndata: {}\n\n")
     }
 
     @Test(arguments: [
@@ -17,11 +21,11 @@ import Testing
         ("", "data: \n\n"), ("\n\n", "data: \ndata: \ndata: \n\n"),
     ])
     func lineEnds_areSplit_allThreeKinds(data: String, expected: String) {
-        #expect(encode(data) == "id: k-7\nevent: n\n" + expected)
+        #expect(encode(data) == "id: \(Self.id)\nevent: n\n" + expected)
     }
 
     @Test func lineEndInName_startsNoField() {
-        #expect(encode("x", name: "a\ndata: forged") == "id: k-7\nevent: adata: forged\ndata: x\n\n")
+        #expect(encode("x", name: "a\ndata: forged") == "id: \(Self.id)\nevent: adata: forged\ndata: x\n\n")
     }
 
     @Test func retry_isWellFormed() {
@@ -35,8 +39,8 @@ import Testing
         SSE.append("stream:expiring", data: Array("{}".utf8), to: &bytes)
         #expect(String(decoding: bytes, as: UTF8.self) == "event: stream:expiring\ndata: {}\n\n")
         bytes = []
-        SSE.append("stream:ready", data: Array("{}".utf8), id: Cursor(epoch: "k", sequence: 3), to: &bytes)
-        #expect(String(decoding: bytes, as: UTF8.self) == "id: k-3\nevent: stream:ready\ndata: {}\n\n")
+        SSE.append("stream:ready", data: Array("{}".utf8), id: Self.ids.cursor(7), to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "id: \(Self.id)\nevent: stream:ready\ndata: {}\n\n")
     }
 
     @Test func collapsing_sendsTheLatestOfEachState_andEveryLogEvent() {

@@ -2,6 +2,7 @@ import BellhopClient
 import Crypto
 import Foundation
 import JWTKit
+import Logging
 import Rows
 import TestSupport
 import Testing
@@ -34,31 +35,111 @@ import Values
         func changed(_ changes: [String: JSON]) -> String { TestService.sign(good.merging(changes) { $1 }) }
         let parts = changed([:]).split(separator: ".").map(String.init)
         let none = TestService.base64URL(JSON(dictionaryLiteral: ("alg", "none")).data)
-        let refused: [(String, String)] = [
-            ("another secret", TestService.sign(good, secret: "another secret, also with more than 32 bytes")),
-            ("alg none", "\(none).\(parts[1])."),
-            ("alg none, signature as before", "\(none).\(parts[1]).\(parts[2])"),
-            ("another algorithm", TestService.sign(good, header: ["alg": "HS512", "typ": "JWT"])),
-            ("critical header", TestService.sign(good, header: ["alg": "HS256", "crit": ["exp"]])),
-            ("changed payload", "\(parts[0]).\(TestService.base64URL(Data("{}".utf8))).\(parts[2])"),
-            ("expired", changed(["exp": .integer(now)])),
-            ("no exp", changed(["exp": .null])),
-            ("lives for ever", changed(["exp": .integer(now + 100 * 86_400)])),
-            ("issued in the future", changed(["iat": .integer(now + 31)])),
-            ("not valid yet", changed(["nbf": .integer(now + 31)])),
-            ("no subject", changed(["sub": .null])),
-            ("a subject that is no id", changed(["sub": "a\nb"])),
-            ("scope that is no list", changed(["class_ids": "c1"])),
-            ("too many things", changed(["class_ids": .array((0..<600).map { .string("c\($0)") })])),
-            ("very long", changed(["padding": .string(String(repeating: "x", count: 9000))])),
+        let refused: [(String, Claims.Refusal, String)] = [
+            (
+                "another secret", .notOurs,
+                TestService.sign(good, secret: "another secret, also with more than 32 bytes")
+            ),
+            ("alg none", .notOurs, "\(none).\(parts[1])."),
+            ("alg none, signature as before", .notOurs, "\(none).\(parts[1]).\(parts[2])"),
+            ("another algorithm", .notOurs, TestService.sign(good, header: ["alg": "HS512", "typ": "JWT"])),
+            ("critical header", .unusable, TestService.sign(good, header: ["alg": "HS256", "crit": ["exp"]])),
+            ("changed payload", .notOurs, "\(parts[0]).\(TestService.base64URL(Data("{}".utf8))).\(parts[2])"),
+            ("expired", .expired, changed(["exp": .integer(now)])),
+            ("no exp", .unusable, changed(["exp": .null])),
+            ("lives for ever", .unusable, changed(["exp": .integer(now + 100 * 86_400)])),
+            ("issued in the future", .notYetValid, changed(["iat": .integer(now + 31)])),
+            ("not valid yet", .notYetValid, changed(["nbf": .integer(now + 31)])),
+            ("no subject", .unusable, changed(["sub": .null])),
+            ("a subject that is no id", .unusable, changed(["sub": "a\nb"])),
+            ("scope that is no list", .unusable, changed(["class_ids": "c1"])),
+            ("too many things", .unusable, changed(["class_ids": .array((0..<600).map { .string("c\($0)") })])),
+            ("very long", .unusable, changed(["padding": .string(String(repeating: "x", count: 9000))])),
         ]
-        for (what, token) in refused {
+        for (what, refusal, token) in refused {
             let answer = try await Self.me(service, token)
             #expect(answer.status == 401, "\(what)")
-            #expect(answer.json["code"].string == "invalid_token", "\(what)")
+            #expect(answer.json["code"].string == refusal.rawValue, "\(what)")
+            #expect(answer[header: "WWW-Authenticate"]?.contains("error=\"invalid_token\"") == true, "\(what)")
         }
         let skewed = try await Self.me(service, changed(["iat": .integer(now + 29), "nbf": .integer(now + 29)]))
         #expect(skewed.status == 200)
+    }
+
+    @Test func refusal_saysByItsCode_whatIsWrongWithTheToken() async throws {
+        let service = try TestService.start(["jwtIssuer": "https://issuer"])
+        let now = service.clock.now.seconds
+        let good: [String: JSON] = ["sub": "u1", "exp": .integer(now + 60), "iss": "https://issuer"]
+        func code(_ changes: [String: JSON], secret: String = TestService.secret) async throws -> String? {
+            try await Self.me(service, TestService.sign(good.merging(changes) { $1 }, secret: secret)).json["code"]
+                .string
+        }
+        #expect(try await code(["exp": .integer(now)]) == "invalid_token.expired")
+        #expect(try await code(["nbf": .integer(now + 31)]) == "invalid_token.not_yet_valid")
+        #expect(try await code(["iat": .integer(now + 31)]) == "invalid_token.not_yet_valid")
+        #expect(try await code(["iss": "https://other"]) == "invalid_token.not_ours")
+        #expect(try await code([:], secret: TestService.secret + "?") == "invalid_token.not_ours")
+        #expect(try await code(["sub": 7]) == "invalid_token")
+    }
+
+    @Test func claimsOfTheWrongType_areRefused() async throws {
+        let service = try TestService.start()
+        let now = service.clock.now.seconds
+        let good: [String: JSON] = ["sub": "u1", "exp": .integer(now + 60), "iat": .integer(now)]
+        let wrong: [(String, JSON)] = [
+            ("nbf", "soon"), ("nbf", .bool(true)), ("nbf", ["1"]), ("nbf", .number(1e300)), ("nbf", .null),
+            ("iat", "yesterday"), ("iat", .string("\(now)")), ("iat", .number(-1e300)), ("iat", .null),
+            ("exp", .string("\(now + 60)")), ("exp", .number(1e300)),
+            ("app_metadata", "admin"), ("app_metadata", [["tenant": "t"]]),
+            ("tenant", ["t"]), ("tenant", .bool(false)), ("tenant", ["id": "t"]), ("role", .number(1.5)),
+            ("jti", 7), ("jti", ["x"]), ("session_id", .bool(true)), ("class_ids", ["c": "1"]),
+        ]
+        for (claim, value) in wrong {
+            let answer = try await Self.me(service, TestService.sign(good.merging([claim: value]) { $1 }))
+            #expect(answer.status == 401, "\(claim) \(value)")
+        }
+        // What a path leads through may be null: that is as good as absent.
+        let answer = try await Self.me(service, TestService.sign(good.merging(["app_metadata": .null]) { $1 }))
+        #expect(answer.status == 200)
+    }
+
+    /// RFC 8725, 3.11: what an issuer signs for another purpose is no access token.
+    @Test func tokensOfAnotherType_areRefused() async throws {
+        let service = try TestService.start()
+        let payload: [String: JSON] = ["sub": "u1", "exp": .integer(service.clock.now.seconds + 60)]
+        func status(_ type: JSON?) async throws -> Int {
+            var members: [String: JSON] = ["alg": "HS256"]
+            members["typ"] = type
+            return try await Self.me(service, TestService.sign(payload, header: .object(members))).status
+        }
+        for type: JSON? in [nil, "JWT", "jwt", "at+jwt", "application/at+jwt", "AT+JWT"] {
+            #expect(try await status(type) == 200, "\(String(describing: type))")
+        }
+        for type: JSON in ["logout+jwt", "dpop+jwt", "secevent+jwt", "JWE", "", 7, .null, ["JWT"]] {
+            #expect(try await status(type) == 401, "\(type)")
+        }
+    }
+
+    /// The key that Supabase gives to backends: without a subject, and for ten years.
+    @Test func supabaseServiceRoleKey_isABackend_asLongAsTheSettingAllows() async throws {
+        func status(_ settings: [String: String], _ changes: [String: JSON] = [:]) async throws -> ServiceAnswer {
+            let service = try TestService.start(settings)
+            let now = service.clock.now.seconds
+            let key: [String: JSON] = [
+                "iss": "supabase", "ref": "abcdefghijklmnopqrst", "role": "service_role", "iat": .integer(now - 86_400),
+                "exp": .integer(now + 10 * 365 * 86_400),
+            ]
+            return try await Self.me(service, TestService.sign(key.merging(changes) { $1 }))
+        }
+        let me = try await status(["serviceTokenDays": "3660"])
+        #expect(me.status == 200)
+        expect(me.json, has: ["userId": "service_role", "role": "service_role"])
+        let refused = try await status([:])
+        #expect(refused.status == 401)
+        #expect(refused.json["detail"].string?.contains("BELLHOP_SERVICE_TOKEN_DAYS") == true)
+        // Only backends: neither a user without a name, nor one who lives as long.
+        #expect(try await status(["serviceTokenDays": "3660"], ["role": "anon"]).status == 401)
+        #expect(try await status(["serviceTokenDays": "3660"], ["role": "authenticated", "sub": "u1"]).status == 401)
     }
 
     @Test func verifiedToken_isRefused_whenItsTimeIsOver() async throws {
@@ -112,46 +193,6 @@ import Values
 
     // MARK: Keys of an issuer
 
-    private struct Claims: JWTPayload {
-        var sub = "u1"
-        var exp: Int
-        func verify(using _: some JWTAlgorithm) {}
-    }
-
-    /// A key set in a file, as an issuer publishes it, with what signs for it.
-    private struct Issuer {
-        private let directory: TemporaryDirectory
-        let keys = JWTKeyCollection()
-        private var published: [String] = []
-
-        init() throws { directory = try TemporaryDirectory() }
-
-        var file: URL { URL(fileURLWithPath: directory.file("jwks.json")) }
-
-        mutating func add(_ id: String) async throws {
-            let key = ES256PrivateKey()
-            await keys.add(ecdsa: key, kid: JWKIdentifier(string: id))
-            let point = try #require(key.publicKey.parameters)
-            func encoded(_ text: String) -> String {
-                text.replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
-                    .replacingOccurrences(of: "=", with: "")
-            }
-            published.append(
-                """
-                {"kty":"EC","crv":"P-256","kid":"\(id)","alg":"ES256","x":"\(encoded(point.x))","y":"\(encoded(point.y))"}
-                """)
-            try publish()
-        }
-
-        func publish() throws {
-            try Data(#"{"keys":[\#(published.joined(separator: ","))]}"#.utf8).write(to: file)
-        }
-
-        func token(_ id: String, at now: Timestamp) async throws -> String {
-            try await keys.sign(Claims(exp: Int(now.seconds + 600)), kid: JWKIdentifier(string: id))
-        }
-    }
-
     @Test func keySet_isFetchedAgain_forAnUnknownKey_andOldKeysServeWhileTheIssuerIsAway() async throws {
         var issuer = try Issuer()
         try await issuer.add("k1")
@@ -169,6 +210,26 @@ import Values
             ["sub": "u1", "exp": .integer(service.clock.now.seconds + 60)], header: ["alg": "ES256", "kid": "k3"])
         #expect(try await Self.me(service, third).status == 401)
         #expect(try await Self.me(service, issuer.token("k1", at: service.clock.now)).status == 200)
+    }
+
+    /// Anybody can have it fetched again, by an unknown key id.
+    @Test func keySet_thatIsTheSameAgain_leavesWhatWasVerified() async throws {
+        var issuer = try Issuer()
+        try await issuer.add("k1")
+        let (clock, replaced) = (ManualClock(nil), Collected<Bool>())
+        let keys = try SigningKeys(
+            source: issuer.file.path, clock: clock.clock,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+            replaced: { replaced.append(true) })
+        func refresh() async {
+            clock.advance(seconds: 11)
+            await withCheckedContinuation { done in keys.refresh { done.resume() } }
+        }
+        for _ in 0..<3 { await refresh() }
+        #expect(replaced.all.count == 1)
+        try await issuer.add("k2")
+        await refresh()
+        #expect(replaced.all.count == 2)
     }
 
     /// RFC 8725, 2.1: the public key must not be taken for a shared secret.

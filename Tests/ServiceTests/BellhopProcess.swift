@@ -26,6 +26,8 @@ final class BellhopProcess {
             !$0.key.hasPrefix("BELLHOP_") && !$0.key.hasPrefix("XDG_")
         }
         environment["HOME"] = home.path
+        // Whoever tests how it drains says so.
+        environment["BELLHOP_DRAIN_SECONDS"] = "0"
         for (name, value) in settings { environment["BELLHOP_" + name] = value }
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = wrapper + [Self.binary.path] + arguments
@@ -46,6 +48,19 @@ final class BellhopProcess {
             said += piece
         }
     }
+
+    /// The port that it listens on, when it does.
+    func awaitPort() throws -> Int {
+        try awaitText("Bellhop is listening.")
+        let text = String(decoding: said, as: UTF8.self)
+        let number = text.components(separatedBy: "port=").last?.prefix { $0.isNumber }
+        return try #require(number.flatMap { Int($0) }, "\(text)")
+    }
+
+    /// Where the wrapper, if there is one, becomes the service.
+    var identifier: Int32 { process.processIdentifier }
+
+    func send(_ signal: Int32) { kill(identifier, signal) }
 
     func terminate() { process.terminate() }
 

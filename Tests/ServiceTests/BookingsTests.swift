@@ -41,7 +41,12 @@ import Values
     ) async throws -> ServiceAnswer {
         try await client.patch(
             "/v1/bookings/\(booking["id"].string ?? "")", change,
-            headers: ["If-Match": "\"\(booking["version"].int ?? 0)\""])
+            headers: ["If-Match": tag(of: booking)])
+    }
+
+    /// What a client can say of a version that it knows by an event or a list.
+    static func tag(of booking: JSON, version: Int? = nil) -> String {
+        "\"\(version ?? booking["version"].int ?? 0)-\(booking["epoch"].string ?? "")\""
     }
 
     @Test func booking_goesItsWay_andEverybodyReceivesIt() async throws {
@@ -52,7 +57,7 @@ import Values
         _ = try await stream.next("queue:update")
         let made = try await user.post("/v1/bookings", Self.draft())
         #expect(made.status == 201)
-        #expect(made[header: "ETag"] == "\"1\"")
+        #expect(made[header: "ETag"]?.hasPrefix(Self.tag(of: made.json).dropLast() + "-") == true)
         #expect(made[header: "Location"] == "/v1/bookings/\(made.json["id"].string ?? "")")
         #expect(made.json["status"].string == "pending")
         // B-3: nobody has been served yet, so the median is the prior's, 28 minutes.
@@ -111,11 +116,16 @@ import Values
         let made = try await user.post("/v1/bookings", Self.draft()).json
         let path = "/v1/bookings/\(made["id"].string ?? "")"
         #expect(try await user.patch(path, ["status": "cancelled"]).status == 428)
-        for tag in ["\"2\"", "\"x\"", "0"] {
-            #expect(try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": tag]).status == 412)
+        // A version without its epoch is worth nothing, nor is one of another epoch (decision 34).
+        for tag in [Self.tag(of: made, version: 2), "\"x\"", "0", "\"1\"", "\"1-zzzzzz\"", "1-", "-"] {
+            let refused = try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": tag])
+            #expect(refused.refusal == "412 precondition.stale", "\(tag)")
         }
-        #expect(try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": "W/\"1\""]).status == 200)
-        #expect(try await user.get(path, headers: ["If-None-Match": "\"2\""]).status == 304)
+        let weak = "W/\(Self.tag(of: made))"
+        let changed = try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": weak])
+        #expect(changed.status == 200)
+        let tag = try #require(changed[header: "ETag"])
+        #expect(try await user.get(path, headers: ["If-None-Match": tag]).status == 304)
     }
 
     @Test func overlaps_areFound_atCreationConfirmationAndChange() async throws {
@@ -223,6 +233,48 @@ import Values
         #expect(try await service.client(as: tiered).post("/v1/bookings", .object(draft)).status == 422)
         #expect(try await user.get("/v1/bookings?day=2026-01-10").status == 422)
         #expect(try await user.get("/v1/bookings?shopId=s1&day=2026-02-30").status == 422)
+    }
+
+    /// Decision 29: without its claim the black card is a wish.
+    @Test func blackCard_needsItsClaim() async throws {
+        func book(_ service: TestService, _ identity: TestService.Identity, _ more: [String: JSON] = [:]) async throws
+            -> ServiceAnswer
+        {
+            let draft = (Self.draft(barber: nil).object ?? [:]).merging(["tier": "blackCard"]) { $1 }
+            return try await service.client(as: identity).post("/v1/bookings", .object(draft.merging(more) { $1 }))
+        }
+        #expect(try await book(service, .user("u1")).refusal == "403 booking.tier_not_claimed")
+        let claims: [String: JSON] = ["tier": "blackCard"]
+        let holder = try await book(service, TestService.Identity(subject: "u1", claims: claims))
+        #expect(holder.status == 201)
+        #expect(holder.json["tier"].string == "blackCard")
+        for identity in [TestService.Identity.staff(of: "s1"), .service()] {
+            #expect(try await book(service, identity, ["userId": "u1"]).status == 201)
+        }
+        let trusting = try await Self.shop(["selfDeclared": "true"])
+        #expect(try await book(trusting, .user("u1")).json["tier"].string == "blackCard")
+    }
+
+    @Test func past_isForStaff() async throws {
+        let user = service.client(as: .user("u1"))
+        let past = Self.draft("2026-01-10T07:50:00Z", barber: nil)
+        let refused = try await user.post("/v1/bookings", past)
+        #expect(refused.refusal == "403 booking.in_past")
+        #expect(refused.json["errors"][0]["pointer"].string == "/scheduledStart")
+        // What says "now" is a moment old when it is here.
+        #expect(try await user.post("/v1/bookings", Self.draft("2026-01-10T07:59:00Z", barber: nil)).status == 201)
+        let made = try await user.post("/v1/bookings", Self.draft()).json
+        let moved = try await Self.move(user, made, to: ["scheduledStart": "2026-01-10T07:00:00Z"])
+        #expect(moved.refusal == "403 booking.in_past")
+        for identity in [TestService.Identity.staff(of: "s1"), .service()] {
+            var draft = past.object ?? [:]
+            draft["userId"] = "u1"
+            #expect(try await service.client(as: identity).post("/v1/bookings", .object(draft)).status == 201)
+        }
+        service.clock.advance(seconds: 4 * 3600)
+        // A change of something else is none of the time.
+        let later = service.client(as: .user("u1"))
+        #expect(try await Self.move(later, made, to: ["durationMinutes": 25]).status == 200)
     }
 
     /// The day is the shop's: 23:30 UTC is the next day in Berlin.

@@ -58,7 +58,7 @@ private enum DemoScenario {
 
     struct Row {
         let table: Table
-        let tenant: String
+        let tenant: ID<Tenant>
         let values: [String: String]
 
         init(_ table: Table, _ random: inout SeededGenerator) {

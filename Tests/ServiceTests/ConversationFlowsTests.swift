@@ -112,7 +112,7 @@ import Values
     @Test func acCnt1_foreground_isOneRoundTrip() async throws {
         let id = try await service.converse("ana", "ben")
         _ = try await service.send("hi", to: id, as: "ana")
-        _ = try await service.notify(NotificationsTests.draft("request", to: "ben"))
+        _ = try await service.ask(#"{"kind":"friend","toUserId":"ben"}"#, as: "ana")
         _ = try await service.notify(NotificationsTests.draft("news", to: "ben"))
         let client = service.client(as: .user("ben"))
         let answer = try await client.get("/v1/badges")

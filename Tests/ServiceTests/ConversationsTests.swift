@@ -1,6 +1,7 @@
 import BellhopClient
 import Database
 import Domain
+import Foundation
 import Rows
 import Testing
 import Values
@@ -60,7 +61,7 @@ import Values
     }
 
     @Test func sameId_isTheSameConversation_unlessItIsSomebodyElses() async throws {
-        let body = #"{"id":"c-1","memberIds":["ben"]}"#
+        let body = #"{"id":"0197b2c4-9d3e-7a51-8c2f-4b6d8e0f1a23","memberIds":["ben"]}"#
         let first = try await service.call("POST", "/v1/conversations", as: .user("ana"), body)
         #expect(first.status == 201)
         let again = try await service.call("POST", "/v1/conversations", as: .user("ana"), body)
@@ -72,6 +73,30 @@ import Values
         let elsewhere = try await service.call("POST", "/v1/conversations", as: .user("eve", tenant: "other"), body)
         #expect(elsewhere.status == 201)
         try service.expectExactCounts()
+    }
+
+    /// Who tries ids learns nothing of conversations that they may not see: of those that can be guessed none is a user's
+    /// to choose, taken or not.
+    @Test func idsThatCanBeGuessed_areBackendsToChoose() async throws {
+        func create(_ id: String, as identity: TestService.Identity) async throws -> ServiceAnswer {
+            try await service.call("POST", "/v1/conversations", as: identity, #"{"id":"\#(id)","memberIds":["ben"]}"#)
+        }
+        #expect(try await create("order-17", as: .service()).status == 201)
+        let (taken, free) = (
+            try await create("order-17", as: .user("eve")), try await create("order-18", as: .user("eve"))
+        )
+        #expect(taken.status == 422)
+        #expect(taken.status == free.status)
+        #expect(taken.json["errors"] == free.json["errors"])
+        #expect(taken.json["errors"][0]["pointer"].string == "/id")
+        for id in [
+            "00000000-0000-0000-0000-000000000000", "0197b2c4-9d3e-1a51-8c2f-4b6d8e0f1a23",
+            "0197b2c4-9d3e-7a51-cc2f-4b6d8e0f1a23", "0197b2c49d3e7a518c2f4b6d8e0f1a23",
+            "0197b2c4-9d3e-7a51-8c2f-4b6d8e0f1a2g", "{197b2c4-9d3e-7a51-8c2f-4b6d8e0f1a23",
+        ] {
+            #expect(try await create(id, as: .user("eve")).status == 422, "\(id)")
+        }
+        #expect(try await create(UUID().uuidString, as: .user("eve")).status == 201)
     }
 
     @Test func pair_hasOneConversation_whoeverBegins_andAlsoAfterLeaving() async throws {
@@ -331,11 +356,12 @@ import Values
     @Test func fullConversation_takesNobody_andTheLastMessageGoesToAll() async throws {
         let names = (1..<ConversationLimits.membersMax).map { "\"u\($0)\"" }.joined(separator: ",")
         let made = try await service.call(
-            "POST", "/v1/conversations", as: .user("ana"), #"{"id":"crowd","memberIds":[\#(names)]}"#)
+            "POST", "/v1/conversations", as: .user("ana"), #"{"memberIds":[\#(names)]}"#)
+        let id = try #require(made.json["id"].string)
         #expect(made.json["memberCount"] == .integer(Int64(ConversationLimits.membersMax)))
-        let more = try await service.call("PUT", "/v1/conversations/crowd/members/eve", as: .user("u7"))
+        let more = try await service.call("PUT", "/v1/conversations/\(id)/members/eve", as: .user("u7"))
         #expect(more.refusal == "409 conversation.full")
-        #expect(try await service.send("all", to: "crowd", as: "u1").status == 201)
+        #expect(try await service.send("all", to: id, as: "u1").status == 201)
         #expect(try await service.badges(of: "u255") == [1, 0, 0, 1])
         try service.expectExactCounts()
     }

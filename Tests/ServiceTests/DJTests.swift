@@ -5,6 +5,7 @@ import Foundation
 import Rows
 import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -62,7 +63,7 @@ import Testing
         #expect(
             Set((added.json.object ?? [:]).keys) == [
                 "trackId", "trackName", "artistName", "albumArt", "addedBy", "upvotes", "downvotes", "score", "addedAt",
-                "position", "userVote", "version",
+                "position", "userVote", "version", "epoch",
             ])
         expect(added.json, has: ["score": 1, "userVote": "up"])
         let delivered = try await stream.next("track:added").json
@@ -76,7 +77,7 @@ import Testing
         let update = try await stream.next("dj:queue_update").json
         expect(update, has: ["trackId": "t2", "upvotes": 2, "downvotes": 0, "score": 2, "position": 1])
         #expect(
-            Set((update.object ?? [:]).keys).subtracting(["shopId", "version"]) == [
+            Set((update.object ?? [:]).keys).subtracting(["shopId", "version", "epoch"]) == [
                 "trackId", "upvotes", "downvotes", "score", "position",
             ])
         #expect(try await Self.order(ben) == ["t2", "t1"])

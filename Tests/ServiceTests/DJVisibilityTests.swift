@@ -31,7 +31,7 @@ import Visibility
 
     /// A row with the columns that its audience is made of.
     private struct Row: Sendable {
-        let tenant: String
+        let tenant: ID<Tenant>
         let shop: String
         let user: String
         let number: Int

@@ -1,6 +1,8 @@
 import BellhopClient
 import Database
 import Domain
+import Foundation
+import Realtime
 import Rows
 import Testing
 import Values
@@ -123,5 +125,106 @@ import Values
             #expect(event["unread"] == .integer(Int64(number)))
             #expect(event["badges"]["messages"] == .integer(Int64(number)))
         }
+    }
+
+    // MARK: What a message to many costs
+
+    /// The text of a message stands in the log once, whoever receives it; live, resumed and explained it is whole.
+    @Test func textOfAMessage_isStoredOnce() async throws {
+        let id = try await Self.converse(service)
+        let live = try await service.listen(as: .user(Self.name(7)))
+        let text = String(repeating: "ab cd ", count: 600)
+        let sent = try await service.send(text, to: id, as: Self.name(0))
+        #expect(sent.status == 201)
+        let event = try await live.next("message:created")
+        #expect(event.json["message"]["text"].string == text)
+        #expect(event.json["message"] == sent.json["message"])
+        let members = ["conversationId", "message", "preview", "order", "unread", "badges"]
+        #expect(event.json.object?.keys.sorted() == members.sorted())
+
+        let looking = Unscoped.audit("a test looks")
+        let stored = try service.app.store.read { db in
+            try db.integer(
+                """
+                SELECT coalesce(sum(length(data)), 0) FROM \(EventLog.events, unscoped: looking)
+                WHERE name = 'message:created'
+                """) ?? 0
+        }
+        let shared = try service.app.store.read { db in
+            try db.rows("SELECT length(members) FROM \(EventLog.shared, unscoped: looking)") { try $0.integer(0) }
+        }
+        #expect(shared.count == 1)
+        #expect((shared.first ?? 0) > text.utf8.count)
+        #expect(stored < Self.size * 200)
+
+        let resumed = try await service.listen(as: .user(Self.name(7)), lastEventID: live.ready.id)
+        #expect(try await resumed.next("message:created").json == event.json)
+    }
+
+    /// What the events of several messages have in common goes with the last of them, and not before.
+    @Test func sharedText_isPrunedWithItsEvents() async throws {
+        let id = try await Self.converse(service)
+        _ = try await service.send("first", to: id, as: Self.name(0))
+        _ = try await service.send("second", to: id, as: Self.name(0))
+        let looking = Unscoped.audit("a test looks")
+        func count(_ table: Table) throws -> Int {
+            try service.app.store.read { try $0.integer("SELECT count(*) FROM \(table, unscoped: looking)") ?? 0 }
+        }
+        #expect(try count(EventLog.shared) == 2)
+        // Half of the second message's events go: the other half are whole.
+        let newest = try service.app.store.read { try EventLog.newestSequence(in: $0) }
+        func prune(keeping countMax: Int) throws {
+            let retention = EventLog.Retention(seconds: 1_000_000, countMax: countMax)
+            let now = service.clock.now
+            var removed = 0
+            repeat {
+                removed = try service.app.store.writeAndWait { try EventLog.prune(at: now, retention, in: $0) }
+            } while removed > 0
+        }
+        try prune(keeping: Self.size * 2 - 100)
+        #expect(try count(EventLog.shared) == 1)
+        let whole = try service.app.store.read { db in
+            try EventLog.following(newest - 400, limit: 400, in: db).filter { $0.name == "message:created" }
+        }
+        #expect(!whole.isEmpty)
+        #expect(whole.allSatisfy { String(decoding: $0.data, as: UTF8.self).contains("\"second\"") })
+        try prune(keeping: 0)
+        #expect(try count(EventLog.shared) == 0)
+    }
+
+    /// Within the rate limit nobody fills everybody's log: what goes to many is counted by its events and its bytes.
+    @Test(arguments: [(60, "events"), (4000, "bytes")]) func messagesToMany_areBounded(
+        _ length: Int, _ unit: String
+    ) async throws {
+        let service = try TestService.start(["rateLimitUser": "300"], at: TestService.morning)
+        let id = try await Self.converse(service)
+        service.clock.advance(seconds: 60)
+        let text = String(repeating: "x", count: length)
+        var sent = 0
+        var last = try await service.send(text, to: id, as: Self.name(0))
+        while last.status == 201, sent < 60 {
+            sent += 1
+            last = try await service.send(text, to: id, as: Self.name(0))
+        }
+        #expect((10...30).contains(sent))
+        #expect(last.refusal == "429 event_budget")
+        #expect(last.json["detail"].string?.contains(unit) == true)
+        #expect((1...60).contains(Int(last[header: "Retry-After"] ?? "") ?? 0))
+        // What was refused left nothing, and stops nobody else, nor what goes to few.
+        #expect(try Self.counts(service)[Self.name(1)]?.first == sent)
+        #expect(try await service.send("mine", to: id, as: Self.name(1)).status == 201)
+        let few = try await service.converse(Self.name(0), Self.name(1))
+        #expect(try await service.send("to one", to: few, as: Self.name(0)).status == 201)
+        // The same request is done when its time has come, though its key was sent before.
+        let body = #"{"text":"\#(text)"}"#
+        func send() async throws -> ServiceAnswer {
+            try await service.client(as: .user(Self.name(0))).send(
+                "POST", "/v1/conversations/\(id)/messages", bytes: Data(body.utf8),
+                headers: ["Content-Type": "application/json", "Idempotency-Key": "again"])
+        }
+        #expect(try await send().status == 429)
+        service.clock.advance(seconds: 60)
+        #expect(try await send().status == 201)
+        try service.expectExactCounts()
     }
 }

@@ -20,9 +20,14 @@ import Testing
         }
         try await service.untilPublished()
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
-        let state = try await watcher.next("leaderboard:update").json
-        #expect(state["top"].array?.compactMap { $0["userId"].string } == ["ada", "bob", "cem"])
-        expect(state, has: ["changed": 0, "entries": 3, "version": 3])
+        var top = LeaderboardTop(challengeId: "c1")
+        let state = try await watcher.next("leaderboard:update")
+        expect(state.json, has: ["changed": 0, "entries": 3])
+        _ = top.merge(state)
+        // What was not published yet comes within the second.
+        service.clock.advance(seconds: 1)
+        while top.version != 3 { _ = top.merge(try await watcher.next("leaderboard:update")) }
+        #expect(top.lines.map(\.userId) == ["ada", "bob", "cem"])
         let ada = try await service.listen(as: .user("ada"))
         let bob = try await service.listen(as: .user("bob"))
         let cem = try await service.listen(as: .user("cem"))
@@ -37,20 +42,107 @@ import Testing
         #expect(try await cem.next("leaderboard:update").json["rank"].int == 2)
         var published = try await watcher.next("leaderboard:update").json
         while published["version"].int != 4 { published = try await watcher.next("leaderboard:update").json }
-        #expect(published["top"][1]["userId"].string == "cem")
+        expect(published, has: ["since": 3, "left": []])
+        #expect(published["moved"].array?.compactMap { $0["userId"].string } == ["cem", "bob"])
+        // Bob was passed: his score is known.
+        expect(published["moved"][0], has: ["score": 25, "position": 2])
+        expect(published["moved"][1], has: ["score": nil, "position": 3])
         // Within the second nothing comes; after it, all at once.
         try await service.score("bob", 1)
         try await service.score("bob", 100)
         service.clock.advance(seconds: 1)
         let later = try await watcher.next("leaderboard:update").json
         #expect(later["changed"].int == 2)
-        #expect(later["top"][0]["score"].int == 121)
+        expect(later["moved"][0], has: ["userId": "bob", "score": 121, "position": 1])
         let best = try await bob.next("leaderboard:update").json
         expect(best, has: ["rank": 1, "changed": 2])
         #expect(try await cem.next("leaderboard:update").json["rank"].int == 3)
         // Her rank moved now, and had not moved before: this is the first that she is sent.
         #expect(try await ada.next("leaderboard:update").json["rank"].int == 2)
         #expect(ada.received.count { $0.name == "leaderboard:update" } == 2)
+    }
+
+    /// CUT L-1 and decision 30: the first 100 lines are seen live, by what has become of them; each event is bounded.
+    @Test func watchers_seeTheFirstHundredLive_asChanges() async throws {
+        for number in 0..<130 { try await service.score("u\(number)", 1000 - number) }
+        let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
+        var top = LeaderboardTop(challengeId: "c1")
+        service.clock.advance(seconds: 2)
+        while top.version != 130 { _ = top.merge(try await watcher.next("leaderboard:update")) }
+        #expect(top.lines.count == 100)
+        let other = try await service.listen(as: .user("fay"), topics: ["leaderboard:c1"])
+        let state = try await other.next("leaderboard:update")
+        #expect(state.json["top"].array?.count == 100)
+        // One from behind comes first: all others are passed, and one falls out.
+        service.clock.advance(seconds: 2)
+        try await service.score("u120", 600, name: "Newcomer")
+        let entered = try await watcher.next("leaderboard:update")
+        _ = top.merge(entered)
+        #expect(top.lines.first?.displayName == "Newcomer")
+        #expect(entered.json["left"].array?.compactMap(\.string) == ["u99"])
+        #expect(entered.json["moved"].array?.count == 100)
+        #expect(entered.data.utf8.count < 8 * 1024)
+        service.clock.advance(seconds: 2)
+        try await service.score("u5", 1)
+        let small = try await watcher.next("leaderboard:update")
+        _ = top.merge(small)
+        #expect(small.data.utf8.count < 500)
+        // A change of nobody who is seen says how many there are.
+        service.clock.advance(seconds: 2)
+        try await service.score("last", 1)
+        let below = try await watcher.next("leaderboard:update")
+        _ = top.merge(below)
+        #expect(top.entries == 131)
+        expect(below.json, has: ["moved": [], "left": []])
+        // What came already changes nothing, and what is missing is noticed.
+        let isNew = top.merge(below)
+        #expect(!isNew)
+        var slow = LeaderboardTop(challengeId: "c1")
+        _ = slow.merge(state)
+        _ = slow.merge(small)
+        #expect(slow.isBehind)
+    }
+
+    /// Whatever happens to a board, what watchers put together is its top; those who come later begin with the same.
+    @Test func watchedTop_isTheBoards_whateverHappens() async throws {
+        var random = SeededGenerator(seed: 30)
+        let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
+        var top = LeaderboardTop(challengeId: "c1")
+        _ = top.merge(try await watcher.next("leaderboard:update"))
+        for round in 0..<25 {
+            for _ in 0..<Int.random(in: 1...15, using: &random) {
+                let user = "u\(Int.random(in: 0..<160, using: &random))"
+                if Int.random(in: 0..<8, using: &random) == 0 {
+                    _ = try await service.client(as: .service()).delete("/v1/challenges/c1/scores/\(user)")
+                } else {
+                    let name = Bool.random(using: &random) ? "Name \(round)" : nil
+                    try await service.score(user, Int.random(in: -5...20, using: &random), name: name)
+                }
+            }
+            let board = try await service.board(as: "eve", "?limit=100")
+            service.clock.advance(seconds: 2)
+            while top.version != board["version"].int {
+                _ = top.merge(try await watcher.next("leaderboard:update"))
+                try #require(!top.isBehind)
+            }
+            #expect(top.lines == Self.lines(of: board), "round \(round)")
+            #expect(top.entries == board["entries"].int)
+            let later = try await service.listen(as: .user("fay"), topics: ["leaderboard:c1"])
+            var fresh = LeaderboardTop(challengeId: "c1")
+            _ = fresh.merge(try await later.next("leaderboard:update"))
+            #expect(fresh.lines == top.lines, "round \(round)")
+            later.close()
+        }
+    }
+
+    /// The board's answer as a client would have it of a first event.
+    private static func lines(of board: JSON) -> [LeaderboardTop.Line] {
+        let state: JSON = [
+            "challengeId": "c1", "entries": board["entries"], "top": board["items"], "version": board["version"],
+        ]
+        var top = LeaderboardTop(challengeId: "c1")
+        _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: state.text))
+        return top.lines
     }
 
     /// More people than one pass looks up: each who has moved is sent it once, and the next round waits for its second.
@@ -63,7 +155,8 @@ import Testing
         let users = (0..<15).map { "u\($0)" } + strangers + (15..<30).map { "u\($0)" } + strangers
         let published = Collected<OwnState>()
         let updates = RankUpdates(
-            boards: service.app.boards, now: service.app.runner.clock.now, users: { _ in users },
+            boards: service.app.boards, log: service.app.runner.reader.log, uptime: service.app.runner.clock.uptime,
+            users: { _ in users },
             hasUsers: { _ in true }, deliver: { published.append(contentsOf: $0) })
         updates.start()
         service.clock.advance(seconds: 2)
@@ -101,6 +194,31 @@ import Testing
         #expect(try await service.client(as: .service()).post("/v1/events", event).status == 201)
         try await last.next("badges:update")
         #expect(!last.received.contains { $0.name == "leaderboard:update" })
+    }
+
+    /// By NTP or by hand: nobody waits until the hour comes round again.
+    @Test func clockSetBack_stopsNoBoard_alsoNotAfterARestart() async throws {
+        func watch(until version: Int, _ stream: StreamListener) async throws {
+            while try await stream.next("leaderboard:update").json["version"].int != version {}
+        }
+        let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
+        try await service.score("ada", 30)
+        try await watch(until: 1, watcher)
+        service.clock.advance(seconds: -7200)
+        // The first one is published at once, the second one by what comes round.
+        try await service.score("ada", 1)
+        try await service.score("ada", 1)
+        service.clock.advance(seconds: 2)
+        try await watch(until: 3, watcher)
+        watcher.close()
+        try await service.score("ada", 1)
+        service.clock.advance(seconds: -7200)
+        try await service.restart()
+        let after = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
+        try await service.score("ada", 1)
+        // Published by then, unless it comes a second after the one before it.
+        service.clock.advance(seconds: 2)
+        try await watch(until: 5, after)
     }
 
     /// The topic of another tenant's challenge, or of none, has no state; it comes when the challenge does.

@@ -3,13 +3,14 @@ import Values
 
 @testable import Service
 
-/// A clock that stands until a test moves it.
+/// A clock that stands until a test moves it. Its uptime passes with it, and stands while it is set back.
 ///
-/// `@unchecked Sendable`: `moment` is only touched with `lock` locked.
+/// `@unchecked Sendable`: `moment` and `passed` are only touched with `lock` locked.
 final class ManualClock: @unchecked Sendable {
-    /// Guards `moment`.
+    /// Guards `moment` and `passed`.
     private let lock = NSLock()
     private var moment: Timestamp
+    private var passed: Duration = .zero
 
     /// - Parameter moment: nil starts at the present, so that tokens of other tools are valid too.
     init(_ moment: Timestamp?) {
@@ -18,9 +19,15 @@ final class ManualClock: @unchecked Sendable {
 
     var now: Timestamp { lock.withLock { moment } }
 
-    var clock: Clock { Clock { [self] in now } }
+    var clock: Clock { Clock(now: { [self] in now }, uptime: { [self] in lock.withLock { passed } }) }
 
-    func set(_ moment: Timestamp) { lock.withLock { self.moment = moment } }
+    func set(_ moment: Timestamp) { lock.withLock { move(to: moment) } }
 
-    func advance(seconds: Int64) { lock.withLock { moment = moment.adding(seconds: seconds) } }
+    func advance(seconds: Int64) { lock.withLock { move(to: moment.adding(seconds: seconds)) } }
+
+    /// With `lock` locked.
+    private func move(to moment: Timestamp) {
+        passed += .microseconds(max(0, moment.microseconds - self.moment.microseconds))
+        self.moment = moment
+    }
 }

@@ -86,8 +86,8 @@ import Values
 
     @Test func eviction_looksAtOneUsersRows() throws {
         try Self.expectPlan(
-            of: NotificationsFeature.eviction(of: ID("u1"), tenant: "t", at: Self.moment),
-            contains: "notifications_kept (tenant=? AND user_id=? AND id=?)", lacks: ["SCAN"])
+            of: NotificationsFeature.eviction(of: 1, before: ID("n"), of: ID("u1"), tenant: "t", at: Self.moment),
+            contains: "COVERING INDEX notifications_kept (tenant=? AND user_id=?)", lacks: ["SCAN"])
     }
 
     @Test func forgettingNotifications_looksAtWhatIsDue() throws {

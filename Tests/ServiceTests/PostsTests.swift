@@ -397,6 +397,23 @@ import Values
         #expect(try await stream.next("engagement_update").json["updates"][id]["likeCount"] == 29)
     }
 
+    @Test func clockSetBack_stopsNoCounts() async throws {
+        let id = try #require(try await service.post("bob")["id"].string)
+        let stream = try await service.listen(as: .user("eve"))
+        try await stream.subscribe(Self.watch([id]))
+        func like(_ user: String) async throws { _ = try await service.client(user).put("/v1/posts/\(id)/likes/me") }
+        func watch(until likes: Int) async throws {
+            while try await stream.next("engagement_update").json["updates"][id]["likeCount"].int != likes {}
+        }
+        try await like("u0")
+        try await watch(until: 1)
+        service.clock.advance(seconds: -7200)
+        try await like("u1")
+        try await like("u2")
+        service.clock.advance(seconds: 2)
+        try await watch(until: 3)
+    }
+
     @Test func unknownTableOfTheService_isRefused() async throws {
         let stream = try await service.listen(as: .user("eve"))
         let id = stream.ready.json["streamId"].string ?? ""

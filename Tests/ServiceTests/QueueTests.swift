@@ -53,6 +53,37 @@ import Values
         #expect(try await backend.delete("/v1/shops/s1/barbers/b2").status == 204)
     }
 
+    /// Decision 5: who is due within 15 minutes is before a newcomer; who comes later is not.
+    @Test func newcomer_waitsForThoseWhoAreDue() async throws {
+        let backend = service.client(as: .service())
+        _ = try await backend.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
+        #expect(try await Self.queue(service)["estimate"]["standard"]["p50"].int == 0)
+        for _ in 0..<2 {
+            _ = try await Self.confirm(service, BookingsTests.draft("2026-01-10T08:40:00Z", barber: nil))
+        }
+        #expect(try await Self.queue(service)["estimate"]["standard"]["p50"].int == 0)
+        service.clock.advance(seconds: 35 * 60)
+        let estimate = try await Self.queue(service)["estimate"]
+        #expect((estimate["standard"]["p50"].int ?? 0) > 35)
+        #expect((estimate["blackCard"]["p50"].int ?? 99) == 0)
+    }
+
+    /// A shop whose only barber is away for a coffee is neither open nor closed.
+    @Test func shopWhoseBarbersAreOnABreak_isPaused_withAnEstimate() async throws {
+        let backend = service.client(as: .service())
+        _ = try await backend.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
+        _ = try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": true, "onBreak": true])
+        let status = try await Self.queue(service)
+        expect(status, has: ["state": "paused", "currentlyServing": 1])
+        expect(status["estimate"]["standard"], has: ["p50": 15, "p90": 15])
+        service.clock.advance(seconds: 12 * 60)
+        #expect(try await Self.queue(service)["estimate"]["standard"]["p50"].int == 5)
+        _ = try await service.client(as: .service()).put("/v1/shops/s1/barbers/b1", ["onDuty": true])
+        let open = try await Self.queue(service)
+        expect(open, has: ["state": "open"])
+        #expect(open["estimate"]["standard"]["p50"].int == 0)
+    }
+
     /// Decision 3: a setting restores the literal formula, whose floor of 5 can exceed the standard wait.
     @Test func literalFormula_isASetting() async throws {
         #expect(try await Self.queue(service)["estimatedWaitTimes"]["blackCard"].int == 0)

@@ -1,6 +1,7 @@
 import BellhopClient
 import Database
 import Foundation
+import PostgresServer
 import Rows
 import TestSupport
 import Testing
@@ -25,6 +26,38 @@ import Values
         ).status
     }
 
+    /// What a message's events have in common is stored once; the other replica's streams, and those that resume there,
+    /// receive it whole.
+    @Test func messageToSeveral_isWholeOnTheOther() async throws {
+        let id = try await a.converse("ana", "ben", "cem")
+        let onB = try await b.listen(as: .user("ben"))
+        let sent = try await a.send("a text for all", to: id, as: "ana")
+        let live = try await onB.next("message:created")
+        #expect(live.json["message"] == sent.json["message"])
+        #expect(live.json["unread"] == 1)
+        let resumed = try await b.listen(as: .user("ben"), lastEventID: onB.ready.id)
+        #expect(try await resumed.next("message:created").json == live.json)
+    }
+
+    /// Changes of a board's top follow one another, whichever replica publishes them.
+    @Test func watchedTop_isExact_whicheverPublishes() async throws {
+        let made = try await a.client(as: .service()).put(
+            "/v1/challenges/c1",
+            ["name": "c1", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2099-01-01T00:00:00Z", "mode": "add"])
+        #expect(made.status == 201, "\(made.problem)")
+        let watcher = try await b.listen(as: .user("eve"), topics: ["leaderboard:c1"])
+        var top = LeaderboardTop(challengeId: "c1")
+        for round in 1...12 {
+            try await (round % 2 == 0 ? a : b).score("u\(round % 5)", round)
+            a.clock.advance(seconds: 2)
+            while top.version != round { _ = top.merge(try await watcher.next("leaderboard:update")) }
+            #expect(!top.isBehind)
+        }
+        let board = try await a.board(as: "eve")
+        #expect(top.lines.map(\.userId) == board["items"].array?.compactMap { $0["userId"].string })
+        #expect(top.lines.map(\.score) == board["items"].array?.compactMap { $0["score"].int })
+    }
+
     /// Both write at once; the streams of both get everything, in the same order, without a gap.
     @Test func streamsOfBoth_getTheSame_whicheverWrites() async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
@@ -46,10 +79,10 @@ import Values
         #expect(first == second)
         #expect(first.count == count * 4 / 5 + 1)
         #expect(Set(first).count == first.count)
-        func sequences(_ listener: StreamListener) -> [Int] {
-            listener.received.compactMap { Int($0.id.split(separator: "-").last ?? "") }
-        }
-        #expect(sequences(onA) == sequences(onA).sorted())
+        let numbers = a.sequences(onA.received)
+        #expect(numbers == numbers.sorted())
+        // Both read the same ids.
+        #expect(b.sequences(onA.received) == numbers)
         // A stream resumes on the other replica right behind its last event.
         let resumed = try await b.listen(as: .user("u1"), lastEventID: onA.received[3].id)
         while resumed.received.last?.id != onA.lastEventID { try await resumed.next() }
@@ -91,6 +124,41 @@ import Values
         #expect(answer.status == 201)
         #expect(try await stream.next("stream:closing").json["reason"].string == "revoked")
         #expect(try await BellhopClient(baseURL: b.baseURL).with(token: token).get("/v1/badges").status == 401)
+    }
+
+    /// A network that carries nothing any more between one replica and the database, and does not say so: what others
+    /// revoke meanwhile is not known there, so after a while nobody is believed.
+    @Test func partitionedReplica_stopsTrustingItsRevocations_andSaysSo() async throws {
+        let partition = try PartitionProxy(to: PostgresServer.shared().port)
+        defer { partition.stop() }
+        let (a, b) = try TestService.startReplicas(
+            ["databaseTimeoutSeconds": "1", "revocationsTrustedSeconds": "5"], secondThrough: partition)
+        let identity = TestService.Identity(subject: "u1", claims: ["jti": "token-1"])
+        let revoked = BellhopClient(baseURL: b.baseURL).with(token: b.token(for: identity))
+        let stream = StreamListener(revoked.events())
+        try await stream.next("stream:ready")
+        partition.cut()
+        #expect(try await a.client(as: .service()).post("/v1/revocations", ["tokenId": "token-1"]).status == 201)
+        #expect(try await stream.next("stream:closing").json["reason"].string == "unavailable")
+        let (good, open) = (b.client(as: .user("u2")), BellhopClient(baseURL: b.baseURL))
+        for path in ["/v1/me", "/v1/stream"] {
+            let refused = try await good.get(path)
+            #expect(refused.refusal == "503 revocations.unknown", "\(path)")
+            #expect(refused[header: "Retry-After"] == "5", "\(path)")
+        }
+        let ready = try await open.get("/readyz")
+        #expect(ready.refusal == "503 not_ready")
+        #expect(ready.json["detail"].string?.contains("revocations of other replicas are not known") == true)
+        #expect(try await open.get("/metrics").text.contains("bellhop_revocations_trusted 0"))
+        // The others are not concerned.
+        #expect(try await a.client(as: .user("u2")).get("/v1/me").status == 200)
+        partition.heal()
+        // What was revoked is known before anybody is believed again.
+        var answer = try await revoked.get("/v1/me")
+        while answer.status == 503 { answer = try await revoked.get("/v1/me") }
+        #expect(answer.refusal == "401 invalid_token.revoked")
+        #expect(try await good.get("/v1/me").status == 200)
+        #expect(try await open.get("/metrics").text.contains("bellhop_revocations_trusted 1"))
     }
 
     /// No sticky sessions: a request about a stream may arrive anywhere.

@@ -112,6 +112,19 @@ import Values
         expect(config.json["leaderboards"], has: ["topMax": 500, "updateSeconds": 1])
     }
 
+    /// What browsers would guess to be a page, a script or a style is none.
+    @Test func answers_areWhatTheySay() async throws {
+        let service = try TestService.start()
+        let client = service.client(as: .user("u1"))
+        for path in ["/v1/me", "/healthz", "/metrics", "/console", "/nowhere", "/v1/me?unknown=1"] {
+            #expect(try await client.get(path)[header: "X-Content-Type-Options"] == "nosniff", "\(path)")
+        }
+        let raw = try RawConnection(service.port)
+        try raw.send(
+            "GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(service.token(for: .user("u1")))\r\n\r\n")
+        #expect(try raw.read(until: "stream:ready").contains("X-Content-Type-Options: nosniff"))
+    }
+
     /// CUT N-5.
     @Test func otherOrigins_areLetIn_onlyIfNamed() async throws {
         let closed = try TestService.start()
@@ -127,7 +140,9 @@ import Values
         #expect(other[header: "Access-Control-Allow-Origin"] == nil)
         let preflight = try await client.send("OPTIONS", "/v1/badges", headers: ["Origin": "https://app.example"])
         #expect(preflight.status == 204)
-        #expect(preflight[header: "Access-Control-Allow-Headers"]?.contains("Last-Event-ID") == true)
+        for name in ["Last-Event-ID", "traceparent", "tracestate", "baggage", "sentry-trace"] {
+            #expect(preflight[header: "Access-Control-Allow-Headers"]?.contains(name) == true, "\(name)")
+        }
         let all = try TestService.start(["corsOrigins": "*"])
         let any = try await all.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])
         #expect(any[header: "Access-Control-Allow-Origin"] == "*")

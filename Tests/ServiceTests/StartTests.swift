@@ -1,4 +1,5 @@
 import Foundation
+import PostgresServer
 import TestSupport
 import Testing
 
@@ -47,10 +48,70 @@ import Testing
         #expect(text.hasSuffix(": chown 65532 \(file)\n"))
     }
 
+    /// Left by an administrator's tool, as a rule.
+    @Test(
+        .enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"),
+        arguments: ["-wal", "-shm"])
+    func logOfSomebodyElse_isNamedWithItsOwner(_ suffix: String) throws {
+        let file = folder + "/a.sqlite"
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
+        try Data().write(to: URL(fileURLWithPath: file))
+        #expect(chown(file, 65532, 65532) == 0)
+        try Data().write(to: URL(fileURLWithPath: file + suffix))
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file + suffix)
+        let (status, text) = try serve(file, as: BellhopProcess.stranger)
+        #expect(status == 78)
+        #expect(text.contains("\(file + suffix) belongs to root (uid 0)"), "\(text)")
+    }
+
     @Test func missingSecret_isNamedByItsVariable() throws {
         let (status, text) = try BellhopProcess(["serve"]).finish()
         #expect(status == 78)
         #expect(text.contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
+    }
+
+    /// Ends as an operator expects, however far the threads of the database have come when the process ends.
+    @Test func databaseWithoutItsTables_stopsTheStart_alwaysWith78() throws {
+        let server = try PostgresServer.shared()
+        let name = try server.makeDatabase()
+        defer { server.drop(name) }
+        try server.run([
+            """
+            DO $$ BEGIN CREATE ROLE bellhop_service; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$
+            """
+        ])
+        try server.makeLogin()
+        let settings = Self.settings.merging(["DATABASE": server.url("bellhop", name)]) { $1 }
+        for _ in 0..<24 {
+            let (status, text) = try BellhopProcess(["serve"], settings: settings).finish()
+            #expect(status == 78, "\(text)")
+            #expect(text.contains("cannot start: database: "), "\(text)")
+        }
+    }
+
+    @Test func portOfAnotherService_stopsTheStart_alsoWithSeveralReactors() throws {
+        let service = try TestService.start(["reactors": "2"])
+        let settings = [
+            "JWT_SECRET": TestService.secret, "PORT": "\(service.port)", "REACTORS": "2", "DATABASE": "sqlite::memory:",
+        ]
+        let (status, text) = try BellhopProcess(["serve"], settings: settings, through: ["timeout", "20"]).finish()
+        #expect(status == 78)
+        #expect(text.contains("cannot listen on 127.0.0.1:\(service.port): another process listens there"), "\(text)")
+    }
+
+    @Test func controlCharactersOfRequests_doNotReachTheLog() throws {
+        let settings = Self.settings.merging(["DATABASE": "sqlite::memory:", "LOG_REQUESTS": "true"]) { $1 }
+        let service = try BellhopProcess(["serve"], settings: settings)
+        let raw = try RawConnection(service.awaitPort())
+        try raw.send("GET /v1/shops/%1B%5B2J%0Aforged%C2%9B HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try raw.read(until: "\r\n\r\n")
+        service.terminate()
+        let (status, text) = service.finish()
+        #expect(status == 0)
+        #expect(text.contains("forged"))
+        #expect(!text.contains("\u{1B}"))
+        #expect(!text.contains("\u{9B}"))
+        #expect(!text.contains("\nforged"))
     }
 
     @Test func fewDescriptors_areWarnedOf() throws {
@@ -62,7 +123,7 @@ import Testing
         #expect(status == 0)
         let warnings = text.split(separator: "\n").filter { $0.contains(" warning ") }
         #expect(warnings.count == 2)
-        for part in ["BELLHOP_STREAMS_MAX", "asked=100000", "holds=872", "RLIMIT_NOFILE=1000"] {
+        for part in ["BELLHOP_STREAMS_MAX", "asked=100000", "holds=622", "RLIMIT_NOFILE=1000"] {
             #expect(warnings.first?.contains(part) == true, "\(part) in \(text)")
         }
         #expect(warnings.last?.contains("setting=BELLHOP_CONNECTIONS_MAX") == true)

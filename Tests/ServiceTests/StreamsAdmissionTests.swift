@@ -28,7 +28,7 @@ import Values
 }
 
 @Suite struct StreamsRevocationTests {
-    private func caller(tenant: String = "t", user: String = "u1", issuedAt: Int64 = 100) -> Caller {
+    private func caller(tenant: ID<Tenant> = "t", user: String = "u1", issuedAt: Int64 = 100) -> Caller {
         Caller(
             tenant: tenant, userId: ID(user), role: "user", isService: false, tier: nil,
             scope: Scope(tenant: tenant, keys: ["user:\(user)"]), tokenId: "token-\(user)",
@@ -64,7 +64,10 @@ import Values
         #expect(list.isRevoked(caller(issuedAt: 99)))
     }
 
-    @Test(arguments: ["", "a-b-c-d", "n-0-1", "n-0-1-2-3", "n--1-2-3", "n-0-99999999999999999999-1"])
+    @Test(arguments: [
+        "", "a-b-c-d", "n-0-1", "n-0-1-2-3", "n--1-2-3", "n-0-99999999999999999999-1", "n-0123456789ab",
+        "n-0123456789abcd", "n-g123456789abc", "n-0123456789abC", "n--0123456789abc",
+    ])
     func strangeStreamName_isRefused(text: String) {
         #expect(StreamName(text) == nil)
     }

@@ -3,6 +3,7 @@ import Database
 import Domain
 import Foundation
 import MicroHTTP
+import Realtime
 import Rows
 import TestSupport
 import Testing
@@ -84,19 +85,18 @@ import Testing
 
     @Test func positionThatIsGone_isSaidAloud() async throws {
         try await Self.notify(service, "u1", "e1")
-        for (id, reason) in [("zzzzzz-1", "epoch"), ("nonsense", "gap")] {
+        for (id, reason) in [("zzzzzz-0123456789abc", "epoch"), ("nonsense", "gap")] {
             let stream = try await service.listen(as: .user("u1"), lastEventID: id)
             #expect(try await stream.next("stream:resync").json["reason"].string == reason, "\(id)")
         }
-        let now = try await service.listen(as: .user("u1"))
-        let epoch = try #require(now.ready.id.split(separator: "-").first)
+        let beginning = service.app.runner.reader.log.ids.cursor(0).text
         service.clock.advance(seconds: 25 * 3600)
         try await Self.notify(service, "u2", "e2")
         // Upkeep looks at the clock by itself.
         try await eventually("the old events are forgotten") {
             try service.app.store.read { try EventLog.oldestSequence(in: $0) } > 2
         }
-        let late = try await service.listen(as: .user("u1"), lastEventID: "\(epoch)-0")
+        let late = try await service.listen(as: .user("u1"), lastEventID: beginning)
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
@@ -118,6 +118,23 @@ import Testing
         #expect(try await anyone.get("/v1/stream?ticket=\(second.json["ticket"].string ?? "")").status == 401)
     }
 
+    /// Anybody can write one into an address, as often as they like.
+    @Test func ticketThatNobodyGave_costsNoWrite() async throws {
+        let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
+        let real = try #require(made.json["ticket"].string)
+        let last = real.hasSuffix("A") ? "B" : "A"
+        let anyone = BellhopClient(baseURL: service.baseURL)
+        let before = service.app.store.metrics().jobs
+        for _ in 0..<50 {
+            for forged in ["x", String(repeating: "a", count: 64), String(real.dropLast()) + last] {
+                let answer = try await anyone.get("/v1/stream?ticket=\(forged)")
+                #expect(answer.status == 401 && answer.json["code"].string == "stream.ticket_invalid")
+            }
+        }
+        // Upkeep writes a little by itself.
+        #expect(service.app.store.metrics().jobs - before < 50)
+    }
+
     @Test func cookie_opensStreams_andNothingElse() async throws {
         let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
         let raw = try RawConnection(service.port)
@@ -125,6 +142,21 @@ import Testing
         #expect(try raw.read(until: "stream:ready").hasPrefix("HTTP/1.1 200"))
         let refused = try await BellhopClient(baseURL: service.baseURL).get("/v1/badges", headers: ["Cookie": cookie])
         #expect(refused.status == 401)
+    }
+
+    @Test(arguments: [
+        ("Origin: https://evil.example", "403"), ("Origin: null", "403"), ("Sec-Fetch-Site: cross-site", "403"),
+        ("Sec-Fetch-Site: same-site", "403"), ("Origin: https://bell.example", "200"),
+        ("Origin: https://app.example\r\nSec-Fetch-Site: cross-site", "200"), ("Sec-Fetch-Site: same-origin", "200"),
+        ("Origin: https://evil.bell.example", "403"),
+    ])
+    func cookie_opensStreams_forAllowedOriginsAlone(_ header: String, _ status: String) async throws {
+        // An origin that is let in to everything else is not let in by somebody's cookie.
+        let service = try TestService.start(["corsOrigins": "https://app.example,*"])
+        let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: bell.example\r\nCookie: \(cookie)\r\n\(header)\r\n\r\n")
+        #expect(try raw.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 \(status)"), "\(header)")
     }
 
     /// SCH FR-002.
@@ -259,7 +291,7 @@ import Testing
                 _ = try await stream.next("notification:created")
             }
             #expect(Set(Self.eventIds(stream.received)) == expected)
-            let numbers = stream.received.compactMap { Int($0.id.split(separator: "-").last ?? "") }
+            let numbers = service.sequences(stream.received)
             #expect(numbers == numbers.sorted())
         }
     }

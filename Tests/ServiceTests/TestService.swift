@@ -5,6 +5,7 @@ import Database
 import Foundation
 import Logging
 import PostgresServer
+import Realtime
 import Rows
 import TestSupport
 import Testing
@@ -15,7 +16,7 @@ import Values
 /// The whole service on a free port with a database of its own, a file or on PostgreSQL: what a test does, a user could
 /// do.
 ///
-/// `@unchecked Sendable`: `app` changes only in `restart`, which a test calls while nothing else runs.
+/// `@unchecked Sendable`: `app` and `overrides` change only in `restart`, which a test calls while nothing else runs.
 final class TestService: @unchecked Sendable {
     static let secret = "a secret of the tests, which has more than 32 bytes"
     /// When a service starts whose test compares moments.
@@ -24,7 +25,7 @@ final class TestService: @unchecked Sendable {
     let clock: ManualClock
     let directory: TemporaryDirectory
     private(set) var app: App
-    private let overrides: [String: String]
+    private var overrides: [String: String]
     private let database: TestDatabase
     /// Nil for a replica of another one, which makes the database and drops it.
     private let original: TestService?
@@ -82,19 +83,31 @@ final class TestService: @unchecked Sendable {
     }
 
     /// Two replicas on one database of PostgreSQL, with one clock.
-    static func startReplicas(_ overrides: [String: String] = [:]) throws -> (TestService, TestService) {
+    ///
+    /// - Parameter partition: what the second one reaches it through; nil: as the first one.
+    static func startReplicas(
+        _ overrides: [String: String] = [:], secondThrough partition: PartitionProxy? = nil
+    ) throws -> (TestService, TestService) {
         let clock = ManualClock(nil)
         let first = try TestService(
             clock: clock, directory: TemporaryDirectory(), overrides: overrides,
             database: TestDatabase(on: PostgresServer.shared()))
+        var others = overrides
+        if let partition {
+            others["database"] = first.database.url.replacingOccurrences(
+                of: ":\(partition.target)/", with: ":\(partition.port)/")
+        }
         let second = try TestService(
-            clock: clock, directory: first.directory, overrides: overrides, database: first.database, original: first)
+            clock: clock, directory: first.directory, overrides: others, database: first.database, original: first)
         return (first, second)
     }
 
     /// Stops the service cleanly and starts another on the same database.
-    func restart() async throws {
+    ///
+    /// - Parameter changes: settings that are others then.
+    func restart(with changes: [String: String] = [:]) async throws {
         await app.shutdown()
+        overrides.merge(changes) { $1 }
         app = try Self.makeApp(clock, database, overrides)
     }
 
@@ -174,6 +187,12 @@ final class TestService: @unchecked Sendable {
         let stream = try await listen(as: identity)
         defer { stream.close() }
         return stream.ready.id
+    }
+
+    /// The places in the log that events' ids stand for, which only the service can read.
+    func sequences(_ events: [ServerSentEvent]) -> [Int64] {
+        let ids = app.runner.reader.log.ids
+        return events.compactMap { Cursor($0.id).flatMap(ids.sequence(of:)) }
     }
 
     /// Changes the schema, as nobody should: as the service itself on SQLite, as an administrator on PostgreSQL.

@@ -19,10 +19,14 @@ import Values
         let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))
         #expect(busy.kind == .unavailable)
         #expect(busy.retryAfterSeconds == 2)
-        let full = try #require(Failure(DatabaseError(.full, "no space left")))
-        #expect(full.kind == .unavailable)
-        #expect(full.code == "storage.full")
-        for code in [DatabaseError.Code.busy, .ioError, .interrupted, .unavailable] {
+        // By itself, and as the reason why a group of writes was not committed.
+        for error in [DatabaseError(.full, "no space left"), DatabaseError(.unavailable, "not stored", cause: .full)] {
+            let full = try #require(Failure(error))
+            #expect(full.kind == .unavailable)
+            #expect(full.code == "storage.full")
+            #expect(full.retryAfterSeconds == 30)
+        }
+        for code in [DatabaseError.Code.busy, .ioError, .interrupted, .unavailable, .cannotOpen] {
             #expect(try #require(Failure(DatabaseError(code, "trouble"))).kind == .unavailable, "\(code)")
         }
         #expect(try #require(Failure(DatabaseError(.notPermitted, "no"))).kind == .forbidden)
@@ -56,6 +60,26 @@ import Values
             _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
         }
         #expect(error?.code == .corrupt)
+    }
+
+    /// Events that were written while the clock was ahead do not keep those behind them for ever.
+    @Test func clockThatWasAhead_doesNotStopPruning() async throws {
+        let service = try TestService.start(["eventsKeptHours": "1"])
+        func notify(_ id: String) async throws {
+            let body: JSON = ["id": .string(id), "type": "visit.created", "userId": "u1"]
+            #expect(try await service.client(as: .service()).post("/v1/events", body).status == 201)
+        }
+        func eventsCount() throws -> Int? {
+            try service.app.store.read { try $0.integer("SELECT count(*) FROM events") }
+        }
+        service.clock.advance(seconds: 3 * 86_400)
+        try await notify("ahead")
+        service.clock.advance(seconds: -3 * 86_400)
+        try await notify("right")
+        service.clock.advance(seconds: 3700)
+        try await eventually("nothing is older than an hour", step: { service.clock.advance(seconds: 1) }) {
+            try eventsCount() == 0
+        }
     }
 
     /// A write that fails leaves nothing, neither rows nor counts nor events.

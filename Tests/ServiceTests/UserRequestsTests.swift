@@ -40,7 +40,7 @@ import Values
         #expect(try await ben.next("notification:updated").json["state"]["read"] == true)
         #expect(try await ana.next("request:updated").json == accepted.json["request"])
         #expect(try await ana.next("notification:created").json["title"] == "Friend Request Accepted")
-        #expect(try await service.badges(of: "ana") == [0, 1, 0, 1])
+        #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
         // Again is no mistake, and publishes nothing; otherwise it is one.
         #expect(
             try await service.call("PATCH", path, as: .user("ben"), #"{"status":"accepted"}"#).json == accepted.json)
@@ -53,7 +53,7 @@ import Values
     @Test func declinedRequest_isPublishedToo_andCanBeAskedAgain() async throws {
         let path = "/v1/requests/\(try await service.ask(Self.body(), as: "ana"))"
         #expect(try await service.call("PATCH", path, as: .user("ben"), #"{"status":"declined"}"#).status == 200)
-        #expect(try await service.badges(of: "ana") == [0, 1, 0, 1])
+        #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
         let again = try await service.call("POST", "/v1/requests", as: .user("ana"), Self.body())
         #expect(again.status == 201)
         #expect(try await service.badges(of: "ben") == [0, 1, 0, 1])
@@ -122,7 +122,7 @@ import Values
         let path = "/v1/requests/\(made.json["request"]["id"].string ?? "")"
         #expect(try await service.call("PATCH", path, as: .service(), #"{"status":"accepted"}"#).status == 200)
         #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
-        #expect(try await service.badges(of: "ana") == [0, 1, 0, 1])
+        #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
         try service.expectExactCounts()
     }
 

@@ -43,6 +43,21 @@ public final class RawConnection: Sendable {
         }
     }
 
+    /// Sends byte by byte until there is an answer, and reads that to its end; nil: all was sent without one.
+    public func drip(_ text: String, pauseMilliseconds: Int32) throws -> String? {
+        for byte in text.utf8 {
+            try send([byte])
+            if hasAnswer(within: pauseMilliseconds) { return try read() }
+        }
+        return nil
+    }
+
+    /// Whether there is something to read, or the end.
+    public func hasAnswer(within milliseconds: Int32) -> Bool {
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&ready, 1, milliseconds) > 0
+    }
+
     public func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Reads up to and with the first occurrence of a text, and what came in the same piece; or all, at the end.
@@ -59,36 +74,50 @@ public final class RawConnection: Sendable {
         }
     }
 
+    /// An answer to one request.
+    public struct Answer {
+        public var status = 0
+        public var body: [UInt8] = []
+        /// Whether the connection ends behind it.
+        public var isLast = false
+        fileprivate var headBytes = 0
+        fileprivate var bodyBytes = 0
+    }
+
     /// Reads the answer to one request, by its Content-Length; the connection stays open.
-    public func readAnswer() throws -> (status: Int, body: [UInt8]) {
+    public func readAnswer() throws -> Answer {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)
-        var head: (status: Int, bytes: Int, bodyBytes: Int)?
+        var answer: Answer?
         while true {
-            if let head, all.count >= head.bytes + head.bodyBytes {
-                return (head.status, Array(all[head.bytes..<head.bytes + head.bodyBytes]))
+            if var found = answer, all.count >= found.headBytes + found.bodyBytes {
+                found.body = Array(all[found.headBytes..<found.headBytes + found.bodyBytes])
+                return found
             }
             let count = recv(descriptor, &buffer, buffer.count, 0)
             guard count > 0 else { throw Failed(what: "receive after \(String(decoding: all, as: UTF8.self))") }
             all += buffer[..<count]
-            if head == nil { head = Self.head(of: all) }
+            if answer == nil { answer = Self.head(of: all) }
         }
     }
 
     /// Nil: there is more of it to come.
-    private static func head(of bytes: [UInt8]) -> (status: Int, bytes: Int, bodyBytes: Int)? {
+    private static func head(of bytes: [UInt8]) -> Answer? {
         let lineEndBytes = 2
-        var (start, status, bodyBytes) = (0, 0, 0)
+        var answer = Answer()
+        var start = 0
         while let end = (start..<max(start, bytes.count - 1)).first(where: {
             bytes[$0] == 0x0D && bytes[$0 + 1] == 0x0A
         }) {
             let line = String(decoding: bytes[start..<end], as: UTF8.self)
-            if line.isEmpty { return (status, end + lineEndBytes, bodyBytes) }
-            if start == 0 { status = Int(line.split(separator: " ")[1]) ?? 0 }
-            let parts = line.split(separator: ":", maxSplits: 1)
-            if parts.count == 2, parts[0].lowercased() == "content-length" {
-                bodyBytes = Int(parts[1].filter { $0 != " " }) ?? 0
+            if line.isEmpty {
+                answer.headBytes = end + lineEndBytes
+                return answer
             }
+            if start == 0 { answer.status = Int(line.split(separator: " ")[1]) ?? 0 }
+            let parts = line.lowercased().split(separator: ":", maxSplits: 1).map { $0.filter { $0 != " " } }
+            if parts.first == "content-length" { answer.bodyBytes = Int(parts[1]) ?? 0 }
+            if parts == ["connection", "close"] { answer.isLast = true }
             start = end + lineEndBytes
         }
         return nil

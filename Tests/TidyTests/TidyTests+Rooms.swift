@@ -7,9 +7,9 @@ extension TidyTests {
     /// of one line do not know one another.
     private static let floors: [[String]] = [
         ["Threads"],
-        ["Visibility", "MicroHTTP", "Realtime", "BellhopClient"],
+        ["Visibility", "MicroHTTP", "BellhopClient"],
         ["Values"],
-        ["Rows"],
+        ["Realtime", "Rows"],
         ["Domain"],
         ["Database"],
         ["Database/SQLite", "Database/PostgreSQL"],
@@ -84,6 +84,17 @@ extension TidyTests {
                 for word in words where code.contains(word) && !code.contains("LoopThread(") {
                     Issue.record("\(file.path):\(number + 1) has \(word)")
                 }
+            }
+        }
+    }
+
+    /// The wall clock may be set back: a wait that it bounds would last until the hour comes round again.
+    @Test func waits_areBoundedByTheTimeThatPasses() throws {
+        for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
+            // Behind #else stands what other systems than the service's do.
+            let own = file.text.components(separatedBy: "#else").first ?? ""
+            for word in ["timeIntervalSinceNow", "wait(until:", "pthread_cond_t()"] where own.contains(word) {
+                #expect(word == "pthread_cond_t()" && own.contains("CLOCK_MONOTONIC"), "\(file.path) has \(word)")
             }
         }
     }

@@ -299,21 +299,25 @@ def bookings(backend, staff, dora):
     wish = {"shopId": "day", "barberId": "b1", "service": "cut", "scheduledStart": at(5), "durationMinutes": 30}
     booking, headers = dora.call("POST", "/v1/bookings", {**wish, "tier": None, "customerName": None}, 201)
     path = f"/v1/bookings/{booking['id']}"
+
+    def known(version):
+        return f'"{version}-{booking["epoch"]}"'
+
     dora.call("POST", "/v1/bookings", wish, 409)
     dora.call("POST", "/v1/bookings", {**wish, "shopId": "nowhere"}, 404)
     staff.call("DELETE", "/v1/shops/day/barbers/b1", expect=409)
     dora.call("GET", path, expect=304, headers={"If-None-Match": headers["etag"]})
     dora.call("PATCH", path, {"status": "cancelled"}, 428)
-    dora.call("PATCH", path, {"status": "cancelled"}, 412, {"If-Match": '"99"'})
-    dora.call("PATCH", path, {"status": "confirmed"}, 403, {"If-Match": '"1"'})
-    dora.call("PATCH", path, {"durationMinutes": 20}, 200, {"If-Match": '"1"'})
+    dora.call("PATCH", path, {"status": "cancelled"}, 412, {"If-Match": known(99)})
+    dora.call("PATCH", path, {"status": "confirmed"}, 403, {"If-Match": known(1)})
+    dora.call("PATCH", path, {"durationMinutes": 20}, 200, {"If-Match": known(1)})
     version = 2
     for change in ({"status": "confirmed"}, {"arrived": True}, {"status": "in-progress"}, {"status": "completed"}):
-        staff.call("PATCH", path, change, 200, {"If-Match": f'"{version}"'})
+        staff.call("PATCH", path, change, 200, {"If-Match": known(version)})
         dora.call("GET", "/v1/shops/day/queue", expect=200)
         dora.call("GET", "/v1/shops/day/queue/entries", expect=200)
         version += 1
-    staff.call("PATCH", path, {"status": "pending"}, 409, {"If-Match": f'"{version}"'})
+    staff.call("PATCH", path, {"status": "pending"}, 409, {"If-Match": known(version)})
     dora.call("GET", path, expect=200)
     dora.call("GET", f"{path}/history", expect=200)
     staff.call("GET", f"{path}/history?limit=2", expect=200)
@@ -377,13 +381,14 @@ def challenges(backend, staff, dora):
         person.call("POST", f"/v1/challenges/{challenge}/scores", body, expect, {"Idempotency-Key": key})
 
     dora.call("POST", "/v1/challenges/cuts/scores", {"score": 5}, 400)
-    score(dora, {"score": 5, "displayName": "Dora", "userId": None}, 200, "cut-1")
+    score(dora, {"score": 5, "displayName": "Dora", "userId": None}, 403, "cut-1")
+    score(backend, {"score": 5, "displayName": "Dora", "userId": "dora"}, 200, "cut-1")
     score(dora, {"score": 5, "userId": "eve"}, 403, "cut-2")
     score(backend, {"score": 5}, 422, "cut-3")
     for index, user in enumerate(("eve", "fay", "dora")):
         score(backend, {"userId": user, "score": 5 * index, "displayName": None}, 200, f"cut-{user}")
     score(backend, {"userId": "dora", "score": 2**63 - 1}, 409, "cut-4")
-    score(dora, {"score": 1}, 409, "cut-5", "later")
+    score(backend, {"score": 1, "userId": "dora"}, 409, "cut-5", "later")
     staff.call("PUT", "/v1/challenges/cuts", {**wish, "mode": "best"}, 409)
     _, headers = dora.call("GET", "/v1/challenges/cuts/leaderboard", expect=200)
     dora.call("GET", "/v1/challenges/cuts/leaderboard", expect=304, headers={"If-None-Match": headers["etag"]})
@@ -397,13 +402,19 @@ def challenges(backend, staff, dora):
 
 
 def conversations(backend, dora, ben):
-    wish = {"memberIds": ["ben"], "title": "Trip", "id": "day-trip", "kind": None}
+    # Users choose ids that nobody can guess; for the others it makes no difference whether they are taken.
+    trip = "0197b2c4-9d3e-4a51-8c2f-4b6d8e0f1a23"
+    wish = {"memberIds": ["ben"], "title": "Trip", "id": trip, "kind": None}
     dora.call("POST", "/v1/conversations", wish, 201)
     ben.call("POST", "/v1/conversations", wish, 200)
     backend.call("POST", "/v1/conversations", {"memberIds": ["kim"], "id": "day-kim"}, 201)
-    dora.call("POST", "/v1/conversations", {"memberIds": [], "id": "day-kim"}, 409)
+    dora.call("POST", "/v1/conversations", {"memberIds": [], "id": "day-kim"}, 422)
+    dora.call("POST", "/v1/conversations", {"memberIds": [], "id": "day-nobody"}, 422)
+    kims = "0197b2c4-9d3e-4a51-8c2f-4b6d8e0f1a24"
+    backend.call("POST", "/v1/conversations", {"memberIds": ["kim"], "id": kims}, 201)
+    dora.call("POST", "/v1/conversations", {"memberIds": [], "id": kims}, 409)
     dora.call("POST", "/v1/conversations", {"memberIds": ["ben"], "kind": "direct"}, 201)
-    path = "/v1/conversations/day-trip"
+    path = f"/v1/conversations/{trip}"
     for text in ("one", "two", "three"):
         sent, _ = ben.call("POST", f"{path}/messages", {"text": text, "id": f"m-{text}"}, 201)
     ben.call("POST", f"{path}/messages", {"text": "three", "id": "m-three"}, 200)

@@ -22,11 +22,14 @@ import pathlib
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from event_ids import IDS, SECRET_SQLITE
 
 PATIENCE_SECONDS = 120
 CHALLENGE = "/v1/challenges/crash"
@@ -84,6 +87,7 @@ class Service:
         self.environment = dict(
             {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")},
             BELLHOP_HOST="127.0.0.1",
+            BELLHOP_DRAIN_SECONDS="0",
             BELLHOP_PORT=str(self.port),
             BELLHOP_DATABASE=f"sqlite:{folder / 'crash.sqlite'}",
             BELLHOP_JWT_SECRET=self.secret,
@@ -287,6 +291,14 @@ def wait_until(condition, what, play):
         time.sleep(0.02)
 
 
+def database_rows(folder, statement):
+    database = sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True)
+    try:
+        return database.execute(statement).fetchall()
+    finally:
+        database.close()
+
+
 def judge(play, streams):
     for stream in streams:
         events = [event for _, event in stream.seen]
@@ -296,9 +308,9 @@ def judge(play, streams):
         strangers = set(events) - play.acknowledged[stream.user]
         if strangers:
             raise Failed(f"{stream.user} saw what is not theirs: {sorted(strangers)[:5]}")
-        places = [tuple(identifier.rsplit("-", 1)) for identifier, _ in stream.seen]
+        places = [IDS.read(identifier) for identifier, _ in stream.seen]
         for (epoch, earlier), (next_epoch, later) in zip(places, places[1:]):
-            if epoch != next_epoch or int(earlier) >= int(later):
+            if epoch != next_epoch or earlier >= later:
                 raise Failed(f"{stream.user}: {epoch}-{earlier} was followed by {next_epoch}-{later}")
     for user, events in play.acknowledged.items():
         for event in sorted(events):
@@ -366,6 +378,8 @@ def judge_scores(play):
 def run(options, folder):
     service = Service(options.binary, folder)
     service.start()
+    [[secret]] = database_rows(folder, SECRET_SQLITE)
+    IDS.learn(secret)
     play = Play(service, options)
     wish = {"name": "Crash", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "add"}
     status, answer = service.request("PUT", CHALLENGE, play.backend, wish)

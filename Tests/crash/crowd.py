@@ -13,12 +13,12 @@ import contextlib
 import json
 import random
 import select
-import sqlite3
 import subprocess
 import sys
 import threading
 
-from crash import Board, Failed, Service, replay_scores, run_script
+from crash import Board, Failed, Service, database_rows, replay_scores, run_script
+from event_ids import IDS, SECRET_SQLITE
 from witnesses import HANG_SECONDS, Client, Listeners, Load, Log, Stream, judge_streams, wait_until
 
 SHOP = "/v1/shops/crowd"
@@ -676,14 +676,6 @@ def play(crowd, listeners, rounds, kill):
 # MARK: One process on SQLite
 
 
-def database_rows(folder, statement):
-    database = sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True)
-    try:
-        return database.execute(statement).fetchall()
-    finally:
-        database.close()
-
-
 def run(options, folder):
     service = Service(options.binary, folder)
     service.name = "the service"
@@ -696,6 +688,8 @@ def run(options, folder):
         service.start()
 
     service.start()
+    [[secret]] = database_rows(folder, SECRET_SQLITE)
+    IDS.learn(secret)
     try:
         streams = [Stream(user, bearer, service) for user, bearer in crowd.bearers.items() for _ in range(2)]
         with Listeners(streams) as listeners:

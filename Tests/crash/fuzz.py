@@ -45,7 +45,7 @@ SEEDS = [
     b"PUT /v1/streams/{stream}/subscriptions HTTP/1.1\r\nHost: x\r\n{auth}Content-Type: application/json\r\n"
     b"Content-Length: {length}\r\n\r\n"
     b'{"topics":["queue:s1"],"tables":[{"id":"a","table":"homework","filter":"title=in.(a,\\"b,c\\"),id=not.like.%x_",'
-    b'"select":["title"]}],"lastEventId":"abcdef-1"}',
+    b'"select":["title"]}],"lastEventId":"abcdef-0123456789abc"}',
 ]
 TOKENS = [b"\x00", b"\xff\xfe", b"\r\n", b"%00", b"%zz", b"../", b"{", b"}", b'"', b"\\u0000", b"\\ud800", b"1e999", b"-0",
           b"99999999999999999999", b"[" * 200, b" " * 300, b"null", b"A" * 5000, b"Content-Length: 5\r\n", b"HTTP/9.9"]
@@ -194,7 +194,7 @@ def subscriptions(choices):
     if choices.random() < 0.3:
         body["topics"] = choices.choice([["queue:s1"], [], ["@public:students"], ["personal"], ["x"] * 101])
     if choices.random() < 0.3:
-        body["lastEventId"] = choices.choice(["abcdef-1", "", "-1", "x" * 200])
+        body["lastEventId"] = choices.choice(["abcdef-0123456789abc", "", "-1", "x" * 200])
     return mutated(choices, body) if choices.random() < 0.1 else body
 
 

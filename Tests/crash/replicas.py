@@ -33,6 +33,7 @@ import traceback
 import crowd
 import postgres
 from crash import PATIENCE_SECONDS, Failed, Service, token
+from event_ids import IDS, SECRET_POSTGRES
 from witnesses import (
     HANG_SECONDS, Budget, Client, Listeners, Load, Log, Refusal, Stream, Traveller, check_refusal, judge_load,
     judge_stream, judge_streams, wait_until,
@@ -127,6 +128,7 @@ class Stage:
         try:
             for replica in self.replicas:
                 replica.start()
+            IDS.learn(self.cluster.sql(SECRET_POSTGRES, DATABASE))
             yield self.replicas
             for replica in self.replicas:
                 replica.stop()
@@ -999,10 +1001,11 @@ def bookings(stage, client, a, b):
         statuses = sorted(status for status, _ in answers)
         if statuses != [201] + [409] * (len(customers) - 1):
             raise Failed(f"one time wanted by {len(customers)} on both replicas was answered {statuses}")
-        path = f"/v1/bookings/{next(body['id'] for status, body in answers if status == 201)}"
+        made = next(body for status, body in answers if status == 201)
+        path, known = f"/v1/bookings/{made['id']}", f'"{made["version"]}-{made["epoch"]}"'
         answers = at_once(*(
             lambda place=place: ask(
-                (a, b)[place % 2], "PATCH", path, backend, {"durationMinutes": 20 + place}, headers={"If-Match": '"1"'}
+                (a, b)[place % 2], "PATCH", path, backend, {"durationMinutes": 20 + place}, headers={"If-Match": known}
             )
             for place in range(4)
         ))

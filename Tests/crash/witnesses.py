@@ -8,18 +8,17 @@ import errno
 import http.client
 import json
 import random
-import re
 import selectors
 import socket
 import threading
 import time
 
 from crash import PATIENCE_SECONDS, Failed, token
+from event_ids import CURSOR, IDS, made_up
 
 HANG_SECONDS = 10
 REPLAY_EVENTS_MAX = 1000
 REPLAY_BYTES_MAX = 1024 * 1024
-CURSOR = re.compile(r"([A-Za-z0-9]{1,44})-(0|[1-9][0-9]{0,18})")
 
 
 def wait_until(condition, what, seconds=PATIENCE_SECONDS, problems=()):
@@ -430,8 +429,7 @@ class Stream:
         if identifier is None:
             return
         self.cursor = identifier
-        epoch, _, digits = identifier.rpartition("-")
-        sequence = int(digits)
+        epoch, sequence = IDS.read(identifier)
         if name in ("stream:ready", "stream:resync"):
             if name == "stream:resync":
                 reason = json.loads(data)["reason"]
@@ -498,11 +496,12 @@ class Traveller(Stream):
         kind = self.choices.randrange(5)
         epoch = (self.cursor or "").rpartition("-")[0] or "none"
         if kind == 0:
-            return f"{epoch}-{self.choices.choice(self.stale)}" if self.stale else "-"
+            return IDS.text(epoch, self.choices.choice(self.stale)) if self.stale else "-"
         if kind == 1:
-            return f"abcdef-{self.choices.randrange(1000)}"
+            return IDS.text("abcdef", self.choices.randrange(1000))
         if kind == 2:
-            return f"{epoch}-{10 ** 12 + self.choices.randrange(1000)}"
+            later = IDS.text(epoch, 10 ** 12 + self.choices.randrange(1000))
+            return self.choices.choice([later, made_up(epoch, self.choices)])
         return "".join(self.choices.choice("abc-/%0 9é~") for _ in range(self.choices.randint(1, 30))).strip() or "?"
 
     def wants_to_leave(self, now):
@@ -706,7 +705,7 @@ def judge_beginning(connection, rows, log, epoch, where):
         return len(told)
     cursor = CURSOR.fullmatch(connection.cursor)
     is_ours = cursor is not None and cursor[1] == epoch
-    sequence = int(cursor[2]) if is_ours else None
+    sequence = IDS.read(connection.cursor)[1] if is_ours else None
     if not is_ours or sequence > log.last or sequence < log.first - 1:
         if first not in ("gap", "epoch"):
             raise Failed(f"{where}: the cursor {connection.cursor!r} is of no use, and no gap was told")

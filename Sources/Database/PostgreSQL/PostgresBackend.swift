@@ -117,6 +117,8 @@ final class PostgresBackend: StoreBackend {
 
     // MARK: Upkeep
 
+    var trouble: DatabaseError? { nil }
+    var hasRoom: Bool { true }
     var sizeBytes: Int { size.load(ordering: .relaxed) }
     func checkpoint() throws {}
     func integrityCheck() throws -> [String] { [] }

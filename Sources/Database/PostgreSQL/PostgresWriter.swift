@@ -72,12 +72,14 @@ struct PostgresWriter {
         var waiting = jobs
         var losses = 0
         var counted = StoreMetrics()
+        var isFull = false
         while !waiting.isEmpty {
             do {
                 let (group, postponed) = try runGroup(&waiting, counting: &counted)
                 waiting = postponed
                 // Later jobs of the same lane may be answered while these wait; within a group the order stays.
-                if waiting.isEmpty { finish(counted) }
+                isFull = isFull || group.isFull
+                if waiting.isEmpty { finish(counted, isFull: isFull) }
                 group.answer(.success(()))
             } catch {
                 losses += 1
@@ -86,7 +88,7 @@ struct PostgresWriter {
                 if !isPassing || losses >= Self.connectionsMax {
                     counted.batchesFailed += 1
                     counted.jobsFailed += waiting.count
-                    finish(counted)
+                    finish(counted, isFull: (error as? DatabaseError)?.code == .full)
                     let isUndecided = (error as? DatabaseError)?.code == .undecided
                     let lost = isUndecided ? error : WriteGroup.lost(error)
                     for attempt in waiting { attempt.job.fail(lost) }
@@ -98,8 +100,8 @@ struct PostgresWriter {
         }
     }
 
-    private func finish(_ counted: StoreMetrics) {
-        queue.finishBatch { $0 = $0.adding(counted) }
+    private func finish(_ counted: StoreMetrics, isFull: Bool) {
+        queue.finishBatch(isFull: isFull) { $0 = $0.adding(counted) }
     }
 
     /// One transaction. Nothing is answered yet.

@@ -1,3 +1,4 @@
+import Values
 import Visibility
 
 /// How a scope reaches PostgreSQL: one transaction-local setting for each kind of key that policies ask for.
@@ -33,7 +34,7 @@ struct ScopeVocabulary: Sendable {
 
     /// The settings of a scope: its tenant, and its keys of each kind.
     func settings(of scope: Scope) -> [String: String] {
-        var settings = [Self.tenant: scope.tenant]
+        var settings = [Self.tenant: scope.tenant.text]
         let keys = scope.keys.sorted()
         for kind in kinds {
             let value = keys.compactMap { kind.columnValues(of: $0) }

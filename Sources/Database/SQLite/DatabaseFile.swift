@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import Threads
 
 /// The file of an open database, and what makes it this process's own.
 ///
@@ -12,6 +13,10 @@ final class DatabaseFile: Sendable {
     private let privateDirectory: String?
     /// The open lock file; -1 for a reader, and after the release.
     private let lockDescriptor: Atomic<Int32>
+    /// As they were when the database was opened; none before.
+    let identities = Locked<[Identity?]>([])
+    /// See ``isMoved()``.
+    let hasMoved = Atomic<Bool>(false)
 
     private static let privatePrefix = "bellhop-memory-"
     private static let lockName = "owner.lock"
@@ -82,18 +87,22 @@ final class DatabaseFile: Sendable {
 
     /// The bytes of the database and its WAL on disk.
     var sizeBytes: Int {
-        [path, path + "-wal"].reduce(0) { sum, file in
-            var status = stat()
-            return stat(file, &status) == 0 ? sum + Int(status.st_size) : sum
-        }
+        Self.bytes(path) + Self.bytes(path + "-wal")
+    }
+
+    static func bytes(_ file: String) -> Int {
+        var status = stat()
+        return stat(file, &status) == 0 ? Int(status.st_size) : 0
     }
 
     /// Makes the file, if there is none, for this user alone. SQLite gives the mode of the database to the files beside
     /// it, and would itself leave that to the umask.
     private static func makePrivate(_ path: String) throws(DatabaseError) {
-        if permits(path, R_OK | W_OK) { return }
-        // Never opened where it exists: closing a descriptor drops all of the process's locks on the file, SQLite's too.
-        guard errno == ENOENT else { throw refusal(of: path, because: errno) }
+        // Never opened where they exist: closing a descriptor drops all of the process's locks on the file, SQLite's too.
+        for file in paths(path) where !permits(file, R_OK | W_OK) {
+            guard errno == ENOENT else { throw refusal(of: file, because: errno) }
+        }
+        guard !permits(path, F_OK) else { return }
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw refusal(of: path, because: errno) }
         close(descriptor)

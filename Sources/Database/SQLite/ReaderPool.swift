@@ -17,14 +17,14 @@ final class ReaderPool: Sendable {
     /// Another process may write too (an operator with the sqlite3 tool); this bounds how long that goes unseen.
     private static let snapshotDuration: Duration = .milliseconds(100)
 
-    private let path: String
+    private let file: DatabaseFile
     private let options: StoreOptions
     /// Commits of this process. Raised after each COMMIT, before its jobs are answered; and to end open snapshots.
     private let commits = Atomic<UInt64>(0)
     private let state = Locked(State())
 
-    init(path: String, options: StoreOptions) {
-        self.path = path
+    init(_ file: DatabaseFile, options: StoreOptions) {
+        self.file = file
         self.options = options
     }
 
@@ -34,11 +34,12 @@ final class ReaderPool: Sendable {
 
     /// A reader inside a read transaction that sees everything committed so far.
     func take() throws -> SQLiteConnection {
+        try file.requireInPlace()
         let known = try state.withLock { state in
             if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
             return state.idle.popLast()
         }
-        let reader = try known ?? SQLiteConnection(path: path, role: .reader, options: options)
+        let reader = try known ?? SQLiteConnection(file, role: .reader, options: options)
         // The count first: a commit that comes after it may be in the snapshot, one before it must be.
         let seen = commits.load(ordering: .acquiring)
         let now = ContinuousClock.now

@@ -12,18 +12,19 @@ final class SQLiteBackend: StoreBackend {
     init(_ url: DatabaseURL, options: StoreOptions) throws(DatabaseError) {
         self.options = options
         file = try DatabaseFile(url, access: options.access)
-        readers = ReaderPool(path: file.path, options: options)
+        readers = ReaderPool(file, options: options)
         queues = [WriteQueue(depthMax: options.queueDepthMax)]
         guard options.access != .readOnly else {
             // A damaged or foreign file shows now and not at the first request.
-            let probe = try SQLiteConnection(path: file.path, role: .reader, options: options)
+            let probe = try SQLiteConnection(file, role: .reader, options: options)
             try probe.runScript("SELECT count(*) FROM sqlite_schema")
             closeQueues()
             return
         }
-        let connection = try SQLiteConnection(path: file.path, role: .writer, options: options)
+        let connection = try SQLiteConnection(file, role: .writer, options: options)
         try connection.runScript("SELECT count(*) FROM sqlite_schema")
-        let moving = try SQLiteConnection(path: file.path, role: .checkpointer, options: options)
+        let moving = try SQLiteConnection(file, role: .checkpointer, options: options)
+        file.noteIdentities()
         start(connection, moving)
     }
 
@@ -38,18 +39,29 @@ final class SQLiteBackend: StoreBackend {
         checkpointer.start { [checkpointer, readers] in
             while checkpointer.wait() { SQLiteWriter.movePages(by: moving, readers: readers, queue: queue) }
         }
+        let watch = LoopThread("sqlite-watch")
+        watch.start { [watch, file] in
+            while watch.wait(atMost: Self.lookPause) { file.isMoved() }
+        }
         // Taken out by the thread, so that it is closed with the writer and not with what the thread captures.
         var owned: SQLiteConnection? = connection
         writer.start { [readers, file, options] in
             if let connection = owned.take() {
                 var writer = SQLiteWriter(
-                    connection: connection, queue: queue, readers: readers, checkpointer: checkpointer, options: options
-                )
+                    connection: connection, file: file, queue: queue, readers: readers, checkpointer: checkpointer,
+                    options: options)
                 writer.run()
             }
+            watch.stop()
             file.release()
         }
     }
+
+    /// Files that were moved are noticed within a second.
+    private static let lookPause: Duration = .milliseconds(500)
+
+    var trouble: DatabaseError? { file.trouble }
+    var hasRoom: Bool { file.hasRoom }
 
     func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value {
         let reader = try readers.take()
@@ -80,7 +92,7 @@ final class SQLiteBackend: StoreBackend {
 
     func checkpoint() throws {
         readers.releaseSnapshots()
-        let connection = try SQLiteConnection(path: file.path, role: .checkpointer, options: options)
+        let connection = try SQLiteConnection(file, role: .checkpointer, options: options)
         _ = try connection.checkpoint(.truncate)
     }
 

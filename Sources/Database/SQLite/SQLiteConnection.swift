@@ -8,11 +8,14 @@ final class SQLiteConnection: Connection {
     }
 
     private let database: OpaquePointer
+    private let file: DatabaseFile
     private let options: StoreOptions
     private var statements: [String: Statement] = [:]
     private var uses: UInt64 = 0
     /// The WAL's length in pages after the last commit of this connection.
     private(set) var walPages = 0
+    /// Whether a commit has written anything since this was last set to false.
+    var hasWritten = false
     /// The commit count before the open snapshot was taken, and when that was: for the pool of readers.
     var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
     private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
@@ -37,8 +40,9 @@ final class SQLiteConnection: Connection {
         _ = sqlite3_initialize()
     }()
 
-    init(path: String, role: Role, options: StoreOptions) throws(DatabaseError) {
+    init(_ file: DatabaseFile, role: Role, options: StoreOptions) throws(DatabaseError) {
         _ = Self.library
+        let path = file.path
         var handle: OpaquePointer?
         let create = role == .writer ? SQLITE_OPEN_CREATE : 0
         // No mutex: one owner at a time is what this class promises.
@@ -51,6 +55,7 @@ final class SQLiteConnection: Connection {
             throw DatabaseError(error.code, "cannot open \(path): \(error.detail)")
         }
         database = handle
+        self.file = file
         self.options = options
         super.init()
         do {
@@ -58,6 +63,9 @@ final class SQLiteConnection: Connection {
         } catch {
             throw DatabaseError(error.code, "cannot open \(path): \(error.detail)")
         }
+        // What the path leads to now may be another file than the one that the others read.
+        file.isMoved()
+        try file.requireInPlace()
     }
 
     deinit {
@@ -65,6 +73,8 @@ final class SQLiteConnection: Connection {
         statements.removeAll()
         controls.removeAll()
         sqlite3_wal_hook(database, nil, nil)
+        // The last one moves the log's pages and deletes it by its name, which may be somebody else's by now.
+        if file.isMoved() { _ = csqlite_db_config_flag(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
         sqlite3_close_v2(database)
     }
 
@@ -209,7 +219,8 @@ final class SQLiteConnection: Connection {
         sqlite3_wal_hook(
             database,
             { context, _, _, pages in
-                Unmanaged<SQLiteConnection>.fromOpaque(context!).takeUnretainedValue().walPages = Int(pages)
+                let connection = Unmanaged<SQLiteConnection>.fromOpaque(context!).takeUnretainedValue()
+                (connection.walPages, connection.hasWritten) = (Int(pages), true)
                 return SQLITE_OK
             }, context)
     }

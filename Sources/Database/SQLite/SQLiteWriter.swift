@@ -5,6 +5,7 @@ import Threads
 /// Made, used and released on its thread.
 struct SQLiteWriter {
     let connection: SQLiteConnection
+    let file: DatabaseFile
     let queue: WriteQueue
     let readers: ReaderPool
     /// Moves pages from the WAL into the database whenever it is woken.
@@ -21,6 +22,7 @@ struct SQLiteWriter {
         }
         checkpointer.stop()
         readers.close()
+        if file.isMoved() { return }
         do {
             _ = try connection.checkpoint(.truncate)
         } catch {
@@ -32,7 +34,9 @@ struct SQLiteWriter {
     private func commit(_ jobs: [WriteJob]) {
         // This commit ends their use anyway; gone now, they let SQLite start a moved WAL anew.
         if connection.walPages >= options.checkpointPages { readers.releaseSnapshots() }
+        connection.hasWritten = false
         do {
+            try file.requireInPlace()
             try connection.control(.beginImmediate)
         } catch {
             abandon(jobs[...], after: WriteGroup(), because: error)
@@ -64,6 +68,9 @@ struct SQLiteWriter {
         do {
             try connection.runGroupSteps()
             try connection.commit()
+            // What was committed to a file that is gone will be found by nobody.
+            file.isMoved()
+            try file.requireInPlace()
         } catch {
             abandon([], after: group, because: error)
             return
@@ -71,7 +78,7 @@ struct SQLiteWriter {
         readers.noteCommit()
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
         let walPages = connection.walPages
-        queue.finishBatch { metrics in
+        queue.finishBatch(isFull: group.isFull ? true : connection.hasWritten ? false : nil) { metrics in
             metrics.countCommit(jobs: group.answers.count, seconds: seconds)
             metrics.jobsFailed += group.failures.count
             metrics.walPages = walPages
@@ -84,7 +91,7 @@ struct SQLiteWriter {
     private func abandon(_ notBegun: ArraySlice<WriteJob>, after group: WriteGroup, because error: any Error) {
         connection.rollback()
         let lost = WriteGroup.lost(error)
-        queue.finishBatch { metrics in
+        queue.finishBatch(isFull: lost.cause == .full || group.isFull ? true : nil) { metrics in
             metrics.batchesFailed += 1
             metrics.jobsFailed += group.failures.count + group.answers.count + notBegun.count
         }

@@ -1,4 +1,5 @@
 import CSQLite
+import Foundation
 
 /// One prepared statement: the single owner of its `sqlite3_stmt`.
 ///
@@ -172,6 +173,9 @@ extension DatabaseError {
     static func last(of database: OpaquePointer, sql: String? = nil) -> DatabaseError {
         let result = sqlite3_extended_errcode(database)
         let message = String(cString: sqlite3_errmsg(database))
-        return DatabaseError(Code(sqliteExtended: result), "\(message) [SQLite \(result)]", sql: sql)
+        var code = Code(sqliteExtended: result)
+        // SQLite's own code is for a disk without room; a quota and a limit of the file's size are the same to us.
+        if code == .ioError, [ENOSPC, EDQUOT, EFBIG].contains(sqlite3_system_errno(database)) { code = .full }
+        return DatabaseError(code, "\(message) [SQLite \(result)]", sql: sql)
     }
 }

@@ -92,11 +92,7 @@ public struct Booking: Sendable, Hashable {
     }
 
     /// Writes the booking as JSON; its estimated completion depends on the shop's median service time.
-    public func write(to writer: inout JSONWriter, medianMinutes: Double) {
-        writer.object { write(membersTo: &$0, medianMinutes: medianMinutes) }
-    }
-
-    public func write(membersTo writer: inout JSONWriter, medianMinutes: Double) {
+    public func write(membersTo writer: inout JSONWriter, medianMinutes: Double, epoch: String) {
         writer.member("id", id)
         writer.member("userId", userId)
         writer.member("shopId", shopId)
@@ -106,7 +102,7 @@ public struct Booking: Sendable, Hashable {
         writer.member("durationMinutes", durationMinutes)
         writer.member("tier", tier.rawValue)
         writer.member("status", status.rawValue)
-        writer.member("version", version)
+        writer.version(version, in: epoch)
         writer.member("source", source.rawValue)
         writer.member("customerName", customerName)
         writer.member("arrivedAt", arrivedAt)
@@ -124,6 +120,8 @@ public enum BookingLimits {
     /// overlaps look back further for every booking.
     public static let durationMinutes = 5...480
     static let durationMinutesDefault = 30
+    /// How long ago a customer's booking may begin: "now" takes a moment on its way, and clocks differ.
+    static let lateSecondsMax: Int64 = 120
     /// One line on a phone.
     static let serviceBytesMax = 100
     static let customerNameBytesMax = 100

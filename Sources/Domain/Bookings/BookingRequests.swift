@@ -78,6 +78,9 @@ public struct BookingChange: Sendable, Hashable {
             next.durationMinutes = durationMinutes ?? booking.durationMinutes
             if let barberId { next.barberId = barberId }
             if next != booking { try checkRescheduling(of: booking, by: actor) }
+            if next.scheduledStart != booking.scheduledStart {
+                try BookingMoves.checkStart(next.scheduledStart, by: actor, at: now)
+            }
         }
         if let status, status != booking.status {
             try BookingMoves.check(from: booking.status, to: status, by: actor)

@@ -65,4 +65,12 @@ public enum BookingMoves {
             "A booking that is \(status.rawValue) cannot become \(next.rawValue).",
             allowed: allowed.map(\.rawValue))
     }
+
+    /// - Throws: 403 `booking.in_past` for a time that is over, which only staff may write down.
+    public static func checkStart(_ start: Timestamp, by actor: BookingActor, at now: Timestamp) throws(Failure) {
+        guard actor == .customer, start.adding(seconds: BookingLimits.lateSecondsMax) < now else { return }
+        throw Failure(
+            .forbidden, "booking.in_past", "Only the shop may write down what is in the past.",
+            fields: [Failure.Field("/scheduledStart", "must not be in the past")])
+    }
 }

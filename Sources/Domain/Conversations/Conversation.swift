@@ -94,6 +94,29 @@ public struct ConversationDraft: Sendable, Hashable {
         if kind == .direct, title != nil { fields.reject("title", "belongs to a group") }
     }
 
+    /// Users choose ids that nobody can guess: whoever tries others' would learn by a conflict which conversations there
+    /// are.
+    ///
+    /// - Parameter creator: nil for a backend, which may see them all.
+    public func requireOwnID(of creator: ID<User>?) throws(Failure) {
+        guard let id, creator != nil, !Self.isRandomUUID(id.text) else { return }
+        throw Failure.invalid("/id", "must be a random UUID, of version 4 or 7")
+    }
+
+    /// RFC 9562: 32 digits in five groups, of which one tells the version and one the variant.
+    static func isRandomUUID(_ text: String) -> Bool {
+        let letters = Array(text.utf8)
+        guard letters.count == 36 else { return false }
+        return letters.enumerated().allSatisfy { place, letter in
+            switch place {
+            case 8, 13, 18, 23: letter == UInt8(ascii: "-")
+            case 14: letter == UInt8(ascii: "4") || letter == UInt8(ascii: "7")
+            case 19: "89abAB".utf8.contains(letter)
+            default: "0123456789abcdefABCDEF".utf8.contains(letter)
+            }
+        }
+    }
+
     /// All members of the conversation to create.
     ///
     /// - Parameter creator: nil for a backend, which is never a member.

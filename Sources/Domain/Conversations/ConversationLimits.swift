@@ -5,7 +5,7 @@ public enum ConversationLimits {
     public static let membersMax = 256
     /// Conversations that a user can be in. A list is put in order from all of them.
     public static let conversationsOfUserMax = 1000
-    /// Bytes of a message. It stands in one event for each member.
+    /// Bytes of a message. It is stored once, and sent to each member.
     public static let textBytesMax = 4000
     /// Bytes of a title: one line of a list.
     static let titleBytesMax = 200

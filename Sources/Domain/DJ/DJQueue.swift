@@ -113,8 +113,10 @@ public struct DJQueue: Sendable, Hashable {
     /// The position of a track, from 1; nil if it is not queued.
     public func position(of id: ID<DJQueueItem>) -> Int? { items.firstIndex { $0.id == id }.map { $0 + 1 } }
 
-    /// - Parameter votes: the reader's own; nil where many read the same.
-    public func json(votes: [ID<DJQueueItem>: DJVote]?) -> [UInt8] {
+    /// - Parameters:
+    ///   - votes: the reader's own; nil where many read the same.
+    ///   - epoch: what the version counts in.
+    public func json(votes: [ID<DJQueueItem>: DJVote]?, epoch: String) -> [UInt8] {
         JSONWriter.object { writer in
             writer.member("shopId", session.shopId)
             writer.member("isActive", session.isActive)
@@ -135,7 +137,7 @@ public struct DJQueue: Sendable, Hashable {
                 }
             }
             writer.member("startedAt", session.startedAt)
-            writer.member("version", session.version)
+            writer.version(session.version, in: epoch)
         }
     }
 }

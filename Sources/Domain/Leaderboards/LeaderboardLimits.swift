@@ -15,8 +15,9 @@ public enum LeaderboardLimits {
     /// Items on each side of the caller.
     public static let aroundDefault = 5
     public static let aroundMax = 100
-    /// Items of the state that watchers are sent, each second at most: a kilobyte. Who draws more asks for it.
-    public static let watchedTop = 10
+    /// Lines of a board that watchers see live (CUT L-1): 10 KB once, with the longest ids and names 35; and then, once a
+    /// second at most, the lines that have moved. With more, the first of many who pass one another costs as much again.
+    public static let watchedTop = 100
     /// The pause between two updates of one board (DESIGN: at most one a second).
     public static let updatePauseSeconds: Int64 = 1
 

@@ -17,12 +17,15 @@ public struct Notification: Sendable, Hashable {
     public let data: [UInt8]
     public let delivery: Delivery
     public let createdAt: Timestamp
+    /// The open request that it asks to answer; nil once that is answered.
+    public var requestId: ID<UserRequest>?
     public var state: NotificationState
 
     public init(
         id: ID<Notification>, eventId: String?, userId: ID<User>, type: NotificationType,
         category: NotificationCategory, priority: Priority, title: String, message: String, lockScreen: String,
-        data: [UInt8], delivery: Delivery, createdAt: Timestamp, state: NotificationState
+        data: [UInt8], delivery: Delivery, createdAt: Timestamp,
+        requestId: ID<UserRequest>? = nil, state: NotificationState
     ) {
         self.id = id
         self.eventId = eventId
@@ -36,6 +39,7 @@ public struct Notification: Sendable, Hashable {
         self.data = data
         self.delivery = delivery
         self.createdAt = createdAt
+        self.requestId = requestId
         self.state = state
     }
 
@@ -46,7 +50,7 @@ public struct Notification: Sendable, Hashable {
             type: draft.type, category: draft.category,
             priority: draft.priority, title: draft.title, message: draft.message, lockScreen: draft.lockScreen,
             data: JSONWriter.bytes(JSONValue.object(draft.data)), delivery: delivery, createdAt: createdAt,
-            state: NotificationState(seenAt: draft.isSeen ? createdAt : nil))
+            requestId: draft.requestId, state: NotificationState(seenAt: draft.isSeen ? createdAt : nil))
     }
 }
 

@@ -19,7 +19,8 @@ public struct NotificationCategory: RawRepresentable, Sendable, Hashable {
     public static let system = NotificationCategory(known: "system")
     public static let emergency = NotificationCategory(known: "emergency")
     public static let booking = NotificationCategory(known: "booking")
-    /// Somebody waits for this user's answer, or has answered; counted as `requests`.
+    /// Somebody waits for this user's answer, or has answered. Open requests are counted by their rows, and the rest as
+    /// `bell`.
     public static let request = NotificationCategory(known: "request")
     /// A new message; counted by the conversation's read position, never here.
     public static let message = NotificationCategory(known: "message")

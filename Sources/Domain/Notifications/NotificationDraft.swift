@@ -18,6 +18,8 @@ public struct NotificationDraft: Sendable, Hashable {
     public let data: [String: JSONValue]
     /// Born seen: listed, but lighting no badge (decision 17).
     public private(set) var isSeen = false
+    /// The open request that it asks to answer: no sender's own notification has one.
+    private(set) var requestId: ID<UserRequest>?
 
     public var type: NotificationType { namedType ?? NotificationType(for: category) }
 
@@ -28,7 +30,7 @@ public struct NotificationDraft: Sendable, Hashable {
     static let titleBytesMax = 200
     /// A few sentences; an event carries the whole text to every device.
     static let messageBytesMax = 2000
-    /// Identifiers for a screen to open, not documents: each of up to 50 notifications travels in lists.
+    /// Identifiers for a screen to open, not documents: each of a list's notifications has them.
     static let dataBytesMax = 4096
 }
 

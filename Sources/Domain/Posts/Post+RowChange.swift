@@ -6,6 +6,12 @@ extension Post {
     /// "event": "UPDATE", "filter": "id=in.(…)"}` (ENG E-1).
     public static let subscribable = (schema: "bellhop", table: "posts")
 
+    /// The columns of ``row``.
+    public static let rowColumns: ColumnTypes = [
+        "id": .text, "author_id": .text, "visibility": .text, "sequence": .bigint, "like_count": .bigint,
+        "repost_count": .bigint,
+    ]
+
     /// A post as a row: filters compare it, and `table:change` contains it.
     private var row: RowChange.Row {
         [

@@ -55,17 +55,22 @@ public struct PresenceAttempts: Sendable, Hashable {
 
     private var endsAt: Timestamp { since.adding(seconds: PresenceLimits.wrongCodesSeconds) }
 
+    /// Not if they began further in the future than they count: the clock was set back since.
+    private func isPresent(at now: Timestamp) -> Bool {
+        now < endsAt && since < now.adding(seconds: PresenceLimits.wrongCodesSeconds)
+    }
+
     /// Whole seconds until the next code is checked; nil if that is now. The right code waits too: otherwise an
     /// attacker would recognize it.
     public func waitSeconds(at now: Timestamp) -> Int? {
-        guard failures >= PresenceLimits.wrongCodesMax, now < endsAt else { return nil }
+        guard failures >= PresenceLimits.wrongCodesMax, isPresent(at: now) else { return nil }
         return Int((endsAt.microseconds - now.microseconds + 999_999) / 1_000_000)
     }
 
     /// A right code in between does not reset the count: a guest of one shop could otherwise guess another's code for
     /// ever.
     public func addingFailure(at now: Timestamp) -> PresenceAttempts {
-        now < endsAt
+        isPresent(at: now)
             ? PresenceAttempts(failures: failures + 1, since: since) : PresenceAttempts(failures: 1, since: now)
     }
 }

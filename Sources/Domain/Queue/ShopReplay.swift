@@ -10,7 +10,8 @@
 ///
 /// One pass over the waiting customers gives the waits of both newcomers too: a black-card newcomer starts when a
 /// barber is first free with no waiting black-card customer to take, a standard newcomer when nobody at all is there to
-/// take, overtakers included. Neither delays those who stand before.
+/// take, overtakers included. Neither delays those who stand before, nor those who are due within minutes: a chair is
+/// free for a newcomer only if enough others will be for them (decision 5).
 struct ShopReplay {
     private struct Customer {
         /// Index into the serving order.
@@ -30,6 +31,8 @@ struct ShopReplay {
     private let barberCount: Int
     private let blackCard: [Customer]
     private let standard: [Customer]
+    /// Those who are not there yet, by the order they come in, with their indices in `called`.
+    private let expected: [(customer: Customer, index: Int, isBlackCard: Bool)]
     private let blackCardPerMinute: Double
     private let rateLogDeviation: Double
     /// `exp(deviation × normal)` for each stratum: a service's time relative to its median.
@@ -68,6 +71,10 @@ struct ShopReplay {
         }
         blackCard = (0..<line.blackCardReplayed).compactMap(customer)
         standard = (line.blackCardCount..<(line.blackCardCount + line.standardReplayed)).compactMap(customer)
+        let blackCards = blackCard.count
+        expected = (blackCard + standard).enumerated()
+            .map { (customer: $1, index: $0, isBlackCard: $0 < blackCards) }.filter { $0.customer.ready > 0 }
+            .sorted { ($0.customer.ready, $0.index) < ($1.customer.ready, $1.index) }
         waits = [Double](repeating: .nan, count: line.customers.count * cube.points)
         newcomerStandard = [Double](repeating: WaitLimits.waitMinutesMax, count: cube.points)
         newcomerBlackCard = newcomerStandard
@@ -140,6 +147,21 @@ struct ShopReplay {
         return next
     }
 
+    /// Whether a newcomer in this barber's chair would make somebody wait who is due: each of those needs another barber
+    /// who is free by then.
+    private func isReserved(_ barber: Int, at time: Double, forBlackCardOnly: Bool) -> Bool {
+        var needed = 0
+        for (customer, index, isBlackCard) in expected where customer.ready > time && !called[index] {
+            if forBlackCardOnly, !isBlackCard { continue }
+            if customer.barber == barber { return true }
+            needed += 1
+            guard customer.barber < 0 else { continue }
+            let others = free.indices.count { $0 != barber && free[$0] <= customer.ready }
+            if others < needed { return true }
+        }
+        return false
+    }
+
     /// Records the start of a customer's service and returns how long it takes.
     private mutating func call(_ customer: Customer, at time: Double, point: Int, speed: Double) -> Double {
         waits[customer.index * cube.points + point] = min(time, WaitLimits.waitMinutesMax)
@@ -184,7 +206,7 @@ struct ShopReplay {
                 free[barber] = time + call(blackCard[next], at: time, point: point, speed: speed)
                 continue
             }
-            if isBlackCardOpen {
+            if isBlackCardOpen, !isReserved(barber, at: time, forBlackCardOnly: true) {
                 isBlackCardOpen = false
                 newcomerBlackCard[point] = time
             }
@@ -202,7 +224,7 @@ struct ShopReplay {
                 free[barber] = time + call(standard[next], at: time, point: point, speed: speed)
                 continue
             }
-            if isStandardOpen {
+            if isStandardOpen, !isReserved(barber, at: time, forBlackCardOnly: false) {
                 isStandardOpen = false
                 newcomerStandard[point] = time
             }

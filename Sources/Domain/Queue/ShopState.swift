@@ -3,8 +3,8 @@ public struct BarberState: Sendable, Hashable {
     /// Whether the barber takes the next customer.
     public enum Duty: Sendable, Hashable {
         case working
-        /// Finishes the service at hand, if any, and takes no customer until the break is over; nil: the end is
-        /// unknown, so the estimate does not count on it.
+        /// Finishes the service at hand, if any, and takes no customer until the break is over; nil: the estimate does not
+        /// count on its end.
         case onBreak(endsInMinutes: Double?)
     }
 

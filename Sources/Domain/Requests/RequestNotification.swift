@@ -1,7 +1,8 @@
 import Values
 
 /// The notifications that users receive about requests. The source documents have no texts for them: these are ours
-/// (decision 8). All are of category `request`, and light that badge until they are seen (decision 16).
+/// (decision 8). All are of category `request`. One that asks lights no badge, since its request does; an answer lights
+/// the bell (decision 16).
 public enum RequestNotification {
     /// A draft for the recipient of an open request, or for the requester of an answered one.
     public static func draft(_ request: UserRequest) -> NotificationDraft {
@@ -15,7 +16,7 @@ public enum RequestNotification {
         return NotificationDraft(
             userId: request.status == .open ? request.toUserId : request.fromUserId, eventId: eventId(request),
             category: .request, priority: priority, title: title, message: message,
-            data: data(request))
+            data: data(request), requestId: request.status == .open ? request.id : nil)
     }
 
     /// The event id of the notification about a request's present status.

@@ -21,10 +21,13 @@ public struct UserRequest: Sendable, Hashable {
     public private(set) var status: Status
     public let createdAt: Timestamp
     public private(set) var answeredAt: Timestamp?
+    /// Whether whoever is asked has seen it. Whoever asks is not told.
+    public let isSeen: Bool
 
     public init(
         id: ID<UserRequest>, kind: Kind, fromUserId: ID<User>, toUserId: ID<User>, fromName: String? = nil,
-        aboutId: String? = nil, status: Status = .open, createdAt: Timestamp, answeredAt: Timestamp? = nil
+        aboutId: String? = nil, status: Status = .open, createdAt: Timestamp, answeredAt: Timestamp? = nil,
+        isSeen: Bool = false
     ) {
         self.id = id
         self.kind = kind
@@ -35,6 +38,7 @@ public struct UserRequest: Sendable, Hashable {
         self.status = status
         self.createdAt = createdAt
         self.answeredAt = answeredAt
+        self.isSeen = isSeen
     }
 
     /// Who answers or withdraws a request.
@@ -125,6 +129,8 @@ public enum RequestLimits {
     public static let openMax = 500
     /// Bytes of a name: it stands in a notification's one line.
     public static let nameBytesMax = 80
+    /// Requests that one call marks as seen: all of them are named in one event, and whoever has more calls again.
+    public static let seenAtOnceMax = 500
     /// How long answered requests stay stored, for lists.
     public static let answeredRetentionSeconds: Int64 = 90 * 86_400
     /// Items of one page.

@@ -4,6 +4,8 @@ import Values
 public struct QueueStatus: Sendable, Hashable {
     public enum State: String, Sendable, Hashable {
         case open
+        /// Who is on duty is on a break. The estimate takes it that the break ends within a quarter of an hour.
+        case paused
         /// Nobody is on duty: a wait of 0 means nothing (decision 2).
         case unstaffed
     }
@@ -13,6 +15,8 @@ public struct QueueStatus: Sendable, Hashable {
     public var queueLength: Int
     /// Barbers on duty (decision 6).
     public var currentlyServing: Int
+    /// Of these, those who take customers.
+    var barbersWorking: Int
     /// Bookings in progress.
     public var inService: Int
     /// Minutes, whole, rounded up.
@@ -23,7 +27,8 @@ public struct QueueStatus: Sendable, Hashable {
     public var estimate: QueueEstimate?
 
     public init(
-        shopId: ID<Shop>, queueLength: Int, barbersOnDuty: Int, inService: Int, averageServiceMinutes: Double,
+        shopId: ID<Shop>, queueLength: Int, barbersOnDuty: Int, barbersWorking: Int, inService: Int,
+        averageServiceMinutes: Double,
         formula: QueueFormula, estimate: QueueEstimate?
     ) {
         self.shopId = shopId
@@ -31,6 +36,7 @@ public struct QueueStatus: Sendable, Hashable {
         self.inService = inService
         self.estimate = estimate
         currentlyServing = barbersOnDuty
+        self.barbersWorking = barbersWorking
         averageWaitMinutes = formula.averageWaitMinutes(
             queueLength: queueLength, barbers: barbersOnDuty, averageServiceMinutes: averageServiceMinutes)
         let waits = formula.estimatedWaitTimes(averageWaitMinutes: averageWaitMinutes)
@@ -38,7 +44,7 @@ public struct QueueStatus: Sendable, Hashable {
         blackCardMinutes = waits.blackCard
     }
 
-    public var state: State { currentlyServing > 0 ? .open : .unstaffed }
+    public var state: State { barbersWorking > 0 ? .open : currentlyServing > 0 ? .paused : .unstaffed }
 
     /// The result of the plain formula for a lane.
     public func formulaMinutes(_ lane: QueueLane) -> Int { lane == .blackCard ? blackCardMinutes : standardMinutes }

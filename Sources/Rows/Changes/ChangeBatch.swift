@@ -36,8 +36,11 @@ public struct ChangeBatch: Sendable, Hashable {
                 "A delivery has at most \(ChangeLimits.bodyBytesMax) bytes, and this one has \(body.count).")
         }
         var scanner = DeliveryScanner(bytes: body)
-        let found = try scanner.items()
-        isArray = scanner.isArray
+        var found = try scanner.items()
+        // One frame, in the form of an array: no delivery of several.
+        let isFrame = scanner.isArray && RealtimeFrame.isSerialized(found.map { body[$0] })
+        if isFrame { found = [0..<body.count] }
+        isArray = scanner.isArray && !isFrame
         let expectation = try ChangeExpectation(delivery: delivery, format: format, isArray: isArray)
         items.reserveCapacity(found.count)
         for (index, place) in found.enumerated() {
@@ -54,9 +57,10 @@ public struct ChangeBatch: Sendable, Hashable {
         }
     }
 
-    /// Nil for a tombstone.
+    /// Nil for a tombstone. An object that comes alone is rejected as it is in an array, whatever is wrong with it:
+    /// senders such as Debezium's stop for good at an answer that refuses the delivery.
     ///
-    /// - Throws: for what is wrong with the item of a body that is no array: it cannot be rejected alone.
+    /// - Throws: for a body that is neither an array nor an object, and so no delivery at all.
     private func read(
         _ item: ArraySlice<UInt8>, _ delivery: ChangeDelivery, _ expectation: ChangeExpectation
     ) throws(Failure) -> Result<TableChange?, ChangeFault> {
@@ -68,7 +72,7 @@ public struct ChangeBatch: Sendable, Hashable {
         do throws(Failure) {
             value = try JSONValue(parsing: Array(item), depthMax: ChangeLimits.depthMax, isExact: true)
         } catch {
-            guard isArray else { throw error }
+            guard isArray || item.first == UInt8(ascii: "{") || item.first == UInt8(ascii: "[") else { throw error }
             return .failure(ChangeFault("", error.detail + " (Bytes are counted from the item's first.)"))
         }
         guard isArray || expectation.mayBeDelivered(value) else {
@@ -92,11 +96,8 @@ private enum ChangeExpectation {
 
     init(delivery: ChangeDelivery, format: ChangeFormat?, isArray: Bool) throws(Failure) {
         let isBatchType = delivery.mediaType == "application/cloudevents-batch+json"
+        // Debezium Server names it for arrays as well, which by the specification are of the other type.
         let isEventType = delivery.mediaType == "application/cloudevents+json"
-        guard !isArray || !isEventType else {
-            throw Failure(
-                .invalid, "changes.not_an_event", "application/cloudevents+json is one event, and no array.")
-        }
         guard isArray || !isBatchType, isArray || format != .batch else {
             throw Failure(.invalid, "changes.not_a_batch", "The body must be a JSON array of changes.")
         }
@@ -125,7 +126,7 @@ private enum ChangeExpectation {
     /// Whether it is a change, or a tombstone: another value is no delivery that has an item to reject.
     func mayBeDelivered(_ value: JSONValue) -> Bool {
         switch (value, self) {
-        case (.object, _), (.null, .any), (.null, .only(.debezium)), (.null, .binaryCloudEvent): true
+        case (.object, _), (.array, _), (.null, .any), (.null, .only(.debezium)), (.null, .binaryCloudEvent): true
         default: false
         }
     }
@@ -138,7 +139,7 @@ private enum ChangeExpectation {
             members["data"] = item
             do throws(ChangeFault) {
                 var change = try CloudEvent(members: ChangeMembers(members: members, pointer: "")).change()
-                change?.shorten(by: "/data")
+                change?.movePointers { $0.hasPrefix("/data/") ? String($0.dropFirst(5)) : $0 }
                 return change
             } catch {
                 throw ChangeExpectation.inBinaryMode(error)
@@ -148,6 +149,15 @@ private enum ChangeExpectation {
             switch self {
             case .any, .only(.debezium): return nil
             default: throw ChangeFault("", "must be an object, not null")
+            }
+        }
+        if case .array(let elements) = item, let frame = RealtimeFrame.members(of: elements) {
+            do throws(ChangeFault) {
+                var change = try self.change(.object(frame), delivery)
+                change?.movePointers { RealtimeFrame.place(of: $0) }
+                return change
+            } catch {
+                throw ChangeFault(RealtimeFrame.place(of: error.pointer), error.reason)
             }
         }
         guard case .object(let members) = item else {

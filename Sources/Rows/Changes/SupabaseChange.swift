@@ -71,8 +71,34 @@ enum BroadcastChange {
     }
 }
 
-/// A Supabase Realtime `postgres_changes` frame: `{"topic", "event", "ref", "payload": {"ids", "data": {…}}}`.
+/// A Supabase Realtime `postgres_changes` frame: `{"topic", "event", "ref", "payload": {"ids", "data": {…}}}`, or in
+/// version 2.0.0 of its protocol the array `[join_ref, ref, topic, event, payload]`.
 enum RealtimeFrame {
+    private static let names = ["join_ref", "ref", "topic", "event", "payload"]
+
+    /// Whether these are the elements of one frame of version 2.0.0, as bytes: an array of changes has no texts in it.
+    static func isSerialized(_ elements: [ArraySlice<UInt8>]) -> Bool {
+        func begins(_ index: Int, with byte: UInt8) -> Bool { elements[index].first == byte }
+        return elements.count == names.count && begins(2, with: UInt8(ascii: "\""))
+            && begins(3, with: UInt8(ascii: "\"")) && begins(4, with: UInt8(ascii: "{"))
+    }
+
+    /// The frame as version 1.0.0 writes it; nil for another array.
+    static func members(of elements: [JSONValue]) -> [String: JSONValue]? {
+        guard elements.count == names.count, case .string = elements[2], case .string = elements[3],
+            case .object = elements[4]
+        else { return nil }
+        return Dictionary(uniqueKeysWithValues: zip(names, elements))
+    }
+
+    /// The place in the array of a place in the members.
+    static func place(of pointer: String) -> String {
+        for (index, name) in names.enumerated() where pointer == "/\(name)" || pointer.hasPrefix("/\(name)/") {
+            return "/\(index)" + pointer.dropFirst(name.utf8.count + 1)
+        }
+        return pointer
+    }
+
     /// The error that Realtime reports when it cut a row of more than a mebibyte to the columns of at most 64 bytes.
     private static let rowWasCut = "413"
 

@@ -80,11 +80,10 @@ public struct TableChange: Sendable, Hashable {
         return pointer
     }
 
-    /// Removes the first step of the pointers to the rows: in binary mode the body is the data.
-    mutating func shorten(by prefix: String) {
-        for place in [\TableChange.recordPointer, \.oldRecordPointer, \.tablePointer]
-        where self[keyPath: place].hasPrefix(prefix + "/") {
-            self[keyPath: place].removeFirst(prefix.count)
+    /// Changes the pointers to the rows: what was sent had another form than what was read.
+    mutating func movePointers(_ moved: (String) -> String) {
+        for place in [\TableChange.recordPointer, \.oldRecordPointer, \.tablePointer] {
+            self[keyPath: place] = moved(self[keyPath: place])
         }
     }
 }

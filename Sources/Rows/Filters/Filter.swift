@@ -11,7 +11,7 @@ import Values
 ///
 /// **A condition holds, does not hold, or is unknown**, as in SQL, and a row matches only where every condition holds:
 /// - NULL makes every comparison unknown, negated or not, and so does a value of a kind that the filter's value cannot
-///   be read as (``FilterValue``). `is` and `isdistinct` are for NULL.
+///   be read as (``FilterValue``). `is` and `isdistinct` are for NULL; `in.()` is the empty set, in which nothing is.
 /// - A text of more than 8 KiB is unknown to a `like` that would have to search it (`%word%`).
 /// - A column that the row does not have is unknown to all of them, `is.null` included: an incomplete row is no
 ///   statement about the column.
@@ -108,6 +108,15 @@ public struct FilterCondition: Sendable, Hashable {
         case null, `true`, `false`, unknown
     }
 
+    /// The declared type of the column's values, where they are compared by it.
+    var type: ColumnType? {
+        switch test {
+        case .compare(_, let value), .isDistinct(let value): value.type
+        case .within(let set): set.type
+        case .like, .identity: nil
+        }
+    }
+
     /// The values by which an index can find this condition: those of an `eq` or `in` that is not negated.
     var isIndexable: Bool {
         guard !isNegated else { return false }
@@ -123,6 +132,7 @@ public struct FilterCondition: Sendable, Hashable {
         case .within(let set): set.forEachKey(body)
         case .compare(.eq, let value):
             value.bytes.withUnsafeBufferPointer(body)
+            guard value.type == nil else { return }
             if let number = value.number?.canonical, !number.utf8.elementsEqual(value.bytes) {
                 number.withUTF8Bytes(body)
             }
@@ -159,7 +169,8 @@ extension FilterCondition {
 
     /// Of the column's value; nil: the row has no such column.
     func truth(of value: JSONValue?) -> Bool? {
-        guard let value, let plain = holds(for: value) else { return nil }
+        guard let value else { return isEmptySet ? isNegated : nil }
+        guard let plain = holds(for: value) else { return nil }
         return plain != isNegated
     }
 
@@ -175,6 +186,9 @@ extension FilterCondition {
         }
         result.new = result.new && truth == true
     }
+
+    /// `in.()`, for which it does not matter what the column is.
+    private var isEmptySet: Bool { if case .within(let set) = test { set.count == 0 } else { false } }
 
     /// Without the negation; nil is unknown.
     private func holds(for value: JSONValue) -> Bool? {

@@ -13,15 +13,6 @@ enum FilterBytes {
     }
 }
 
-extension String {
-    /// The bytes in place: no copy for native strings, which all strings of this process are.
-    func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
-        var copy = self
-        return copy.withUTF8(body)
-    }
-}
-
 /// UUIDs are equal whatever the case of their letters, as the type `uuid` has it: databases write them in lower case,
 /// Swift's `UUID` in upper case.
 enum UUIDText {
@@ -43,38 +34,48 @@ enum UUIDText {
         return text.map { $0 >= 0x41 && $0 <= 0x46 ? $0 | 0x20 : $0 }
     }
 
-    /// The text as filters store it.
-    static func normalized(_ text: [UInt8]) -> [UInt8] { text.withUnsafeBufferPointer(lowercased) ?? text }
-}
-
-extension String {
-    /// The bytes by which filters compare a text.
-    func withComparedBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        withUTF8Bytes { bytes in
-            UUIDText.lowercased(bytes)?.withUnsafeBufferPointer(body) ?? body(bytes)
+    /// Any of PostgreSQL's spellings (in braces, with hyphens behind any four digits, or with none) in the one that it
+    /// writes; nil for what is no UUID.
+    static func canonical(_ text: [UInt8]) -> [UInt8]? {
+        var rest = text[...]
+        if rest.first == UInt8(ascii: "{"), rest.last == UInt8(ascii: "}") { rest = rest.dropFirst().dropLast() }
+        var uuid: [UInt8] = []
+        var (digits, isBehindHyphen) = (0, false)
+        for byte in rest {
+            if byte == 0x2D, digits % 4 == 0, digits > 0, digits < 32, !isBehindHyphen {
+                isBehindHyphen = true
+                continue
+            }
+            isBehindHyphen = false
+            guard (48...57).contains(byte) || (97...102).contains(byte | 0x20), digits < 32 else { return nil }
+            uuid.append(byte >= 65 && byte <= 70 ? byte | 0x20 : byte)
+            digits += 1
+            if [8, 12, 16, 20].contains(digits) { uuid.append(0x2D) }
         }
+        return digits == 32 ? uuid : nil
     }
 }
 
-extension UnsafeBufferPointer<UInt8> {
-    /// Byte by byte equal, eight at a time: ids are compared at every lookup.
-    func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard count == other.count else { return false }
-        let left = UnsafeRawBufferPointer(self)
-        let right = UnsafeRawBufferPointer(other)
-        var index = 0
-        while index + 8 <= count {
-            guard
-                left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                    == right.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            else { return false }
-            index += 8
+/// The bytes by which filters compare a text whose column's type is not declared.
+enum ComparedText {
+    /// The one spelling of a UUID, of a date or time, of a number that JSON would have rounded; nil where it is the
+    /// text as it stands.
+    static func rewritten(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard text.count >= 10 else { return nil }
+        if let uuid = UUIDText.lowercased(text) { return uuid }
+        if let moment = FilterMoment(text) { return Array(moment.canonical(.timestamptz).utf8) }
+        return FilterNumber(longText: text).map { Array($0.canonical.utf8) }
+    }
+
+    static func normalized(_ text: [UInt8]) -> [UInt8] { text.withUnsafeBufferPointer(rewritten) ?? text }
+}
+
+extension String {
+    /// The bytes by which filters compare a text whose column's type is not declared.
+    func withComparedBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        withUTF8Bytes { bytes in
+            ComparedText.rewritten(bytes)?.withUnsafeBufferPointer(body) ?? body(bytes)
         }
-        while index < count {
-            guard left[index] == right[index] else { return false }
-            index += 1
-        }
-        return true
     }
 }
 
@@ -90,7 +91,7 @@ extension JSONValue {
         case (.integer(let left), .integer(let right)): left == right
         case (.number(let left), .number(let right)): left == right
         case (.string(let left), .string(let right)):
-            left.withUTF8Bytes { left in right.withUTF8Bytes { left.isSame(as: $0) } }
+            left.hasBytes(of: right)
         default: false
         }
     }

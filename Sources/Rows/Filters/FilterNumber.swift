@@ -1,37 +1,64 @@
-/// A number as filters compare it: by value, whatever its spelling (`5`, `5.0`, `+05`, `5e0`).
+import Values
+
+/// A number as filters compare it: by value, whatever its spelling (`5`, `5.0`, `+05`, `5e0`) and however long it is.
 ///
-/// Whole numbers of 64 bits are exact. Everything else is the nearest `Double`, which is how ``JSONValue`` reads the
-/// row's own numbers, so the same decimal is equal on both sides.
+/// Comparisons are exact: a ``JSONValue`` is a `Double` only where the double's digits are those that were sent.
 enum FilterNumber: Sendable, Hashable {
     case integer(Int64)
-    /// Finite, and never a whole number in the range of `Int64`: such a one is an `integer`.
+    /// Never a whole number in the range of `Int64`: such a one is an `integer`.
     case real(Double)
+    /// What neither of the two has to its last digit.
+    indirect case long(DecimalDigits)
 
     init?(_ value: Double) {
         guard value.isFinite else { return nil }
         if let integer = Int64(exactly: value) { self = .integer(integer) } else { self = .real(value) }
     }
 
-    /// Nil if the text is no decimal number, or one outside the range of `Double` (`1e400`, `1e-400`).
+    /// Nil if the text is no decimal number.
     init?(text bytes: some Collection<UInt8>) {
-        guard bytes.allSatisfy({ (48...57).contains($0) || "+-.eE".utf8.contains($0) }) else { return nil }
-        let whole = bytes.prefix { $0 != UInt8(ascii: ".") }
-        if bytes.dropFirst(whole.count + 1).allSatisfy({ $0 == 48 }),
-            let integer = Int64(String(decoding: whole, as: UTF8.self))
-        {
+        guard let digits = DecimalDigits(bytes) else { return nil }
+        if let integer = digits.integer {
             self = .integer(integer)
-            return
+        } else if let real = digits.exactDouble {
+            self = .real(real)
+        } else {
+            self = .long(digits)
         }
-        let isZero = bytes.prefix { $0 | 0x20 != 0x65 }.allSatisfy { !(49...57).contains($0) }
-        guard let value = Double(String(decoding: bytes, as: UTF8.self)), isZero || value != 0 else { return nil }
-        self.init(value)
+    }
+
+    /// As PostgreSQL reads a value of the type `numeric`: also the words for what is no number.
+    init?(numeric bytes: some Collection<UInt8>) {
+        switch String(decoding: bytes, as: UTF8.self).lowercased() {
+        case "nan": self = .real(.nan)
+        case "infinity", "inf", "+infinity", "+inf": self = .real(.infinity)
+        case "-infinity", "-inf": self = .real(-.infinity)
+        default: self.init(text: bytes)
+        }
+    }
+
+    /// The number that a row's text is, where the column's type is not declared: one that JSON would have lost digits
+    /// of (``JSONValue/exactNumber(_:)``). Every other text is a text.
+    init?(longText bytes: UnsafeBufferPointer<UInt8>) {
+        // Nearly all texts end here.
+        guard bytes.count > 15, bytes[0] == UInt8(ascii: "-") || (48...57).contains(bytes[0]) else { return nil }
+        // Zeros in front, and a point at an end, are no JSON: it is a code, and a text.
+        let first = bytes[0] == UInt8(ascii: "-") ? 1 : 0
+        guard (48...57).contains(bytes[first]), (48...57).contains(bytes[bytes.count - 1]),
+            bytes[first] != 48 || bytes[first + 1] == UInt8(ascii: "."), let digits = DecimalDigits(bytes),
+            digits.integer == nil, digits.exactDouble == nil
+        else { return nil }
+        self = .long(digits)
     }
 
     /// The one spelling that equal numbers have in a hash table.
     var canonical: String {
         switch self {
         case .integer(let value): String(value)
+        case .real(let value) where value.isNaN: "NaN"
+        case .real(let value) where value.isInfinite: value < 0 ? "-Infinity" : "Infinity"
         case .real(let value): value.description
+        case .long(let digits): digits.description
         }
     }
 
@@ -41,14 +68,26 @@ enum FilterNumber: Sendable, Hashable {
         case (.real(let left), .real(let right)): FilterOrder(left, right)
         case (.integer(let left), .real(let right)): FilterNumber.order(left, right)
         case (.real(let left), .integer(let right)): FilterNumber.order(right, left).reversed
+        case (.long(let left), _): FilterNumber.order(left, other)
+        case (_, .long(let right)): FilterNumber.order(right, self).reversed
         }
     }
 
     /// Exact: a real here either lies outside of `Int64` or has a fraction, and then its floor is exact.
     private static func order(_ integer: Int64, _ real: Double) -> FilterOrder {
-        if real >= 0x1p63 { return .less }
+        if real >= 0x1p63 || real.isNaN { return .less }
         if real < -0x1p63 { return .greater }
         return integer <= Int64(real.rounded(.down)) ? .less : .greater
+    }
+
+    private static func order(_ digits: DecimalDigits, _ other: FilterNumber) -> FilterOrder {
+        switch other {
+        case .long(let right): return FilterOrder(digits, right)
+        case .real(let right) where !right.isFinite: return right < 0 ? .greater : .less
+        case .integer, .real:
+            guard let right = DecimalDigits(other.canonical.utf8) else { return .less }
+            return FilterOrder(digits, right)
+        }
     }
 }
 
@@ -58,6 +97,15 @@ enum FilterOrder: Sendable, Hashable {
 
     init<Value: Comparable>(_ left: Value, _ right: Value) {
         self = left < right ? .less : left == right ? .equal : .greater
+    }
+
+    /// As databases order them: what is no number is equal to itself and greater than all numbers.
+    init(_ left: Double, _ right: Double) {
+        if left.isNaN || right.isNaN {
+            self = FilterOrder(left.isNaN ? 1 : 0, right.isNaN ? 1 : 0)
+        } else {
+            self = left < right ? .less : left == right ? .equal : .greater
+        }
     }
 
     var reversed: FilterOrder {

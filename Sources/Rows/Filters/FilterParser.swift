@@ -23,8 +23,11 @@ extension Failure {
 
 extension Filter {
     /// Reads the grammar of ``Filter``; spaces around names, operators and values are tolerated.
-    public init(parsing text: String) throws(FilterMistake) {
-        var parser = FilterParser(text)
+    ///
+    /// - Parameter columns: the table's columns, if they are declared: others are refused, and so is what is no value of
+    ///   the column's type, and an operator that the type does not have.
+    public init(parsing text: String, columns: ColumnTypes? = nil) throws(FilterMistake) {
+        var parser = FilterParser(text, columns: columns)
         self.init(conditions: try parser.filter())
     }
 }
@@ -32,10 +35,12 @@ extension Filter {
 /// The reader behind ``Filter/init(parsing:)``: one pass over the bytes, without recursion.
 private struct FilterParser {
     private let bytes: [UInt8]
+    private let columns: ColumnTypes?
     private var index = 0
 
-    init(_ text: String) {
+    init(_ text: String, columns: ColumnTypes?) {
         bytes = Array(text.utf8)
+        self.columns = columns
     }
 
     private var byte: UInt8? { index < bytes.count ? bytes[index] : nil }
@@ -77,6 +82,7 @@ private struct FilterParser {
 
     private mutating func condition() throws(FilterMistake) -> FilterCondition {
         let column = try column()
+        let type = columns?[column]
         skipSpaces()
         var isNegated = false
         var place = index
@@ -87,7 +93,7 @@ private struct FilterParser {
             name = try operatorName()
         }
         skipSpaces()
-        return FilterCondition(column: column, isNegated: isNegated, test: try test(name, at: place))
+        return FilterCondition(column: column, isNegated: isNegated, test: try test(name, type, at: place))
     }
 
     /// Reads up to and including the `=`.
@@ -114,7 +120,21 @@ private struct FilterParser {
             throw mistake(
                 at: start, "conditions can only be joined by commas, which mean AND; for OR make two subscriptions")
         }
+        if columns?[column] == nil { try refuse(column, at: start) }
         return column
+    }
+
+    /// Of a table whose columns are not declared any name may be one, but for what is an expression elsewhere.
+    private func refuse(_ column: String, at start: Int) throws(FilterMistake) {
+        if column.contains("->") {
+            throw mistake(at: start, "a filter compares columns, and no paths into JSON")
+        }
+        if column.contains("::") {
+            throw mistake(at: start, "a filter has no casts: a column is compared by its declared type")
+        }
+        guard let columns else { return }
+        let names = columns.keys.sorted().prefix(20).joined(separator: ", ")
+        throw mistake(at: start, "the table has no column '\(column.prefix(40))'; declared are \(names)")
     }
 
     /// Reads up to and including the `.`.
@@ -134,12 +154,21 @@ private struct FilterParser {
 
     private static let operators = "eq, neq, lt, lte, gt, gte, in, like, ilike, is, isdistinct"
 
-    private mutating func test(_ name: String, at place: Int) throws(FilterMistake) -> FilterCondition.Test {
+    private mutating func test(
+        _ name: String, _ type: ColumnType?, at place: Int
+    ) throws(FilterMistake) -> FilterCondition.Test {
+        if type == .json, name != "is" {
+            throw mistake(at: place, "values of this column's type are not compared: only 'is.null' asks about them")
+        }
         switch name {
-        case "in": return .within(FilterValueSet(try list()))
-        case "is": return .identity(try identity())
-        case "isdistinct": return .isDistinct(FilterValue(try scalar()))
-        case "like", "ilike": return .like(try pattern(isCaseInsensitive: name == "ilike"))
+        case "in": return .within(FilterValueSet(try list(of: type), as: type))
+        case "is": return .identity(try identity(of: type))
+        case "isdistinct": return .isDistinct(try value(of: type))
+        case "like", "ilike":
+            guard type == nil || type == .text else {
+                throw mistake(at: place, "'\(name)' compares texts, and the column is of type \(type?.rawValue ?? "")")
+            }
+            return .like(try pattern(isCaseInsensitive: name == "ilike"))
         case "match", "imatch":
             throw mistake(
                 at: place, "'\(name)' takes a regular expression, whose cost has no bound; use like or ilike")
@@ -148,15 +177,29 @@ private struct FilterParser {
             guard let comparison = FilterCondition.Comparison(rawValue: name) else {
                 throw mistake(at: place, "unknown operator '\(name.prefix(40))'; known are \(Self.operators)")
             }
-            return .compare(comparison, FilterValue(try scalar()))
+            return .compare(comparison, try value(of: type))
         }
     }
 
-    private mutating func identity() throws(FilterMistake) -> FilterCondition.Identity {
+    private mutating func value(of type: ColumnType?) throws(FilterMistake) -> FilterValue {
+        let start = index
+        return try value(try scalar(), of: type, at: start)
+    }
+
+    private func value(_ text: [UInt8], of type: ColumnType?, at start: Int) throws(FilterMistake) -> FilterValue {
+        guard let type else { return FilterValue(text) }
+        if let value = FilterValue(text, as: type) { return value }
+        throw mistake(at: start, "the column is of type \(type.rawValue), and this is no value of it")
+    }
+
+    private mutating func identity(of type: ColumnType?) throws(FilterMistake) -> FilterCondition.Identity {
         let start = index
         let word = String(decoding: try scalar(), as: UTF8.self).lowercased()
         guard let identity = FilterCondition.Identity(rawValue: word) else {
             throw mistake(at: start, "'is' takes null, true, false or unknown")
+        }
+        guard identity == .null || type == nil || type == .boolean else {
+            throw mistake(at: start, "'is.\(word)' asks a boolean, and the column is of type \(type?.rawValue ?? "")")
         }
         return identity
     }
@@ -222,19 +265,26 @@ private struct FilterParser {
     }
 
     /// Reads `(v,v,…)` and stops at the comma behind it, or at the end.
-    private mutating func list() throws(FilterMistake) -> [[UInt8]] {
+    private mutating func list(of type: ColumnType?) throws(FilterMistake) -> [FilterValue] {
         guard byte == UInt8(ascii: "(") else {
             throw mistake(at: index, "'in' takes its values in parentheses: in.(1,2)")
         }
         let start = index
         index += 1
-        var values: [[UInt8]] = []
+        var values: [FilterValue] = []
+        skipSpaces()
+        if byte == UInt8(ascii: ")") {
+            index += 1
+            try requireEnd()
+            return []
+        }
         while true {
             skipSpaces()
             guard values.count < FilterLimits.valuesMax else {
                 throw mistake(at: index, "'in' takes at most \(FilterLimits.valuesMax) values")
             }
-            values.append(try listed(openedAt: start))
+            let place = index
+            values.append(try value(try listed(openedAt: start), of: type, at: place))
             skipSpaces()
             guard let closing = byte else { throw mistake(at: start, "the parenthesis of 'in' is not closed") }
             index += 1
@@ -243,11 +293,15 @@ private struct FilterParser {
                 throw mistake(at: index - 1, "after a quoted value only a comma or ')' can follow")
             }
         }
+        try requireEnd()
+        return values
+    }
+
+    private mutating func requireEnd() throws(FilterMistake) {
         skipSpaces()
         guard byte == nil || byte == UInt8(ascii: ",") else {
             throw mistake(at: index, "after ')' only a comma can follow")
         }
-        return values
     }
 
     private mutating func listed(openedAt opening: Int) throws(FilterMistake) -> [UInt8] {

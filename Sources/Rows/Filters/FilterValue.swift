@@ -1,39 +1,103 @@
 import Values
 
-/// One value of a filter, as its text and as everything that text can be read as.
+/// One value of a filter: its text, and what that text is read as, once, when the filter is read.
 ///
-/// A filter does not know the types of the columns: the row's value decides how it is compared.
+/// Where the column's type is declared, the text is read as that type reads it, and what is no value of the type is
+/// refused (``ColumnType``). Where it is not, the row's value decides how it is compared:
 /// - A **number** is compared by value with the text read as a decimal number.
 /// - A **boolean** is compared with PostgreSQL's words (`true`, `t`, `yes`, `y`, `on`, `1` and their opposites, in any
 ///   case); false is less than true.
-/// - A **text** is compared byte by byte, in UTF-8. Times, UUIDs and numbers that a feed writes as text are texts:
-///   RFC 3339 times in one form and zone are in order, `"10"` is less than `"9"`. Only of a UUID the case of its
-///   letters does not count (``UUIDText``).
+/// - A **text** is compared byte by byte, in UTF-8: `"10"` is less than `"9"`. Of a UUID the case of its letters does
+///   not count; two dates or times are compared as moments (``FilterMoment``); and a number of so many digits that JSON
+///   would have rounded it is a number (``FilterNumber/init(longText:)``).
 /// - With an **array** or an **object**, or where the text cannot be read as the row's kind, there is no order at all.
 public struct FilterValue: Sendable, Hashable {
-    /// UTF-8. Bytes and not a `String`, for whose `==` canonically equivalent texts are equal.
+    /// UTF-8, in the spelling that equal values share. Bytes and not a `String`, for whose `==` canonically equivalent
+    /// texts are equal.
     let bytes: [UInt8]
-    let number: FilterNumber?
-    let boolean: Bool?
+    private let reading: Reading
+    let type: ColumnType?
+    /// Texts are compared byte by byte, as nearly all are: then nothing else is looked at.
+    private let isPlainText: Bool
 
+    private enum Reading: Sendable, Hashable {
+        case text
+        case uuid
+        case boolean(Bool)
+        case number(FilterNumber)
+        case real(Double)
+        case moment(FilterMoment)
+    }
+
+    /// A value for a column whose type is not declared.
     init(_ text: [UInt8]) {
-        let bytes = UUIDText.normalized(text)
+        let bytes = ComparedText.normalized(text)
         self.bytes = bytes
-        self.number = FilterNumber(text: bytes)
-        self.boolean = FilterValue.boolean(bytes)
+        type = nil
+        if let moment = bytes.withUnsafeBufferPointer(FilterMoment.init) {
+            reading = .moment(moment)
+        } else if let number = FilterNumber(text: bytes) {
+            reading = .number(number)
+        } else if let boolean = FilterValue.boolean(bytes) {
+            reading = .boolean(boolean)
+        } else {
+            reading = bytes.count == 36 && bytes[8] == UInt8(ascii: "-") ? .uuid : .text
+        }
+        isPlainText = reading == .text
     }
 
-    public init(_ text: String) {
-        self.init(Array(text.utf8))
+    /// Nil if the text is no value of the type.
+    init?(_ text: [UInt8], as type: ColumnType) {
+        self.type = type
+        isPlainText = type == .text
+        // All types but texts and UUIDs allow spaces around their values.
+        let trimmed = Array(
+            text.drop(while: FilterBytes.isSpace).reversed().drop(while: FilterBytes.isSpace).reversed())
+        switch type {
+        case .text: (bytes, reading) = (text, .text)
+        case .uuid:
+            guard let uuid = UUIDText.canonical(text) else { return nil }
+            (bytes, reading) = (uuid, .uuid)
+        case .boolean:
+            guard let flag = FilterValue.boolean(trimmed) else { return nil }
+            (bytes, reading) = (Array((flag ? "true" : "false").utf8), .boolean(flag))
+        case .smallint, .integer, .bigint:
+            guard let integer = Int64(String(decoding: trimmed, as: UTF8.self)), type.range?.contains(integer) == true
+            else { return nil }
+            (bytes, reading) = (Array(String(integer).utf8), .number(.integer(integer)))
+        case .numeric:
+            guard let number = FilterNumber(numeric: trimmed), number.isNumeric else { return nil }
+            (bytes, reading) = (Array(number.canonical.utf8), .number(number))
+        case .real, .double:
+            guard let real = RealNumber.value(of: trimmed, type) else { return nil }
+            (bytes, reading) = (Array(RealNumber.canonical(real, type).utf8), .real(real))
+        case .date, .time, .timestamp, .timestamptz:
+            guard let moment = trimmed.withUnsafeBufferPointer({ FilterMoment($0, as: type) }) else { return nil }
+            (bytes, reading) = (Array(moment.canonical(type).utf8), .moment(moment))
+        case .json: return nil
+        }
     }
 
-    public var text: String { String(decoding: bytes, as: UTF8.self) }
+    var text: String { String(decoding: bytes, as: UTF8.self) }
 
+    /// The number that the text is, where a row's number is compared with it.
+    var number: FilterNumber? { if case .number(let number) = reading { number } else { nil } }
+
+    var boolean: Bool? {
+        switch reading {
+        case .boolean(let flag): flag
+        case .number(.integer(0)) where type == nil && bytes.count == 1: false
+        case .number(.integer(1)) where type == nil && bytes.count == 1: true
+        default: nil
+        }
+    }
+
+    /// PostgreSQL's words, and the beginnings of them that are those of one alone.
     static func boolean(_ bytes: some Collection<UInt8>) -> Bool? {
         guard bytes.count <= 5 else { return nil }
         return switch String(decoding: bytes.map { $0 >= 65 && $0 <= 90 ? $0 | 0x20 : $0 }, as: UTF8.self) {
-        case "true", "t", "yes", "y", "on", "1": true
-        case "false", "f", "no", "n", "off", "0": false
+        case "true", "tru", "tr", "t", "yes", "ye", "y", "on", "1": true
+        case "false", "fals", "fal", "fa", "f", "no", "n", "off", "of", "0": false
         default: nil
         }
     }
@@ -42,16 +106,101 @@ public struct FilterValue: Sendable, Hashable {
     func order(of value: JSONValue) -> FilterOrder? {
         switch value {
         case .null, .array, .object: return nil
-        case .bool(let flag): return boolean.map { FilterOrder(flag ? 1 : 0, $0 ? 1 : 0) }
-        case .integer(let integer): return number.map { FilterNumber.integer(integer).order(against: $0) }
-        case .number(let real):
-            guard let number, let own = FilterNumber(real) else { return nil }
-            return own.order(against: number)
         case .string(let text):
-            return text.withComparedBytes { utf8 in
+            return text.withUTF8Bytes { utf8 in
                 if bytes.withUnsafeBufferPointer({ utf8.isSame(as: $0) }) { return .equal }
+                guard isPlainText else { return readOrder(of: utf8) }
                 return utf8.lexicographicallyPrecedes(bytes) ? .less : .greater
             }
+        case .bool(let flag): return boolean.map { FilterOrder(flag ? 1 : 0, $0 ? 1 : 0) }
+        case .integer(let integer):
+            if case .number(.integer(let own)) = reading { return FilterOrder(integer, own) }
+            return readOrder(of: value)
+        case .number: return readOrder(of: value)
         }
+    }
+
+    private func readOrder(of value: JSONValue) -> FilterOrder? {
+        if case .number(let own) = reading { return FilterNumber(of: value)?.order(against: own) }
+        guard case .real(let own) = reading else { return nil }
+        return RealNumber.value(of: value, type).map { FilterOrder($0, own) }
+    }
+
+    private func readOrder(of text: UnsafeBufferPointer<UInt8>) -> FilterOrder? {
+        switch reading {
+        case .text: break
+        case .uuid:
+            guard let lower = UUIDText.lowercased(text) else { break }
+            if lower == bytes { return .equal }
+            return lower.lexicographicallyPrecedes(bytes) ? .less : .greater
+        case .moment(let own):
+            guard let type else {
+                guard let moment = FilterMoment(text) else { break }
+                return FilterOrder(moment.microseconds, own.microseconds)
+            }
+            return FilterMoment(text, as: type).map { FilterOrder($0.microseconds, own.microseconds) }
+        case .number(let own):
+            guard type == nil else { return FilterNumber(numeric: text)?.order(against: own) }
+            guard let number = FilterNumber(longText: text) else { break }
+            return number.order(against: own)
+        case .real(let own): return RealNumber.value(of: text, type).map { FilterOrder($0, own) }
+        case .boolean: if type != nil { return nil }
+        }
+        return text.lexicographicallyPrecedes(bytes) ? .less : .greater
+    }
+}
+
+extension FilterNumber {
+    /// Whether the type `numeric` has room for it.
+    var isNumeric: Bool {
+        guard case .long(let digits) = self else { return true }
+        return digits.exponent <= 131_072 && digits.significant.count - digits.exponent <= 16_383
+    }
+}
+
+extension FilterNumber {
+    /// The number that a row's column of a number's type has; nil for a value of another kind.
+    init?(of value: JSONValue) {
+        switch value {
+        case .integer(let integer): self = .integer(integer)
+        case .number(let real): self.init(real)
+        case .string(let text): self.init(numeric: Array(text.utf8))
+        default: return nil
+        }
+    }
+}
+
+/// The numbers of the types `real` and `double precision`.
+enum RealNumber {
+    /// The number that a row's column of the type has; nil for a value of another kind.
+    static func value(of value: JSONValue, _ type: ColumnType?) -> Double? {
+        switch value {
+        case .integer(let integer): rounded(Double(integer), type)
+        case .number(let real): rounded(real, type)
+        case .string(let text): Self.value(of: Array(text.utf8), type)
+        default: nil
+        }
+    }
+
+    /// The nearest number of the type; nil for what is no number, or beyond it.
+    static func value(of text: some Collection<UInt8>, _ type: ColumnType?) -> Double? {
+        guard let number = FilterNumber(numeric: text) else { return nil }
+        if case .real(let value) = number, !value.isFinite { return value }
+        let digits = String(decoding: text, as: UTF8.self)
+        guard let value = type == .real ? Float(digits).map(Double.init) : Double(digits), value.isFinite,
+            value != 0 || number == .integer(0)
+        else { return nil }
+        return value
+    }
+
+    static func rounded(_ value: Double, _ type: ColumnType?) -> Double {
+        type == .real ? Double(Float(value)) : value
+    }
+
+    /// The one spelling of the number.
+    static func canonical(_ value: Double, _ type: ColumnType?) -> String {
+        if !value.isFinite { return FilterNumber.real(value).canonical }
+        if value == 0 { return "0.0" }
+        return type == .real ? Float(value).description : value.description
     }
 }

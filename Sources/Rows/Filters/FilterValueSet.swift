@@ -17,15 +17,17 @@ public struct FilterValueSet: Sendable, Hashable {
     private let hasTrue: Bool
     private let hasFalse: Bool
     private let hasNumber: Bool
+    /// The type of the column, if it is declared: then the values are in its spelling, and each stands once.
+    let type: ColumnType?
 
     public var count: Int { Int(valueCount) }
 
     /// Stores the first of values that are the same bytes. There are at most ``FilterLimits/valuesMax``, together no
     /// longer than a filter: so every offset fits its two bytes.
-    init(_ texts: some Collection<[UInt8]>) {
-        precondition(texts.count <= FilterLimits.valuesMax, "the parser refuses more values")
-        let values = texts.map(UUIDText.normalized)
-        let numbers = values.compactMap { FilterNumber(text: $0).map { Array($0.canonical.utf8) } }
+    init(_ given: some Collection<FilterValue>, as type: ColumnType?) {
+        precondition(given.count <= FilterLimits.valuesMax, "the parser refuses more values")
+        let values = given.map(\.bytes)
+        let numbers = type == nil ? given.compactMap { $0.number.map { Array($0.canonical.utf8) } } : []
         let placeCount = FilterValueSet.placeCount(for: values.count + numbers.count)
         let bytesMax = (values.lazy.map(\.count) + numbers.lazy.map(\.count)).reduce(placeCount * 2) {
             Record.end(of: $1, at: $0)
@@ -39,9 +41,10 @@ public struct FilterValueSet: Sendable, Hashable {
         self.storage = storage
         self.placeCount = UInt16(placeCount)
         self.valueCount = UInt16(count)
-        self.hasTrue = values.contains { FilterValue.boolean($0) == true }
-        self.hasFalse = values.contains { FilterValue.boolean($0) == false }
+        self.hasTrue = type == nil && given.contains { $0.boolean == true }
+        self.hasFalse = type == nil && given.contains { $0.boolean == false }
         self.hasNumber = !numbers.isEmpty
+        self.type = type
     }
 
     /// A power of two of which at most three quarters are taken.
@@ -53,7 +56,7 @@ public struct FilterValueSet: Sendable, Hashable {
 
     /// The same values in the same order. The table is left out: values given twice make it larger.
     public static func == (left: FilterValueSet, right: FilterValueSet) -> Bool {
-        left.textsEnd == right.textsEnd && left.records.elementsEqual(right.records)
+        left.type == right.type && left.textsEnd == right.textsEnd && left.records.elementsEqual(right.records)
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -72,6 +75,8 @@ public struct FilterValueSet: Sendable, Hashable {
 
     /// Whether the row's value is one of these; nil where it can be compared with none of them.
     func contains(_ value: JSONValue) -> Bool? {
+        if count == 0 { return false }
+        if let type { return FilterKey.with(value, as: type) { find($0) != nil } }
         switch value {
         case .null, .array, .object: return nil
         case .bool(let flag):
@@ -166,14 +171,37 @@ public struct FilterValueSet: Sendable, Hashable {
 /// Equal values have equal keys; the reverse need not hold (the text `5` and the number 5 share one), so a filter
 /// that is found by a key is still evaluated.
 enum FilterKey {
-    /// Calls `body` with the row's key; never for values that no `eq` and no `in` can match.
-    static func with(_ value: JSONValue, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+    /// Calls `body` with the row's key; nil for values that no `eq` and no `in` can match.
+    @discardableResult static func with<Result>(
+        _ value: JSONValue, as type: ColumnType?, _ body: (UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result? {
+        if let type { return typed(value, type, body) }
         switch value {
-        case .null, .array, .object: return
-        case .bool(let flag): (flag ? "true" : "false").withUTF8Bytes(body)
-        case .integer(let integer): String(integer).withUTF8Bytes(body)
-        case .number(let real): FilterNumber(real)?.canonical.withUTF8Bytes(body)
-        case .string(let text): text.withComparedBytes(body)
+        case .null, .array, .object: return nil
+        case .bool(let flag): return (flag ? "true" : "false").withUTF8Bytes(body)
+        case .integer(let integer): return String(integer).withUTF8Bytes(body)
+        case .number(let real): return FilterNumber(real)?.canonical.withUTF8Bytes(body)
+        case .string(let text): return text.withComparedBytes(body)
+        }
+    }
+
+    private static func typed<Result>(
+        _ value: JSONValue, _ type: ColumnType, _ body: (UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result? {
+        switch (type, value) {
+        case (_, .null), (_, .array), (_, .object), (.json, _): return nil
+        case (.text, .string(let text)): return text.withUTF8Bytes(body)
+        case (.uuid, .string(let text)):
+            return text.withUTF8Bytes { UUIDText.lowercased($0)?.withUnsafeBufferPointer(body) ?? body($0) }
+        case (.boolean, .bool(let flag)): return (flag ? "true" : "false").withUTF8Bytes(body)
+        case (.real, _), (.double, _):
+            return RealNumber.value(of: value, type).map { RealNumber.canonical($0, type).withUTF8Bytes(body) }
+        case (.smallint, _), (.integer, _), (.bigint, _), (.numeric, _):
+            return FilterNumber(of: value)?.canonical.withUTF8Bytes(body)
+        case (.date, .string(let text)), (.time, .string(let text)), (.timestamp, .string(let text)),
+            (.timestamptz, .string(let text)):
+            return text.withUTF8Bytes { FilterMoment($0, as: type)?.canonical(type) }?.withUTF8Bytes(body)
+        default: return nil
         }
     }
 }

@@ -2,7 +2,7 @@ import Values
 
 /// One change of a row with its version before and after, as subscriptions are matched against it.
 public struct RowVersions: Sendable, Hashable {
-    public let tenant: String
+    public let tenant: ID<Tenant>
     public let schema: String
     public let table: String
     /// Exactly one of the three.
@@ -50,7 +50,7 @@ public struct SubscriptionMatch: Sendable, Hashable {
 public struct SubscriptionIndex {
     /// A table as changes name it. The tenant is part of it, so that no change of one tenant ever visits another's.
     private struct Route: Hashable {
-        let tenant: String
+        let tenant: ID<Tenant>
         let schema: String
         let table: String
     }
@@ -59,6 +59,8 @@ public struct SubscriptionIndex {
     private struct Column {
         /// Distinguishes the values of this table and column from equal ones of others.
         let salt: Int
+        /// By which its values are compared; a table's columns have one type each, for as long as the process lives.
+        let type: ColumnType?
         var filterCount = 0
     }
 
@@ -154,7 +156,7 @@ public struct SubscriptionIndex {
     /// - Throws: ``Failure``: `invalid` if the list is more than one stream may have, `unavailable` if the index is
     ///   full. Then everything is as it was.
     public mutating func replace(
-        _ slot: Int32, tenant: String, with subscriptions: [TableSubscription]
+        _ slot: Int32, tenant: ID<Tenant>, with subscriptions: [TableSubscription]
     ) throws(Failure) {
         precondition(slot >= 0, "a slot is no negative number")
         try requireRoom(for: subscriptions, slot: slot, tenant: tenant)
@@ -188,7 +190,7 @@ public struct SubscriptionIndex {
     }
 
     private func requireRoom(
-        for subscriptions: [TableSubscription], slot: Int32, tenant: String
+        for subscriptions: [TableSubscription], slot: Int32, tenant: ID<Tenant>
     ) throws(Failure) {
         try TableSubscription.requireWithinLimits(of: subscriptions, at: "/tables")
         let added = subscriptions.reduce(0) { $0 + $1.filter.valueCount }
@@ -228,14 +230,14 @@ public struct SubscriptionIndex {
     }
 
     private mutating func add(
-        _ subscription: TableSubscription, slot: Int32, ordinal: Int32, tenant: String
+        _ subscription: TableSubscription, slot: Int32, ordinal: Int32, tenant: ID<Tenant>
     ) -> Int32 {
         let table = tableNumber(Route(tenant: tenant, schema: subscription.schema, table: subscription.table))
         let number = freeEntries.popLast() ?? Int32(entries.count)
         let home: Home
         if let condition = leastShared(of: subscription.filter, table: table) {
             home = .indexed(condition: condition)
-            let salt = retainColumn(subscription.filter.conditions[condition].column, of: table)
+            let salt = retainColumn(subscription.filter.conditions[condition], of: table)
             subscription.filter.conditions[condition].forEachKey { key in
                 buckets.insert(number, under: Self.hash(key, salt: salt))
             }
@@ -340,12 +342,13 @@ public struct SubscriptionIndex {
     }
 
     /// The column's salt.
-    private mutating func retainColumn(_ name: String, of table: Int32) -> Int {
+    private mutating func retainColumn(_ condition: FilterCondition, of table: Int32) -> Int {
         var hasher = Hasher()
         hasher.combine(table)
-        hasher.combine(name)
+        hasher.combine(condition.column)
         let salt = hasher.finalize()
-        tables[Int(table)].columns[name, default: Column(salt: salt)].filterCount += 1
+        let new = Column(salt: salt, type: condition.type)
+        tables[Int(table)].columns[condition.column, default: new].filterCount += 1
         return salt
     }
 
@@ -423,24 +426,26 @@ public struct SubscriptionIndex {
         // Whichever are fewer: a client may name any number of columns that no row has.
         guard tables[table].columns.count > rowColumns else {
             for (name, column) in tables[table].columns {
-                Self.appendHashes(change.old?[name], change.new?[name], salt: column.salt, to: &hashes)
+                Self.appendHashes(change.old?[name], change.new?[name], column, to: &hashes)
             }
             return
         }
         for (name, new) in change.new ?? [:] {
             guard let column = tables[table].columns[name] else { continue }
-            Self.appendHashes(change.old?[name], new, salt: column.salt, to: &hashes)
+            Self.appendHashes(change.old?[name], new, column, to: &hashes)
         }
         for (name, old) in change.old ?? [:] where change.new?[name] == nil {
             guard let column = tables[table].columns[name] else { continue }
-            Self.appendHashes(old, nil, salt: column.salt, to: &hashes)
+            Self.appendHashes(old, nil, column, to: &hashes)
         }
     }
 
-    private static func appendHashes(_ old: JSONValue?, _ new: JSONValue?, salt: Int, to hashes: inout [UInt64]) {
-        if let new { FilterKey.with(new) { hashes.append(hash($0, salt: salt)) } }
+    private static func appendHashes(
+        _ old: JSONValue?, _ new: JSONValue?, _ column: Column, to hashes: inout [UInt64]
+    ) {
+        if let new { FilterKey.with(new, as: column.type) { hashes.append(hash($0, salt: column.salt)) } }
         guard let old, !(new.map(old.isSame) ?? false) else { return }
-        FilterKey.with(old) { hashes.append(hash($0, salt: salt)) }
+        FilterKey.with(old, as: column.type) { hashes.append(hash($0, salt: column.salt)) }
     }
 }
 

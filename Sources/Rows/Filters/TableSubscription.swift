@@ -74,8 +74,11 @@ extension TableSubscription {
     /// Reads all subscriptions of one stream and collects their mistakes, up to 20, each with its place
     /// (`/tables/3/filter`).
     ///
+    /// - Parameter columns: the declared columns of a table; nil for one whose columns are not declared.
     /// - Throws: ``Failure`` of kind `invalid`.
-    public static func list(_ values: [JSONValue], at pointer: String) throws(Failure) -> [TableSubscription] {
+    public static func list(
+        _ values: [JSONValue], at pointer: String, columns: (_ schema: String, _ table: String) -> ColumnTypes?
+    ) throws(Failure) -> [TableSubscription] {
         guard values.count <= FilterLimits.subscriptionsPerStreamMax else {
             throw .invalid(
                 pointer, "a stream has at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions")
@@ -90,7 +93,7 @@ extension TableSubscription {
                 continue
             }
             do {
-                let subscription = try TableSubscription(members, at: place, index: index)
+                let subscription = try TableSubscription(members, at: place, index: index, columns)
                 subscriptions.append(subscription)
                 if !ids.insert(subscription.id).inserted {
                     mistakes.append(Failure.Field("\(place)/id", "stands twice: '\(subscription.id)'"))
@@ -123,22 +126,25 @@ extension TableSubscription {
     /// More mistakes help nobody, and 100 subscriptions could have thousands.
     static let mistakesMax = 20
 
-    private init(_ members: [String: JSONValue], at pointer: String, index: Int) throws(Failure) {
+    private init(
+        _ members: [String: JSONValue], at pointer: String, index: Int, _ columns: (String, String) -> ColumnTypes?
+    ) throws(Failure) {
         var fields = Fields(members, at: pointer)
         let id = fields.optionalString("id", bytesMax: FilterLimits.subscriptionIdBytesMax) ?? String(index)
         let schema = fields.optionalString("schema", bytesMax: FilterLimits.columnBytesMax) ?? "public"
         let table = fields.string("table", bytesMax: FilterLimits.columnBytesMax)
         if table == "*" { fields.reject("table", "must be one table; a subscription to all of them is not possible") }
         let events = Events.read("event", &fields)
+        let columns = columns(schema, table)
         var filter = Filter.all
         if let text = fields.optionalString("filter", bytesMax: FilterLimits.filterBytesMax, empty: true) {
             do {
-                filter = try Filter(parsing: text)
+                filter = try Filter(parsing: text, columns: columns)
             } catch {
                 fields.reject("filter", error.detail)
             }
         }
-        let selection = ColumnSelection.read("select", &fields)
+        let selection = ColumnSelection.read("select", of: columns, &fields)
         try fields.finish()
         self.init(id: id, schema: schema, table: table, events: events, filter: filter, selection: selection)
     }
@@ -159,7 +165,9 @@ extension TableSubscription.Events {
 }
 
 extension ColumnSelection {
-    fileprivate static func read(_ name: String, _ fields: inout Fields) -> ColumnSelection? {
+    fileprivate static func read(
+        _ name: String, of declared: ColumnTypes?, _ fields: inout Fields
+    ) -> ColumnSelection? {
         guard
             let columns = fields.strings(
                 name, countMax: FilterLimits.selectedColumnsMax, bytesMax: FilterLimits.columnBytesMax)
@@ -167,6 +175,9 @@ extension ColumnSelection {
         guard !columns.isEmpty else {
             fields.reject(name, "must name a column; leave it out for all of them")
             return nil
+        }
+        for (index, column) in columns.enumerated() where declared.map({ $0[column] == nil }) ?? false {
+            fields.reject("\(name)/\(index)", "the table has no column '\(column)'")
         }
         return ColumnSelection(columns)
     }

@@ -1,13 +1,14 @@
+import Values
 import Visibility
 
 /// The member of memberships: a caller by its tenant, its role and the keys that its token claims.
 public struct MembershipClaimant: Sendable, Hashable {
-    public let tenant: String
+    public let tenant: ID<Tenant>
     public let role: String
     /// The keys made from the verified token: `user:{sub}`, `student:{student_id}`, `class:{id}:staff`, …
     public let claimed: Set<String>
 
-    public init(tenant: String, role: String, claimed: Set<String>) {
+    public init(tenant: ID<Tenant>, role: String, claimed: Set<String>) {
         self.tenant = tenant
         self.role = role
         self.claimed = claimed
@@ -25,11 +26,15 @@ public enum KeyOrigin: Sendable, Hashable {
 
 extension Memberships {
     /// The keys of a caller's scope: the claims that no membership refutes, and the keys that memberships grant.
-    public func keys(of caller: MembershipClaimant) -> Set<String> {
-        Set(
-            origins(of: caller).lazy.compactMap { key, origin in
-                if case .refuted = origin { nil } else { key }
-            })
+    public func keys(of caller: MembershipClaimant) -> Set<String> { scope(of: caller).keys }
+
+    /// The keys, and how many more there would be if a scope had room for them.
+    public func scope(of caller: MembershipClaimant) -> (keys: Set<String>, omitted: Int) {
+        let (origins, omitted) = resolve(caller)
+        let keys = origins.lazy.compactMap { key, origin -> String? in
+            if case .refuted = origin { nil } else { key }
+        }
+        return (Set(keys), omitted)
     }
 
     /// Every key that a caller claims or is granted, and why it has it or not.
@@ -37,9 +42,12 @@ extension Memberships {
     /// Memberships that grant the subject of another are evaluated first, so that a chain (user → student → class) is
     /// followed to its end; the declarations have no circles.
     ///
-    /// At most ``TableLimits/grantsPerSubjectMax`` keys are added, the first in the order of their texts: a scope is
+    /// At most ``TableLimits/grantedKeysMax`` keys are added, the first in the order of their texts: a scope is
     /// bounded, and a missing key can only hide rows.
-    public func origins(of caller: MembershipClaimant) -> [String: KeyOrigin] {
+    public func origins(of caller: MembershipClaimant) -> [String: KeyOrigin] { resolve(caller).origins }
+
+    private func resolve(_ caller: MembershipClaimant) -> (origins: [String: KeyOrigin], omitted: Int) {
+        var omitted: Set<String> = []
         var origins = Dictionary(uniqueKeysWithValues: caller.claimed.map { ($0, KeyOrigin.claimed) })
         var grantedCount = 0
         for shape in grantShapes {
@@ -57,16 +65,22 @@ extension Memberships {
             }
             for (rule, subjects) in known {
                 let declaration = memberships[rule].declaration
-                let gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map(declaration.grantKey) }
-                for key in gained.sorted() where grantedCount < TableLimits.grantsPerSubjectMax {
+                var gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map(declaration.grantKey) }
+                // Always the same ones stay.
+                if grantedCount + gained.count > TableLimits.grantedKeysMax { gained.sort() }
+                for key in gained {
+                    guard grantedCount < TableLimits.grantedKeysMax || origins[key] != nil else {
+                        omitted.insert(key)
+                        continue
+                    }
                     if origins.updateValue(.granted(by: declaration.name), forKey: key) == nil { grantedCount += 1 }
                 }
             }
         }
-        return origins
+        return (origins, omitted.count)
     }
 
-    private func knownSubjects(_ index: Int, _ tenant: String, _ origins: [String: KeyOrigin]) -> [SubjectName] {
+    private func knownSubjects(_ index: Int, _ tenant: ID<Tenant>, _ origins: [String: KeyOrigin]) -> [SubjectName] {
         origins.compactMap { key, origin in
             if case .refuted = origin { return nil }
             guard let value = memberships[index].declaration.subject.columnValues(of: key)?.first else { return nil }
@@ -76,7 +90,7 @@ extension Memberships {
     }
 
     /// Whether the row that alone decides who has the key is known.
-    private func isDecided(_ index: Int, _ object: String, _ tenant: String) -> Bool {
+    private func isDecided(_ index: Int, _ object: String, _ tenant: ID<Tenant>) -> Bool {
         guard memberships[index].rowDecides else { return false }
         return facts[FactName(membership: index, row: object)]?.contains { $0.tenant == tenant } ?? false
     }

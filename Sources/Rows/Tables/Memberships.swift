@@ -4,7 +4,7 @@ import Visibility
 /// The state of one row in a membership, or the fact that a subject is known at all. The last one of each ``identity``
 /// is stored durably and loaded by ``Memberships/restore(_:)``.
 public struct MembershipFact: Sendable, Hashable {
-    public let tenant: String
+    public let tenant: ID<Tenant>
     public let membership: String
     /// The primary key of the row, as ``TableDeclaration/recordId(of:)`` writes it. Nil: the fact is that the subject
     /// is known; its rows went to others, and its old claims must not count again.
@@ -17,7 +17,7 @@ public struct MembershipFact: Sendable, Hashable {
     public var counts: Bool
 
     public init(
-        tenant: String, membership: String, row: String?, subject: String?, object: String?, counts: Bool
+        tenant: ID<Tenant>, membership: String, row: String?, subject: String?, object: String?, counts: Bool
     ) {
         self.tenant = tenant
         self.membership = membership
@@ -34,11 +34,11 @@ public struct MembershipFact: Sendable, Hashable {
 /// The effect of a change on memberships.
 public struct MembershipUpdate: Sendable, Hashable {
     public struct Holders: Sendable, Hashable {
-        public let tenant: String
+        public let tenant: ID<Tenant>
         /// Every stream whose scope has this key needs its keys computed anew (``Memberships/keys(of:)``).
         public let key: String
 
-        public init(tenant: String, key: String) {
+        public init(tenant: ID<Tenant>, key: String) {
             self.tenant = tenant
             self.key = key
         }
@@ -71,7 +71,7 @@ public struct Memberships: Sendable {
 
     struct SubjectName: Hashable {
         let membership: Int
-        let tenant: String
+        let tenant: ID<Tenant>
         let value: String
     }
 
@@ -145,13 +145,19 @@ public struct Memberships: Sendable {
                     subject: new.row[declaration.subjectColumn]?.keyText,
                     object: new.row[declaration.grantColumn]?.keyText, counts: declaration.when.holds(for: new.row))
                 set(index, newId, fact, &update)
+                for column in [declaration.subjectColumn, declaration.grantColumn] {
+                    guard case .array? = new.row[column] else { continue }
+                    update.refusal = .invalid(
+                        "/record/\(ChangeMembers.step(column))",
+                        "is a list, and a membership is one id of each: \(declaration.name) needs a row for each")
+                }
             }
         }
         return update
     }
 
     /// Applies the removal of all rows of a table, those of one tenant or, with nil, of all.
-    public mutating func truncate(_ table: TableDeclaration, tenant: String? = nil) -> MembershipUpdate {
+    public mutating func truncate(_ table: TableDeclaration, tenant: ID<Tenant>? = nil) -> MembershipUpdate {
         var update = MembershipUpdate()
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
             let gone = facts.values.joined().filter {
@@ -176,7 +182,7 @@ public struct Memberships: Sendable {
         return update.refusal
     }
 
-    private mutating func revoke(_ index: Int, row: String, tenant: String, _ update: inout MembershipUpdate) {
+    private mutating func revoke(_ index: Int, row: String, tenant: ID<Tenant>, _ update: inout MembershipUpdate) {
         let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
         guard var fact = known, fact.counts else { return }
         fact.counts = false
@@ -257,13 +263,13 @@ public struct Memberships: Sendable {
     // MARK: Reading
 
     /// The objects that a subject has; nil if the subject is unknown.
-    func granted(to subject: String, by membership: String, tenant: String) -> [String]? {
+    func granted(to subject: String, by membership: String, tenant: ID<Tenant>) -> [String]? {
         guard let index = memberships.firstIndex(where: { $0.declaration.name == membership }) else { return nil }
         return subjects[SubjectName(membership: index, tenant: tenant, value: subject)].map { $0.keys.sorted() }
     }
 
     /// The columns of a row that its memberships store, as they were last; nil for an unknown row.
-    func storedColumns(table: TableDeclaration, row: String, tenant: String) -> RowWrite.Row? {
+    func storedColumns(table: TableDeclaration, row: String, tenant: ID<Tenant>) -> RowWrite.Row? {
         var columns: RowWrite.Row?
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
             let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
@@ -275,17 +281,17 @@ public struct Memberships: Sendable {
         return columns
     }
 
-    func tenant(ofRow row: String, of table: TableDeclaration) -> String? {
+    func tenant(ofRow row: String, of table: TableDeclaration) -> ID<Tenant>? {
         tenant(ofRow: row) { $0.table == table.name && $0.schema == table.schema }
     }
 
-    func tenant(ofRow row: String, ofTableNamed table: String) -> String? {
+    func tenant(ofRow row: String, ofTableNamed table: String) -> ID<Tenant>? {
         tenant(ofRow: row) { $0.table == table }
     }
 
     /// The one tenant that has the row; nil if none is known, and nil if two have it: a guess would show one
     /// tenant's rows to the other.
-    private func tenant(ofRow row: String, where isMeant: (Rule) -> Bool) -> String? {
+    private func tenant(ofRow row: String, where isMeant: (Rule) -> Bool) -> ID<Tenant>? {
         guard let index = memberships.firstIndex(where: isMeant) else { return nil }
         let known = facts[FactName(membership: index, row: row)] ?? []
         return known.count == 1 ? known[0].tenant : nil
@@ -293,7 +299,7 @@ public struct Memberships: Sendable {
 }
 
 extension MembershipUpdate {
-    fileprivate mutating func note(_ tenant: String, _ key: String) {
+    fileprivate mutating func note(_ tenant: ID<Tenant>, _ key: String) {
         holders.insert(Holders(tenant: tenant, key: key))
     }
 }

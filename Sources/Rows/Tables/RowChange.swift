@@ -98,7 +98,7 @@ extension RowChange {
 }
 
 extension RowVersions {
-    public init(_ change: RowChange, tenant: String) {
+    public init(_ change: RowChange, tenant: ID<Tenant>) {
         self.init(
             tenant: tenant, schema: change.schema, table: change.table, event: change.operation.subscribed,
             old: change.comparedOld, new: change.new)
@@ -108,9 +108,12 @@ extension RowVersions {
 /// The tenants that a change concerns, and its form for each of them.
 public struct Routing: Sendable {
     /// The tenants whose rows it is about: one, or two where the row moved between them.
-    public let tenants: [String]
+    public let tenants: [ID<Tenant>]
     /// The change as each of them may see it; none for a change that does not matter.
-    public let changes: [(tenant: String, change: RowChange)]
+    public let changes: [(tenant: ID<Tenant>, change: RowChange)]
+    /// Why nobody receives a change that matters; nil where somebody does, or where that is as the row says. What the
+    /// row says of memberships counts all the same.
+    public let unreached: Failure?
 }
 
 extension TableDeclaration {
@@ -124,18 +127,25 @@ extension TableDeclaration {
     ) throws(Failure) -> Routing {
         let completedOld = completedOld(change, memberships)
         let sides = try sides(of: change, completedOld: completedOld, memberships)
-        var tenants: [String] = []
+        var tenants: [ID<Tenant>] = []
         for tenant in [sides.old?.tenant, sides.new?.tenant].compactMap(\.self) where !tenants.contains(tenant) {
             tenants.append(tenant)
         }
-        guard matters(change, completedOld: completedOld) else { return Routing(tenants: tenants, changes: []) }
-        let reach = reach(sides, change.operation, memberships)
-        let invalidations = invalidations(
-            of: change, completedOld: completedOld, sides: sides, reach: reach, memberships: memberships)
+        guard matters(change, completedOld: completedOld) else {
+            return Routing(tenants: tenants, changes: [], unreached: nil)
+        }
+        let (reach, invalidations): (Reach, [Invalidation])
+        do throws(Failure) {
+            reach = try self.reach(sides, change.operation, memberships)
+            invalidations = try self.invalidations(
+                of: change, completedOld: completedOld, sides: sides, reach: reach, memberships: memberships)
+        } catch {
+            return Routing(tenants: tenants, changes: [], unreached: error)
+        }
         let cause = cause(of: change)
         let (counted, isOnlyCounts) = changedCounts(of: change, completedOld: completedOld)
         let window = window.components.seconds * 1000 + window.components.attoseconds / 1_000_000_000_000_000
-        let changes = tenants.compactMap { tenant -> (tenant: String, change: RowChange)? in
+        let changes = tenants.compactMap { tenant -> (tenant: ID<Tenant>, change: RowChange)? in
             let (isOld, isNew) = (reach.old?.tenant == tenant, reach.new?.tenant == tenant)
             let routed = RowChange(
                 schema: schema, table: name, primaryKey: primaryKey, operation: change.operation,
@@ -150,7 +160,8 @@ extension TableDeclaration {
                 commitTimestamp: commitTimestamp)
             return routed.hasAudience ? (tenant, routed) : nil
         }
-        return Routing(tenants: tenants, changes: changes)
+        let unreached = changes.isEmpty ? missingAudience(sides, change.operation) : nil
+        return Routing(tenants: tenants, changes: changes, unreached: unreached)
     }
 
     private func keyColumns(of row: RowWrite.Row) -> RowWrite.Row {

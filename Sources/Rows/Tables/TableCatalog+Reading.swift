@@ -83,6 +83,7 @@ extension Fields {
         let schema = optionalName("schema") ?? "public"
         let name = name("table")
         let primaryKey = columns("primaryKey", countMax: TableLimits.primaryKeyColumnsMax, required: true)
+        let types = has("types") ? types() : nil
         let tenant = object("tenant", required: true) { $0.tenant() } ?? .constant("")
         let related = related()
         let audience =
@@ -96,11 +97,24 @@ extension Fields {
         let counts = counts()
         let memberships = objects("memberships", countMax: TableLimits.membershipsPerTableMax) { $0.membership() }
         return TableDeclaration(
-            schema: schema, name: name, primaryKey: primaryKey, tenant: tenant, audience: audience, columns: columns,
-            related: related, invalidates: groups,
+            schema: schema, name: name, primaryKey: primaryKey, types: types, tenant: tenant, audience: audience,
+            columns: columns, related: related, invalidates: groups,
             window: .milliseconds(window ?? TableLimits.windowDefaultMilliseconds), actorColumn: actor,
             originColumn: origin, counts: counts, memberships: memberships.compactMap(\.self),
             audienceColumns: TableDeclaration.audienceColumns(audience, related, tenant))
+    }
+
+    private mutating func types() -> ColumnTypes {
+        var types: ColumnTypes = [:]
+        for (column, value) in named("types", countMax: ChangeLimits.columnsMax) {
+            guard case .string(let name) = value, let type = ColumnType(named: name) else {
+                let known = ColumnType.allCases.map(\.rawValue).joined(separator: ", ")
+                reject("types/\(column)", "must be one of \(known), or an array of one, such as text[]")
+                continue
+            }
+            types[column] = type
+        }
+        return types
     }
 
     private mutating func tenant() -> TenantRule {
@@ -266,8 +280,12 @@ extension Fields {
     }
 
     private mutating func condition() -> RowCondition {
-        var allowed: [String: [JSONValue]] = [:]
-        for (column, value) in named("when", countMax: TableLimits.conditionColumnsMax) {
+        var (allowed, denied): ([String: [JSONValue]], [String: [JSONValue]]) = ([:], [:])
+        for (column, listed) in named("when", countMax: TableLimits.conditionColumnsMax) {
+            var (value, isDenial) = (listed, false)
+            if case .object(let members) = listed, members.count == 1, let excluded = members["not"] {
+                (value, isDenial) = (excluded, true)
+            }
             let values = if case .array(let list) = value { list } else { [value] }
             guard (1...TableLimits.conditionValuesMax).contains(values.count) else {
                 reject("when/\(column)", "must list 1 to \(TableLimits.conditionValuesMax) values")
@@ -279,9 +297,9 @@ extension Fields {
                 default: continue
                 }
             }
-            allowed[column] = values
+            if isDenial { denied[column] = values } else { allowed[column] = values }
         }
-        return RowCondition(allowed)
+        return RowCondition(allowed, denied: denied)
     }
 }
 
@@ -367,13 +385,9 @@ extension Fields {
 }
 
 private let nameRule =
-    "must be a name of 1 to \(TableLimits.nameBytesMax) letters, digits and _, which does not begin with a digit"
+    "must be a name of 1 to \(TableLimits.nameBytesMax) bytes, without control characters and without { } and :"
 
+/// What a template can name; databases allow more, in quotes.
 private func isName(_ text: String) -> Bool {
-    guard let first = text.utf8.first, !(48...57).contains(first), text.utf8.count <= TableLimits.nameBytesMax else {
-        return false
-    }
-    return text.utf8.allSatisfy {
-        (97...122).contains($0) || (65...90).contains($0) || (48...57).contains($0) || $0 == UInt8(ascii: "_")
-    }
+    text.utf8.count <= TableLimits.nameBytesMax && AudienceTemplate.isColumnName(text)
 }

@@ -7,9 +7,15 @@ public struct TableCatalog: Sendable {
     /// The memberships in groups that grant keys of one shape, each after those that grant its subjects.
     let membershipOrder: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]
 
+    /// By bytes, as databases compare names: to a `String` two spellings of one accent are equal.
     private struct Name: Hashable {
-        let schema: String
-        let table: String
+        private let schema: [UInt8]
+        private let table: [UInt8]
+
+        init(schema: String, table: String) {
+            self.schema = Array(schema.utf8)
+            self.table = Array(table.utf8)
+        }
     }
 
     /// - Precondition: the reader has found no mistake in them.

@@ -3,7 +3,7 @@ import Visibility
 
 /// Who may see one row: a tenant, and keys of which a scope must have one.
 struct RowAudience: Sendable, Hashable {
-    let tenant: String
+    let tenant: ID<Tenant>
     let keys: [String]
 }
 
@@ -18,13 +18,50 @@ struct Reach: Sendable, Hashable {
 
 extension TableDeclaration {
     /// The audience of a change.
-    func reach(_ sides: (old: Side?, new: Side?), _ operation: RowOperation, _ memberships: Memberships) -> Reach {
-        func audience(_ side: Side?) -> RowAudience? {
-            side.map {
-                RowAudience(tenant: $0.tenant, keys: keys(of: self.audience[operation], $0.row, $0.tenant, memberships))
+    func reach(
+        _ sides: (old: Side?, new: Side?), _ operation: RowOperation, _ memberships: Memberships
+    ) throws(Failure) -> Reach {
+        func audience(_ side: Side?) throws(Failure) -> RowAudience? {
+            guard let side else { return nil }
+            return RowAudience(
+                tenant: side.tenant, keys: try keys(of: self.audience[operation], side.row, side.tenant, memberships))
+        }
+        return Reach(old: try audience(sides.old), new: try audience(sides.new))
+    }
+
+    /// Why a change whose audience has no key reaches nobody, where that is because its sender left columns out; nil
+    /// where the row itself says so (a column that is null).
+    func missingAudience(_ sides: (old: Side?, new: Side?), _ operation: RowOperation) -> Failure? {
+        guard let side = sides.new ?? sides.old else { return nil }
+        // Some senders write null for all columns of a deleted row but its key.
+        let isKeyAlone =
+            operation == .delete && !side.row.contains { $0.value != .null && !primaryKey.contains($0.key) }
+        var missing: [String] = []
+        for entry in audience[operation] {
+            for name in entry.when.columns + entry.template.columns {
+                let column = rowColumn(of: name)
+                guard side.row[column] == nil || isKeyAlone && side.row[column] == .null else { continue }
+                if !missing.contains(column) { missing.append(column) }
             }
         }
-        return Reach(old: audience(sides.old), new: audience(sides.new))
+        guard !missing.isEmpty else { return nil }
+        let names = missing.joined(separator: ", ")
+        if isKeyAlone {
+            return .invalid(
+                "/oldRecord",
+                "reaches nobody: of the deleted row only the key was sent, and \(names) says who saw it; "
+                    + "REPLICA IDENTITY FULL sends whole rows")
+        }
+        return .invalid(
+            operation == .delete ? "/oldRecord" : "/record",
+            "reaches nobody: the row was sent without \(names), from which its audience is made")
+    }
+
+    /// The column of the row itself behind a related column.
+    private func rowColumn(of name: String) -> String {
+        var name = name
+        while let column = related[name] { name = column.column }
+        return name
     }
 
     /// Whether a change is delivered at all: an update that changes neither a column that matters nor one that the
@@ -52,7 +89,7 @@ extension TableDeclaration {
     // MARK: Rows
 
     struct Side {
-        let tenant: String
+        let tenant: ID<Tenant>
         let row: RowWrite.Row
     }
 
@@ -93,17 +130,17 @@ extension TableDeclaration {
             return row
         }
         for (column, value) in stored where isMissing(column) { row[column] = value }
-        if case .column(let name?, _) = self.tenant, isMissing(name) { row[name] = .string(tenant) }
+        if case .column(let name?, _) = self.tenant, isMissing(name) { row[name] = .string(tenant.text) }
         return row
     }
 
     // MARK: Tenants
 
-    func tenantValue(of row: RowWrite.Row, _ memberships: Memberships) -> String? {
+    func tenantValue(of row: RowWrite.Row, _ memberships: Memberships) -> ID<Tenant>? {
         switch tenant {
-        case .constant(let tenant): return tenant
+        case .constant(let tenant): return ID(tenant)
         case .column(let name, let parent):
-            if let name, let value = row[name]?.keyText { return value }
+            if let name, let value = row[name]?.keyText { return ID(value) }
             guard let parent, let id = row[parent.key]?.keyText else { return nil }
             return memberships.tenant(ofRow: id, ofTableNamed: parent.table)
         }
@@ -111,7 +148,7 @@ extension TableDeclaration {
 
     private func requireTenant(
         of row: RowWrite.Row, pointer: String, memberships: Memberships
-    ) throws(Failure) -> String {
+    ) throws(Failure) -> ID<Tenant> {
         guard let tenant = tenantValue(of: row, memberships) else { throw unknownTenant(at: pointer) }
         return tenant
     }
@@ -149,30 +186,57 @@ extension TableDeclaration {
     // MARK: Keys
 
     private func keys(
-        of entries: [AudienceEntry], _ row: RowWrite.Row, _ tenant: String, _ memberships: Memberships
-    ) -> [String] {
+        of entries: [AudienceEntry], _ row: RowWrite.Row, _ tenant: ID<Tenant>, _ memberships: Memberships
+    ) throws(Failure) -> [String] {
         var keys: [String] = []
         var seen: Set<String> = []
         for entry in entries where entry.when.holds(for: row) {
-            for view in views(of: row, tenant, using: entry.template.columns, memberships) {
+            for view in try views(of: row, tenant, using: entry.template.columns, memberships) {
                 if let key = entry.template.key(of: view), seen.insert(key).inserted { keys.append(key) }
             }
         }
         return keys
     }
 
-    /// The row once for each value of the related column among those that are used, or once if there is none.
+    /// The row once for each value of the related columns and lists among those that are used: once if there are none.
+    ///
+    /// - Throws: `invalid`, where these are more than ``TableLimits/keysPerRowMax``.
     func views(
-        of row: RowWrite.Row, _ tenant: String, using columns: [String], _ memberships: Memberships
-    ) -> [(String) -> String?] {
-        guard let name = columns.first(where: { related[$0] != nil }), let column = related[name] else {
-            return [{ row[$0]?.keyText }]
+        of row: RowWrite.Row, _ tenant: ID<Tenant>, using columns: [String], _ memberships: Memberships
+    ) throws(Failure) -> [(String) -> String?] {
+        let hasMany = columns.contains { name in
+            if related[name] != nil { return true }
+            if case .array? = row[name] { return true }
+            return false
+        }
+        guard hasMany else { return [{ row[$0]?.keyText }] }
+        var views: [[String: String]] = [[:]]
+        for name in Set(columns) {
+            guard let values = values(of: name, row, tenant, memberships) else { continue }
+            guard values.count * views.count <= TableLimits.keysPerRowMax else {
+                throw .invalid(
+                    "/record/\(ChangeMembers.step(rowColumn(of: name)))",
+                    "makes \(values.count * views.count) keys by \(name); a row makes at most "
+                        + "\(TableLimits.keysPerRowMax)")
+            }
+            views = views.flatMap { view in values.map { view.merging([name: $0]) { $1 } } }
+        }
+        return views.map { view in { view[$0] ?? row[$0]?.keyText } }
+    }
+
+    /// The values of a related column or a list; nil for any other column, which has one.
+    private func values(
+        of name: String, _ row: RowWrite.Row, _ tenant: ID<Tenant>, _ memberships: Memberships
+    ) -> [String]? {
+        guard let column = related[name] else {
+            guard case .array(let elements)? = row[name] else { return nil }
+            return Set(elements.compactMap(\.keyText)).sorted()
         }
         // Memberships of the subject win over the row's own value; the row counts where there are none.
-        let known = row[column.column]?.keyText.flatMap {
-            memberships.granted(to: $0, by: column.membership, tenant: tenant)
-        }
-        let values = known ?? row[name]?.keyText.map { [$0] } ?? []
-        return values.map { value in { $0 == name ? value : row[$0]?.keyText } }
+        let subjects =
+            values(of: column.column, row, tenant, memberships) ?? row[column.column]?.keyText.map { [$0] } ?? []
+        let known = subjects.compactMap { memberships.granted(to: $0, by: column.membership, tenant: tenant) }
+        guard known.isEmpty else { return Set(known.joined()).sorted() }
+        return row[name]?.keyText.map { [$0] } ?? []
     }
 }

@@ -14,7 +14,7 @@ public struct InvalidationCause: Sendable, Hashable {
 /// One query key that a change made stale, and its audience.
 struct Invalidation: Sendable, Hashable {
     let key: [String]
-    let tenant: String
+    let tenant: ID<Tenant>
     /// Scopes that share one of these receive the key.
     var audience: [String]
     /// Scopes that share one of these may see the row, and so receive the cause. All others receive the key alone: a
@@ -31,7 +31,7 @@ extension TableDeclaration {
     func invalidations(
         of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
         memberships: Memberships
-    ) -> [Invalidation] {
+    ) throws(Failure) -> [Invalidation] {
         let groups = invalidates.filter { isConcerned($0, by: change, old: completedOld) }
         if groups.isEmpty { return [] }
         let cause = cause(of: change)
@@ -43,7 +43,7 @@ extension TableDeclaration {
                 for key in group.keys {
                     for entry in entries {
                         let columns = key.columns + entry.template.columns
-                        for view in views(of: side.row, side.tenant, using: columns, memberships) {
+                        for view in try views(of: side.row, side.tenant, using: columns, memberships) {
                             guard let filled = key.key(of: view), let scopeKey = entry.template.key(of: view)
                             else { continue }
                             collected.add(filled, tenant: side.tenant, to: scopeKey, readers: readers.keys)
@@ -91,14 +91,14 @@ extension TableDeclaration {
 private struct Collected {
     struct Identity: Hashable {
         let key: [String]
-        let tenant: String
+        let tenant: ID<Tenant>
     }
 
     let cause: InvalidationCause
     var invalidations: [Invalidation] = []
     var places: [Identity: Int] = [:]
 
-    mutating func add(_ key: [String], tenant: String, to scopeKey: String, readers: [String]) {
+    mutating func add(_ key: [String], tenant: ID<Tenant>, to scopeKey: String, readers: [String]) {
         let identity = Identity(key: key, tenant: tenant)
         guard let place = places[identity] else {
             places[identity] = invalidations.count

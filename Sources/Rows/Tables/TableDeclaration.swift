@@ -8,6 +8,8 @@ public struct TableDeclaration: Sendable, Hashable {
     public let schema: String
     public let name: String
     public let primaryKey: [String]
+    /// All columns with their types, by which filters compare them; nil: the file does not name them.
+    public let types: ColumnTypes?
     public let tenant: TenantRule
     /// Who may read a row, and who receives its changes by operation: never more than may read it.
     public let audience: Audience
@@ -31,9 +33,12 @@ public struct TableDeclaration: Sendable, Hashable {
         var deciding: Set<String> = []
         for entry in audience.select {
             deciding.formUnion(entry.template.columns)
-            deciding.formUnion(entry.when.allowed.keys)
+            deciding.formUnion(entry.when.columns)
         }
-        for (name, column) in related where deciding.contains(name) { deciding.insert(column.column) }
+        // Behind a related column there may be another one.
+        for _ in related {
+            for (name, column) in related where deciding.contains(name) { deciding.insert(column.column) }
+        }
         if case .column(let name, let parent) = tenant { deciding.formUnion([name, parent?.key].compactMap(\.self)) }
         return deciding
     }
@@ -76,25 +81,37 @@ public struct AudienceEntry: Sendable, Hashable {
     public let when: RowCondition
 }
 
-/// Columns and the values that each may have; empty: every row.
+/// Columns and the values that each may have, or must not have; empty: every row.
 public struct RowCondition: Sendable, Hashable {
     public let allowed: [String: [JSONValue]]
+    public let denied: [String: [JSONValue]]
 
-    public init(_ allowed: [String: [JSONValue]] = [:]) {
+    public init(_ allowed: [String: [JSONValue]] = [:], denied: [String: [JSONValue]] = [:]) {
         self.allowed = allowed
+        self.denied = denied
     }
 
-    /// A column that the row does not have counts as null: it fulfils the condition only where null is listed.
+    public var isEmpty: Bool { allowed.isEmpty && denied.isEmpty }
+
+    /// The columns that it looks at, in the order of their names.
+    public var columns: [String] { Set(allowed.keys).union(denied.keys).sorted() }
+
+    /// A column that the row does not have counts as null: it fulfils the condition only where null is listed, and no
+    /// `not`, as SQL has it. So what a sender leaves out never shows a row to anybody.
     func holds(for row: RowWrite.Row) -> Bool {
-        allowed.allSatisfy { column, values in
-            let value = row[column] ?? .null
-            return values.contains { $0.isSameColumnValue(as: value) }
+        func isAmong(_ values: [JSONValue], _ value: JSONValue) -> Bool {
+            values.contains { $0.isSameColumnValue(as: value) }
         }
+        return allowed.allSatisfy { isAmong($1, row[$0] ?? .null) }
+            && denied.allSatisfy { column, values in
+                guard let value = row[column], value != .null else { return false }
+                return !isAmong(values, value)
+            }
     }
 }
 
 /// A column that the row itself does not have: its values are what a membership grants to the subject that one of the
-/// row's columns names.
+/// row's columns, or another related column, names.
 public struct RelatedColumn: Sendable, Hashable {
     public let membership: String
     public let column: String

@@ -5,9 +5,12 @@ extension TableFileReader {
 
     /// Checks the members of a table against one another.
     mutating func check(_ table: TableDeclaration, at pointer: String) {
-        for (name, column) in table.related.sorted(by: { $0.key < $1.key }) where table.related[column.column] != nil {
-            reject(
-                "\(pointer)/related/\(name)/of", "\(column.column) is a related column itself; name one of the row's")
+        checkNames(table, at: pointer)
+        for (name, column) in table.related.sorted(by: { $0.key < $1.key }) {
+            var source = column.column
+            for _ in table.related where source != name { source = table.related[source]?.column ?? source }
+            guard table.related[source] != nil else { continue }
+            reject("\(pointer)/related/\(name)/of", "following it comes back to \(source), and to no column of the row")
         }
         for (name, list) in [
             ("select", table.audience.select), ("insert", table.audience.insert), ("update", table.audience.update),
@@ -37,6 +40,43 @@ extension TableFileReader {
         }
     }
 
+    /// Where the columns are declared, nothing names another one: it would be a column that no row has.
+    private mutating func checkNames(_ table: TableDeclaration, at pointer: String) {
+        guard let types = table.types else { return }
+        func require(_ columns: [String], at place: String) {
+            for column in columns where types[column] == nil && table.related[column] == nil {
+                reject("\(pointer)/\(place)", "the types name no column \(column)")
+            }
+        }
+        for (index, column) in table.primaryKey.enumerated() { require([column], at: "primaryKey/\(index)") }
+        for (index, column) in table.columns.enumerated() { require([column], at: "columns/\(index)") }
+        for (count, column) in table.counts.sorted(by: { $0.key < $1.key }) { require([column], at: "counts/\(count)") }
+        for (name, column) in table.related.sorted(by: { $0.key < $1.key }) {
+            require([column.column], at: "related/\(name)/of")
+        }
+        require([table.actorColumn].compactMap(\.self), at: "actor")
+        require([table.originColumn].compactMap(\.self), at: "origin")
+        if case .column(let name, let parent) = table.tenant {
+            require([name, parent?.key].compactMap(\.self), at: "tenant")
+        }
+        func require(_ entries: [AudienceEntry], at place: String) {
+            for (index, entry) in entries.enumerated() {
+                require(entry.template.columns + entry.when.columns, at: "\(place)/\(index)")
+            }
+        }
+        require(table.audience.select, at: "audience/select")
+        for (index, group) in table.invalidates.enumerated() {
+            require(group.columns, at: "invalidates/\(index)/columns")
+            require(group.keys.flatMap(\.columns), at: "invalidates/\(index)/keys")
+            require(group.audience ?? [], at: "invalidates/\(index)/audience")
+        }
+        for (index, membership) in table.memberships.enumerated() {
+            require([membership.subjectColumn], at: "memberships/\(index)/subject")
+            require([membership.grantColumn], at: "memberships/\(index)/grants")
+            require(membership.when.columns, at: "memberships/\(index)/when")
+        }
+    }
+
     private mutating func check(_ group: InvalidationGroup, of table: TableDeclaration, at pointer: String) {
         for (index, column) in group.columns.enumerated() {
             if table.related[column] != nil {
@@ -63,7 +103,7 @@ extension TableFileReader {
         for (index, entry) in audience.enumerated() {
             checkCost(entry.template.columns, of: table, at: "\(pointer)/audience/\(index)")
             // An audience that may not read the row may learn what is in its own key, and nothing else.
-            guard !table.audience.select.contains(where: { $0.when.allowed.isEmpty && $0.template == entry.template })
+            guard !table.audience.select.contains(where: { $0.when.isEmpty && $0.template == entry.template })
             else { continue }
             if table.audience.select.contains(entry) { continue }
             for (place, key) in group.keys.enumerated() {

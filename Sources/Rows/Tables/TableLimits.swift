@@ -27,8 +27,15 @@ public enum TableLimits {
     static let conditionColumnsMax = 8
     static let conditionValuesMax = 16
     static let countsMax = 8
-    /// As many keys as a scope may have; it also bounds the keys that one row makes by way of a related column.
-    public static let grantsPerSubjectMax = 512
+    /// Keys that memberships give to one scope, about 100 bytes each: those of a district's admin with all classes. More
+    /// is said in the stream, the log and `/v1/me`; without it a table of everybody's memberships fills the memory by way
+    /// of one user. What all streams' wide scopes may have together is bounded by `StreamLimits.wideKeysMax`, what
+    /// verified tokens' may by `Limits.verifiedKeysMax`.
+    public static let grantedKeysMax = 10_000
+    /// What one subject may have of one membership: more would be cut from every scope.
+    public static let grantsPerSubjectMax = grantedKeysMax
+    /// Keys that one row makes of a list's elements, or by way of a related column. Each is a row of the log's index.
+    public static let keysPerRowMax = 512
     /// Stored facts and subjects, about 300 bytes each: more would take the memory that streams need.
     public static let membershipEntriesMax = 1_000_000
     /// Mistakes that are reported at once: enough to mend a file, few enough to read.

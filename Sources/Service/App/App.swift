@@ -36,7 +36,11 @@ public final class App: Sendable {
         let http = HTTPMetrics(metrics)
 
         // The database, and what a start reads from it.
-        store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
+        let store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
+        self.store = store
+        // Its threads must not be in the middle of libpq while the process ends: what libpq stands on is torn down first.
+        var isComplete = false
+        defer { if !isComplete { store.close() } }
         store.register(in: metrics)
         let start = try ServiceStart(store, settings: settings, clock: clock, logger: logger)
 
@@ -48,12 +52,13 @@ public final class App: Sendable {
 
         // Who calls, and what reads for them.
         let memberships = start.memberships
-        let authenticator = Authenticator(
+        let authenticator = try Authenticator(
             settings: settings, clock: clock, revocations: start.revocations,
             generation: { memberships.generation.load(ordering: .acquiring) }, scoped: { memberships.scoped($0) },
-            logger: logger)
+            metrics: metrics, logger: logger)
         let reader = TransactionReader(
-            store: store, clock: clock, settings: settings, reactions: features.compactMap(\.reaction))
+            store: store, clock: clock, settings: settings, log: start.log,
+            reactions: features.compactMap(\.reaction), limiter: authenticator.limiter)
         let boards = Leaderboards(bytesMax: settings.leaderboardMegabytes << 20, logger: logger) {
             try reader.read(as: .system(tenant: $0), $1)
         }
@@ -62,7 +67,9 @@ public final class App: Sendable {
 
         // From a commit to the streams.
         let road = EventRoad(
-            store, start, clock: clock, shards: shards, boards: boards, admission: admission, logger: logger)
+            store, start, clock: clock, shards: shards, boards: boards, admission: admission, settings: settings,
+            logger: logger)
+        start.revocations.register(in: metrics)
         (pump, rankUpdates) = (road.pump, road.rankUpdates)
         runner = TransactionRunner(reader: reader, tenants: start.tenants, appendEvents: road.appendEvents)
 
@@ -76,7 +83,7 @@ public final class App: Sendable {
         self.replicas = replicas
 
         // The way of requests.
-        report = ServiceReport(metrics, checks: Self.checks(store, authenticator, road.pump))
+        report = ServiceReport(metrics, checks: Self.checks(store, authenticator, start.revocations, road.pump))
         let dependencies = Dependencies(
             report: report, boards: boards,
             streams: .init(dependencies: streams, requests: replicas ?? directory, router: road.router),
@@ -84,7 +91,8 @@ public final class App: Sendable {
                 memberships: start.memberships, metrics: ChangeMetrics(metrics),
                 isCongested: { shards.all.contains { $0.counters.inboxDepth > Limits.shardInboxMax } }),
             explain: .init(
-                memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live))
+                memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
+                tables: streams.tables))
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
             cursors: PageCursors(secret: start.cursorSecret), logger: logger)
@@ -96,6 +104,7 @@ public final class App: Sendable {
             prunings: [Pruning(name: "idempotency", isDue: Idempotency.isPruningDue, prune: Idempotency.prune)],
             limiter: authenticator.limiter, logger: logger)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
+        isComplete = true
     }
 
     private static func streams(
@@ -107,18 +116,21 @@ public final class App: Sendable {
             reader: reader, workers: workers, log: start.log, memberships: start.memberships,
             revocations: start.revocations, admission: admission, metrics: StreamMetrics(metrics),
             failures: StreamFailures(logger: logger, metrics: metrics),
-            authenticator: authenticator, topicKinds: features.flatMap(\.topics),
-            live: features.flatMap(\.live), watched: Set(features.flatMap(\.watched)),
+            authenticator: authenticator, tickets: TicketSeal(secret: start.cursorSecret),
+            topicKinds: features.flatMap(\.topics), live: features.flatMap(\.live),
+            tables: SubscribableTables(catalog: start.memberships.catalog, watched: features.flatMap(\.watched)),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
     }
 
     /// What may stand in the way of serving.
     private static func checks(
-        _ store: Store, _ authenticator: Authenticator, _ pump: EventPump
+        _ store: Store, _ authenticator: Authenticator, _ revocations: RevocationList, _ pump: EventPump
     ) -> [@Sendable () -> String?] {
         [
             { authenticator.isReady ? nil : "The issuer's keys could not be fetched yet." },
+            { revocations.isTrusted ? nil : "The revocations of other replicas are not known." },
             {
+                if let trouble = store.trouble { return "Nothing can be stored: \(trouble.detail)." }
                 // A file is read; whether a server answers is known from the last time, since nobody may wait for it here.
                 let isReadable =
                     store.engine == .sqlite
@@ -139,6 +151,8 @@ public final class App: Sendable {
                 ProcessMemory.allocatedBytes)
             text.single(
                 "bellhop_http_requests_read_total", .counter, "Requests whose head was read.", server.requestCount)
+            text.single(
+                "bellhop_http_requests_open", .gauge, "Requests that have begun and are not over.", server.requestsOpen)
             let counters = shards.counters
             text.single("bellhop_streams_max", .gauge, "Streams that may be open.", shards.streamsMax)
             text.single(
@@ -184,17 +198,24 @@ public final class App: Sendable {
     /// The port that is listened on.
     public var port: Int { server.port }
 
-    /// Lets requests finish, ends streams with a notice, writes what waits, and closes the database. Returns when all is
-    /// done.
-    public func shutdown() async {
+    /// Serves on for a while as not ready, so that whoever spreads requests sends them elsewhere; then lets requests
+    /// finish, ends streams with a notice, writes what waits, and closes the database. Returns when all is done.
+    public func shutdown(drainSeconds: Int = 0) async {
         report.noteStopping()
+        if drainSeconds > 0 {
+            logger.info("Bellhop is draining.", metadata: ["seconds": "\(drainSeconds)"])
+            server.drain()
+            try? await Task.sleep(for: .seconds(drainSeconds))
+        }
         logger.info("Bellhop is stopping.")
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             // On a thread of its own: everything here waits.
             Thread { [self] in
                 ticker.stop()
                 rankUpdates.stop()
-                server.shutdown(deadlineSeconds: Double(settings.shutdownSeconds))
+                server.shutdown(
+                    deadlineSeconds: Double(settings.shutdownSeconds),
+                    idleSeconds: drainSeconds > 0 ? Limits.lastRequestSeconds : 0)
                 workers.shutdown()
                 replicas?.stop()
                 pump.stop()

@@ -30,7 +30,8 @@ enum Catalog {
 
     /// The core's own tables: of the service, not of users.
     static let coreTables = [
-        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.epochs, EventLog.counter, Idempotency.answers,
+        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared, EventLog.epochs, EventLog.counter,
+        Idempotency.answers,
         Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
     ]
 
@@ -40,7 +41,7 @@ enum Catalog {
             Idempotency.migration,
         ]
         + features().flatMap(\.migrations) + [
-            EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration,
+            EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration, EventLog.migrations[2],
         ]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }

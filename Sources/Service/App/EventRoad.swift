@@ -15,10 +15,10 @@ struct EventRoad {
 
     init(
         _ store: Store, _ start: ServiceStart, clock: Clock, shards: StreamShards<StreamHub>, boards: Leaderboards,
-        admission: StreamAdmission, logger: Logger
+        admission: StreamAdmission, settings: Settings, logger: Logger
     ) {
         let rankUpdates = RankUpdates(
-            boards: boards, now: clock.now, users: { admission.users(of: $0) },
+            boards: boards, log: start.log, uptime: clock.uptime, users: { admission.users(of: $0) },
             hasUsers: { admission.hasUsers(of: $0) },
             deliver: { shards.post(.states($0.map { EncodedState($0) })) })
         let mailbox = store.engine == .postgreSQL ? ReplicaRequests.Mailbox() : nil
@@ -27,7 +27,8 @@ struct EventRoad {
             receivers: ["\(ChallengesFeature.movedMessage)": rankUpdates.boardMoved]
                 .merging(mailbox?.receivers ?? [:]) { $1 })
         let pump = EventPump(
-            store: store, clock: clock, log: start.log, head: start.head, logger: logger,
+            store: store, clock: clock, log: start.log, head: start.head, revocations: start.revocations,
+            revocationsTrusted: .seconds(settings.revocationsTrustedSeconds), logger: logger,
             publish: { router.publish($0) }, begin: { router.restart(after: $0) },
             catchUp: [
                 { try start.revocations.insert(StreamsFeature.revocations(in: $0)) },

@@ -33,7 +33,10 @@ public enum Operations {
     }
 
     /// Whether what has failed may succeed later without anybody changing it.
-    public static func passes(_ error: any Error) -> Bool { (error as? DatabaseError)?.isTransient ?? false }
+    public static func passes(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        return error.isTransient && error.cause?.isTransient ?? true
+    }
 
     /// Why something has failed, for a person at the terminal: without the code that programs switch on.
     public static func reason(of error: any Error) -> String {

@@ -22,7 +22,7 @@ enum Routing {
         let counts = metrics.endpoint("GET", StreamRoute.pattern)
         let streamRoute = StreamRoute(dependencies: streams)
         let stream = Route(.get, StreamRoute.pattern) { request in
-            _ = RequestTrace.of(request, endpoint: counts)
+            _ = RequestTrace.of(request, endpoint: counts, by: .tokenOrCookie)
             return streamRoute.reply(to: request)
         }
         return routes + [stream]
@@ -47,7 +47,7 @@ enum Routing {
                     "requestId": "\(trace.id)", "method": "\(request.method.rawValue)", "path": "\(request.path)",
                     "status": "\(status)", "bytes": "\(bytes)", "microseconds": "\(nanoseconds / 1000)",
                     "userId": "\(trace.principal?.caller.userId.text ?? "-")",
-                    "tenant": "\(trace.principal?.caller.tenant ?? "-")",
+                    "tenant": "\(trace.principal?.caller.tenant.text ?? "-")",
                 ])
         }
         return configuration

@@ -3,11 +3,11 @@ import Logging
 
 /// What a start reads from the database before anything is served.
 struct ServiceStart {
-    /// The name of the log that streams are served from.
+    /// The log that streams are served from.
     let log: LogIdentity
     /// The newest event of the log.
     let head: Int64
-    /// Signs the cursors of lists.
+    /// Signs the cursors of lists, and tickets.
     let cursorSecret: [UInt8]
     let memberships: MembershipRegistry
     let revocations: RevocationList
@@ -15,16 +15,16 @@ struct ServiceStart {
 
     init(_ store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
         try Self.prepare(store, logger)
-        let (epoch, secret) = try store.writeAndWait { db in
+        (log, cursorSecret) = try store.writeAndWait { db in
             // Made once, whichever replica is first.
             try db.lock(["bellhop:start"])
             return (
-                try EventLog.epoch(at: clock.now(), in: db),
+                LogIdentity(
+                    try EventLog.epoch(at: clock.now(), in: db),
+                    secret: try ServiceSecrets.secret(named: "event-ids", in: db)),
                 try ServiceSecrets.secret(named: "page-cursors", in: db)
             )
         }
-        log = LogIdentity(epoch)
-        cursorSecret = secret
         let memberships = MembershipRegistry(settings.tables)
         self.memberships = memberships
         let (head, revoked, tenants) = try store.read { db in

@@ -4,16 +4,22 @@ import Values
 /// Where the service gets the time from; tests put in their own.
 public struct Clock: Sendable {
     public let now: @Sendable () -> Timestamp
+    /// How much time has passed since some moment: what comes round asks this one, since the wall clock may be set back,
+    /// and would have it wait until the hour is reached again.
+    let uptime: @Sendable () -> Duration
 
-    public init(now: @escaping @Sendable () -> Timestamp) {
+    public init(now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration) {
         self.now = now
+        self.uptime = uptime
     }
 
-    /// The system's wall clock.
+    /// The system's clocks.
     ///
-    /// By `Date`, whose steps are of an eighth of a microsecond: which module C's `timespec` belongs to changes with the
-    /// order in which files are compiled.
-    public static let system = Clock {
-        Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000))
-    }
+    /// The wall clock by `Date`, whose steps are of an eighth of a microsecond: which module C's `timespec` belongs to
+    /// changes with the order in which files are compiled.
+    public static let system = Clock(
+        now: { Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000)) },
+        uptime: { Clock.started.duration(to: .now) })
+
+    private static let started = ContinuousClock.now
 }

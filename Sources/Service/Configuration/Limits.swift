@@ -8,14 +8,23 @@ enum Limits {
     static let tokenBytesMax = 8 * 1024
     /// Verified tokens that are remembered, about 1 KiB each. Without it, a flood of valid tokens grows the process.
     static let verifiedTokensMax = 65_536
+    /// Keys of their scopes together, about 100 bytes each. Without it, tokens of callers with thousands of memberships
+    /// take gigabytes.
+    static let verifiedKeysMax = 1_000_000
     /// Keys of one scope. Each is a bind in every query and an entry in the hub.
     static let scopeKeysMax = 512
     /// How far an issuer's clock may be ahead of ours (RFC 7519 allows "a small leeway").
     static let clockSkewSeconds: Int64 = 30
-    /// The longest life of a token: as long as revocations are stored, or a revoked token would come alive again.
-    static let tokenLifetimeSeconds: Int64 = 90 * 86_400
+    /// The longest life of a token, which is also how long revocations are stored at least: or a revoked token would come
+    /// alive again.
+    static let tokenDays = 90
+    /// When to come back to a replica that is cut off; a proxy finds another one sooner.
+    static let revocationsRetrySeconds = 5
     /// Keys of one key set. An issuer has a few; each costs memory and time at every refresh.
     static let signingKeysMax = 64
+    /// Keys of a set that are left out and named in the log, with the reason. Without it a set of a megabyte would be a
+    /// line of a megabyte.
+    static let skippedKeysLoggedMax = 8
     /// Bytes of a key set's document.
     static let keySetBytesMax = 1 << 20
     /// Key sets are fetched at most this often for unknown key ids, or forged ids would make us attack the issuer.
@@ -32,6 +41,13 @@ enum Limits {
     /// Callers who have used less than this part of their limit are not shared with other replicas: most never do.
     static let rateSharedFraction = 10
 
+    /// Events that one request of a user may make before they are counted, and the part of a minute's that each of its
+    /// requests stands for (`rateLimitUser`). Without it the rate limit lets one user write 150,000 events a minute, a
+    /// message to 256 members at a time, and everybody's log is full of them. 19 such messages a minute are left.
+    static let eventsPerRequest = 32
+    /// The same of their bytes, as they are sent to streams: some 17 messages of 4,000 bytes to 256 members.
+    static let eventBytesPerRequest = 64 * 1024
+
     /// Badge versions that are known without asking the database.
     static let badgeVersionsMax = 200_000
 
@@ -42,6 +58,9 @@ enum Limits {
 
     /// Items of a list's page, if the request names none.
     static let pageDefault = 20
+
+    /// When to come back where the disk is full or the database's file is gone: somebody has to do something first.
+    static let storageRetrySeconds = 30
 
     /// Rows that one step of tidying removes: everybody who writes waits for it.
     static let prunedAtOnceMax = 1000
@@ -54,6 +73,10 @@ enum Limits {
     /// Messages that may wait for one shard before no more changes of tables are taken. A message has 16 KiB of events at
     /// most; without the bound a feed that outruns the streams would fill the memory with what waits for them.
     static let shardInboxMax = 4096
+
+    /// How long connections are waited for, at the end, on which a request may be on its way: longer than any way across
+    /// the world. Without it a client whose connection is closed at that moment cannot know whether its request was done.
+    static let lastRequestSeconds = 1.0
 
     /// Bytes of a request id that a client may choose; a longer one is replaced.
     static let requestIdBytesMax = 64

@@ -1,5 +1,6 @@
 import Configuration
 import Database
+import Domain
 import Foundation
 import Rows
 import Values
@@ -45,6 +46,9 @@ public struct Settings: Sendable {
     public let jwks: String?
     public let jwtIssuer: String?
     public let jwtAudience: String?
+    public let serviceTokenDays: Int
+    /// How long a replica that is cut off from the database goes on trusting tokens.
+    public let revocationsTrustedSeconds: Int
     /// The claims that say who a caller is, each as paths of which the first that is present wins.
     let claims: [Claim: [[String]]]
     public let reactors: Int
@@ -61,6 +65,7 @@ public struct Settings: Sendable {
     public let rateLimitService: Int
     public let eventsKeptHours: Int
     public let eventsKeptMax: Int
+    public let notificationsKept: Int
     public let tables: TableCatalog
     /// By which a feed of table changes proves itself.
     let changesSecret: String?
@@ -68,9 +73,12 @@ public struct Settings: Sendable {
     /// Stands in the texts of the notifications of `auth.signup` and others.
     public let appName: String
     public let literalBlackCardFormula: Bool
+    /// Whether users say themselves what they have earned: their scores, and the black card where no claim decides it.
+    public let selfDeclared: Bool
     public let corsOrigins: [String]
     public let logLevel: String
     public let logRequests: Bool
+    public let drainSeconds: Int
     public let shutdownSeconds: Int
 
     /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
@@ -117,6 +125,8 @@ public struct Settings: Sendable {
         try Self.requireLength(jwtSecret)
         jwtIssuer = values.optionalText("jwtIssuer")
         jwtAudience = values.optionalText("jwtAudience")
+        serviceTokenDays = try values.int("serviceTokenDays", in: 1...36_500)
+        revocationsTrustedSeconds = try values.int("revocationsTrustedSeconds", in: 5...86_400)
         claims = Dictionary(
             uniqueKeysWithValues: Claim.allCases.map { claim in
                 (claim, values.list(claim.rawValue).map { $0.split(separator: ".").map(String.init) })
@@ -135,6 +145,7 @@ public struct Settings: Sendable {
         rateLimitService = try values.int("rateLimitService", in: 0...1_000_000_000)
         eventsKeptHours = try values.int("eventsKeptHours", in: 1...8760)
         eventsKeptMax = try values.int("eventsKeptMax", in: 1000...1_000_000_000)
+        notificationsKept = try values.int("notificationsKept", in: EvictionRule.notificationsRange)
         tables = try Self.tables(values.text("tables"), reserved: reserved)
         changesSecret = values.optionalText("changesSecret")
         if let changesSecret, changesSecret.utf8.count < 16 {
@@ -149,10 +160,12 @@ public struct Settings: Sendable {
         }
         appName = values.text("appName")
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
+        selfDeclared = try values.bool("selfDeclared")
         corsOrigins = values.list("corsOrigins")
         logLevel = try values.word(
             "logLevel", among: ["trace", "debug", "info", "notice", "warning", "error", "critical"])
         logRequests = try values.bool("logRequests")
+        drainSeconds = try values.int("drainSeconds", in: 0...300)
         shutdownSeconds = try values.int("shutdownSeconds", in: 1...600)
         for origin in corsOrigins where origin != "*" && !origin.contains("://") {
             throw Mistake("corsOrigins", "\(origin) is no origin; write https://app.example or *")
@@ -233,10 +246,20 @@ extension Settings {
             "5"),
         Key("eventsKeptHours", "Storage", "How long a stream can resume after a break.", "24"),
         Key("eventsKeptMax", "Storage", "Events kept for resuming streams.", "1000000"),
+        Key(
+            "notificationsKept", "Storage",
+            "Notifications stored of each user; beyond it the least important goes. Clients show fewer.", "500"),
         Key("jwtSecret", "Tokens", "Secret of HS256 tokens, at least 32 bytes.", isSecret: true),
         Key("jwks", "Tokens", "File or URL of the public keys of ES256, RS256 and EdDSA tokens."),
         Key("jwtIssuer", "Tokens", "The iss that tokens must have; any if not set."),
         Key("jwtAudience", "Tokens", "The aud that tokens must name; any if not set."),
+        Key(
+            "serviceTokenDays", "Tokens",
+            "Longest life of a backend's token; 3660 for a service_role key of Supabase, which lives ten years.",
+            "\(Limits.tokenDays)"),
+        Key(
+            "revocationsTrustedSeconds", "Tokens",
+            "PostgreSQL: a replica that is cut off from it this long trusts no token any more.", "120"),
         Key(
             "claimRole", "Tokens", "Claims that tell the role; of several, the first that is present.",
             "app_metadata.user_role,role"),
@@ -254,6 +277,10 @@ extension Settings {
         Key("heartbeatSeconds", "Streams", "Seconds between comments that keep a stream open.", "15"),
         Key("rateLimitUser", "Limits", "Requests a minute for each user; 0 for no limit.", "300"),
         Key("rateLimitService", "Limits", "Requests a minute for each backend; 0 for no limit.", "0"),
+        Key(
+            "selfDeclared", "Limits",
+            "true: users post scores of their own, and take the black card's lane without a claim of their token.",
+            "false"),
         Key("tables", "Tables", "A file of tables (YAML), or school, posts, todo: those that are shipped.", "school"),
         Key(
             "changesSecret", "Tables", "A secret that a webhook sends as X-Webhook-Secret instead of a token.",
@@ -272,6 +299,9 @@ extension Settings {
         Key("workers", "Threads", "Threads for requests that wait.", "\(max(4, cores))"),
         Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
         Key("logRequests", "Operation", "true: a line for each request.", "false"),
+        Key(
+            "drainSeconds", "Operation",
+            "How long the service serves on after SIGTERM, while /readyz says 503; 0 to stop at once.", "5"),
         Key("shutdownSeconds", "Operation", "How long requests may take to finish when the service stops.", "10"),
     ]
 }

@@ -5,10 +5,9 @@ import Values
 struct Call: Sendable {
     let request: Request
     let caller: Caller
-    let settings: Settings
     let now: Timestamp
     let cursors: PageCursors
-    let badgeVersions: BadgeVersions
+    let reader: TransactionReader
     private(set) var query = Query()
 
     /// A path parameter as an id. What cannot be an id names nothing, so it is a 404.
@@ -64,23 +63,31 @@ struct Call: Sendable {
         return call
     }
 
-    /// The version that `If-Match` names, without its quotes.
-    var ifMatch: String? { request.header("If-Match").map(ETags.unquoted) }
-
     func requireIfMatch() throws -> Int {
-        guard let text = ifMatch else {
+        guard let text = request.header("If-Match") else {
             throw Failure(
                 .preconditionRequired, "precondition.required",
                 "Send the version you have seen as If-Match, so that no one else's change is lost.",
                 fields: [Failure.Field("If-Match", "is missing")])
         }
-        guard let version = Int(text) else {
+        guard let version = EntityTag.version(namedBy: text, in: epoch) else {
             throw Failure(
                 .stale, "precondition.stale", "The If-Match header names no version of this resource.",
-                fields: [Failure.Field("If-Match", "must be a version, such as \"3\"")])
+                fields: [Failure.Field("If-Match", "must be its ETag, or version and epoch, such as \"3-\(epoch)\"")])
         }
         return version
     }
+
+    /// What versions count in.
+    var epoch: String { reader.log.epoch }
+
+    /// The tag of what the caller is shown in a version.
+    func tag(_ version: Int, variant: String = "") -> EntityTag {
+        EntityTag(version, in: epoch, for: caller, variant: variant)
+    }
+
+    var badgeVersions: BadgeVersions { reader.badgeVersions }
+    var settings: Settings { reader.settings }
 
     /// The counts' version of the caller, if it is known without asking the database.
     var knownBadgeVersion: Int? { badgeVersions.version(of: caller.userId, tenant: caller.tenant) }

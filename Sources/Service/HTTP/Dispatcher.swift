@@ -16,10 +16,11 @@ struct Dispatcher: Sendable {
     /// The route of an endpoint, with its metrics.
     func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
         let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
+        let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token
         return Route(
             endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, screen: screen(endpoint, metrics)
         ) { request in
-            let trace = RequestTrace.of(request, endpoint: metrics)
+            let trace = RequestTrace.of(request, endpoint: metrics, by: credentials)
             do {
                 return try reply(to: request, trace, endpoint, name: name)
             } catch {
@@ -33,7 +34,7 @@ struct Dispatcher: Sendable {
         guard endpoint.bodyBytesMax > Limits.bodyBytesMax, endpoint.access != .anyone else { return nil }
         return Route.Screen(above: Limits.bodyBytesMax) { request in
             if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
-            let trace = RequestTrace.of(request, endpoint: metrics)
+            let trace = RequestTrace.of(request, endpoint: metrics, by: .token)
             do throws(Failure) {
                 if case .known(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
                 return nil
@@ -72,8 +73,8 @@ struct Dispatcher: Sendable {
 
     private func makeCall(_ request: Request, as caller: Caller) -> Call {
         Call(
-            request: request, caller: caller, settings: runner.settings, now: runner.clock.now(),
-            cursors: cursors, badgeVersions: runner.reader.badgeVersions)
+            request: request, caller: caller, now: runner.clock.now(),
+            cursors: cursors, reader: runner.reader)
     }
 
     private func complete(_ responder: Responder, _ trace: RequestTrace, _ reply: () throws -> Reply) {
@@ -223,7 +224,7 @@ struct Dispatcher: Sendable {
         } catch {
             // What has passed when the request comes again is no answer to store.
             guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),
-                failure.kind != .unavailable
+                failure.kind != .unavailable, failure.kind != .rateLimited
             else { throw error }
             response = .problem(failure)
         }
@@ -235,7 +236,7 @@ struct Dispatcher: Sendable {
     private func conditional(_ response: Response, _ request: Request) -> Response {
         guard response.status == 200, request.method == .get || request.method == .head,
             let tag = response.headers.first(where: { $0.name == "ETag" })?.value,
-            request.hasSeen(ETags.unquoted(tag))
+            request.hasSeen(tag)
         else { return response }
         return Response(status: 304, headers: response.headers.filter { $0.name != "Content-Type" })
     }
@@ -257,7 +258,11 @@ struct Dispatcher: Sendable {
             logger.error("A request failed.", metadata: metadata)
             return .internalProblem
         }
-        if failure.kind == .unavailable { logger.warning("A request could not be done.", metadata: metadata) }
+        // What is no matter of single requests, such as a full disk, is said once elsewhere.
+        let isSaid = (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
+        if failure.kind == .unavailable, !isSaid {
+            logger.warning("A request could not be done.", metadata: metadata)
+        }
         return .problem(failure)
     }
 }

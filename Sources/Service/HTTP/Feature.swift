@@ -38,4 +38,14 @@ struct Feature: Sendable {
 struct Audit: Sendable {
     let name: String
     let run: @Sendable (Connection) throws -> [String]
+
+    /// One line for each user whose stored number differs, in the order of the users.
+    static func differences(_ name: String, stored: [Owner: Int], recounted: [Owner: Int]) -> [String] {
+        let owners = Set(stored.keys).union(recounted.keys).sorted { ($0.tenant, $0.userId) < ($1.tenant, $1.userId) }
+        return owners.compactMap { owner in
+            let (known, present) = (stored[owner] ?? 0, recounted[owner] ?? 0)
+            return known == present
+                ? nil : "\(owner.tenant)/\(owner.userId): \(name) is stored as \(known), and is \(present)"
+        }
+    }
 }

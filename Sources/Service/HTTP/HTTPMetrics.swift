@@ -32,7 +32,7 @@ final class EndpointMetrics: Sendable {
     /// Upper bounds of the duration's buckets, in seconds.
     static let bounds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
     static let statuses = [
-        200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 428, 429, 431, 500, 503,
+        200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 408, 409, 412, 413, 415, 422, 428, 429, 431, 500, 503,
     ]
 
     let method: String

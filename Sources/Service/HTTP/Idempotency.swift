@@ -36,20 +36,20 @@ enum Idempotency {
 
     /// A key with what it was sent for.
     struct Claim: Sendable {
-        let tenant: String
+        let tenant: ID<Tenant>
         let userId: String
         let route: String
         let key: String
         let fingerprint: [UInt8]
 
         /// Locked while the answer is looked for and made: two replicas that get the same key come one after the other.
-        var lockName: String { AudienceKey.make("idempotency", tenant, userId, route, key) }
+        var lockName: String { AudienceKey.make("idempotency", tenant.text, userId, route, key) }
     }
 
     /// Nil without the header.
     static func claim(of call: Call, route: String) throws(Failure) -> Claim? {
         guard let header = call.request.header("Idempotency-Key") else { return nil }
-        let key = ETags.unquoted(header)
+        let key = EntityTag.unquoted(header)
         guard !key.isEmpty, key.utf8.count <= Limits.idempotencyKeyBytesMax,
             key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {

@@ -17,7 +17,7 @@ struct PageCursors: Sendable {
     static func filters(of call: Call) -> String {
         let items = call.request.queryItems.filter { $0.name != "cursor" && $0.name != "limit" }
             .map { "\($0.name)=\($0.value ?? "")" }.sorted()
-        return ([call.request.path, call.caller.tenant, call.caller.userId.text] + items).joined(separator: "\n")
+        return ([call.request.path, call.caller.tenant.text, call.caller.userId.text] + items).joined(separator: "\n")
     }
 
     func seal(_ after: String, filters: String) -> String {

@@ -79,15 +79,22 @@ extension Failure {
         case let error as DatabaseError:
             switch error.code {
             case .notPermitted: self = .forbidden("You may not change this.", code: "not_permitted")
-            case .full:
-                self = .unavailable(
-                    "The disk is full; nothing was changed.", code: "storage.full", retryAfterSeconds: 30)
             case .undecided:
                 self = .unavailable(
                     """
                     The database has not said whether this was done. Repeat it with the same Idempotency-Key, or look \
                     first.
                     """, code: "unavailable.undecided")
+            case _ where error.storageTrouble == .full:
+                self = .unavailable(
+                    "The disk is full; nothing was changed.", code: "storage.full",
+                    retryAfterSeconds: Limits.storageRetrySeconds)
+            case _ where error.storageTrouble == .moved:
+                self = .unavailable(
+                    "The database is not where it was; only an operator can set that right.", code: "storage.moved",
+                    retryAfterSeconds: Limits.storageRetrySeconds)
+            // The file was there at the start: no descriptor is left, or somebody has moved it.
+            case .cannotOpen: self = .unavailable("The database cannot be opened now; nothing was changed.")
             case .text: self.init(.invalid, "validation", "A text holds U+0000, which cannot be stored.")
             case _ where error.isTransient: self = .unavailable("The database cannot do this now; nothing was changed.")
             default: return nil

@@ -1,5 +1,6 @@
 import Domain
 import MicroHTTP
+import Realtime
 import Synchronization
 
 /// What is known of a request between its beginning and its answer.
@@ -8,14 +9,26 @@ import Synchronization
 final class RequestTrace: @unchecked Sendable {
     let id: String
     let endpoint: EndpointMetrics?
+    let credentials: Credentials
     var principal: Principal?
     var rate: RateBucket.State?
 
-    private init(id: String, endpoint: EndpointMetrics?) { (self.id, self.endpoint) = (id, endpoint) }
+    /// What says who asks, and so decides about the answer.
+    enum Credentials {
+        case none, token
+        /// Streams are opened by a cookie too.
+        case tokenOrCookie
+    }
 
-    static func of(_ request: Request, endpoint: EndpointMetrics? = nil) -> RequestTrace {
+    private init(id: String, endpoint: EndpointMetrics?, credentials: Credentials) {
+        (self.id, self.endpoint, self.credentials) = (id, endpoint, credentials)
+    }
+
+    static func of(
+        _ request: Request, endpoint: EndpointMetrics? = nil, by credentials: Credentials = .none
+    ) -> RequestTrace {
         if let trace = request.context as? RequestTrace { return trace }
-        let trace = RequestTrace(id: RequestId.of(request), endpoint: endpoint)
+        let trace = RequestTrace(id: RequestId.of(request), endpoint: endpoint, credentials: credentials)
         request.context = trace
         return trace
     }
@@ -23,7 +36,8 @@ final class RequestTrace: @unchecked Sendable {
 
 /// Names a request in answers, problems and the log.
 enum RequestId {
-    private static let process = String(UInt32.random(in: .min ... .max), radix: 36)
+    /// Of this process, whose count of requests is nobody's business.
+    private static let permutation = KeyedPermutation()
     private static let count = Atomic<UInt64>(0)
 
     /// The client's own, if it is harmless; else one of ours.
@@ -33,7 +47,7 @@ enum RequestId {
         {
             return sent
         }
-        return process + "-" + String(count.wrappingAdd(1, ordering: .relaxed).newValue, radix: 36)
+        return permutation.seal(count.wrappingAdd(1, ordering: .relaxed).newValue).text
     }
 
     private static func isSafe(_ byte: UInt8) -> Bool {

@@ -2,14 +2,14 @@ import MicroHTTP
 import Values
 
 extension Response {
-    /// - Parameter etag: the version of what is shown, without quotes; the core answers a matching poll with 304.
+    /// - Parameter tag: of the version that is shown; the dispatcher answers a matching poll with 304.
     static func json(
-        _ status: Int = 200, _ bytes: [UInt8], headers: [(name: String, value: String)] = [], etag: String? = nil
+        _ status: Int = 200, _ bytes: [UInt8], headers: [(name: String, value: String)] = [], tag: EntityTag? = nil
     ) -> Response {
         var headers = headers
         headers.append(("Content-Type", "application/json"))
-        if let etag {
-            headers.append(("ETag", ETags.quoted(etag)))
+        if let tag {
+            headers.append(("ETag", tag.text))
             // Stored by the one who asked, and asked again each time: the answer depends on the token.
             headers.append(("Cache-Control", "private, no-cache"))
         }
@@ -19,17 +19,17 @@ extension Response {
     /// One value that writes itself.
     static func json(
         _ status: Int = 200, _ value: some JSONWritable, headers: [(name: String, value: String)] = [],
-        etag: String? = nil
+        tag: EntityTag? = nil
     ) -> Response {
-        json(status, JSONWriter.bytes(value), headers: headers, etag: etag)
+        json(status, JSONWriter.bytes(value), headers: headers, tag: tag)
     }
 
     /// One object, of the members that are written.
     static func json(
-        _ status: Int = 200, headers: [(name: String, value: String)] = [], etag: String? = nil,
+        _ status: Int = 200, headers: [(name: String, value: String)] = [], tag: EntityTag? = nil,
         _ members: (inout JSONWriter) -> Void
     ) -> Response {
-        json(status, JSONWriter.object(members), headers: headers, etag: etag)
+        json(status, JSONWriter.object(members), headers: headers, tag: tag)
     }
 
     /// One object of the members that are written, and the caller's counts as the transaction leaves them.
@@ -52,9 +52,9 @@ extension Response {
 
     static let noContent = Response(status: 204, headers: [], body: .none)
 
-    static func notModified(etag: String, headers: [(name: String, value: String)] = []) -> Response {
+    static func notModified(_ tag: EntityTag, headers: [(name: String, value: String)] = []) -> Response {
         Response(
-            status: 304, headers: headers + [("ETag", ETags.quoted(etag)), ("Cache-Control", "private, no-cache")],
+            status: 304, headers: headers + [("ETag", tag.text), ("Cache-Control", "private, no-cache")],
             body: .none)
     }
 

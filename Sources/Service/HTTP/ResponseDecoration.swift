@@ -13,10 +13,12 @@ struct ResponseDecoration: Sendable {
     func decorate(_ request: Request, _ response: inout Response) {
         let trace = RequestTrace.of(request)
         response.headers.append(("X-Request-Id", trace.id))
+        response.headers.append(("X-Content-Type-Options", "nosniff"))
         if let rate = trace.rate {
             response.headers.append(("RateLimit-Policy", "\"default\";q=\(rate.limit);w=\(Limits.rateWindowSeconds)"))
             response.headers.append(("RateLimit", "\"default\";r=\(rate.remaining);t=\(rate.resetSeconds)"))
         }
+        if let vary = vary(trace.credentials) { response.headers.append(("Vary", vary)) }
         if !corsOrigins.isEmpty { appendCORS(request, &response) }
         guard response.status >= 400, case .bytes(let body) = response.body,
             response.headers.contains(where: { $0.value == ProblemBody.mediaType })
@@ -28,8 +30,20 @@ struct ResponseDecoration: Sendable {
         "ETag, Idempotency-Replayed, Link, Location, Poll-Interval, RateLimit, RateLimit-Policy, Retry-After, "
         + "X-Request-Id"
 
+    /// What of a request decides about its answer beside the address: a cache must not give it to somebody else, who has
+    /// another token, nor to another site.
+    private func vary(_ credentials: RequestTrace.Credentials) -> String? {
+        switch (credentials, corsOrigins.isEmpty) {
+        case (.none, true): nil
+        case (.none, false): "Origin"
+        case (.token, true): "Authorization"
+        case (.token, false): "Origin, Authorization"
+        case (.tokenOrCookie, true): "Authorization, Cookie"
+        case (.tokenOrCookie, false): "Origin, Authorization, Cookie"
+        }
+    }
+
     private func appendCORS(_ request: Request, _ response: inout Response) {
-        response.headers.append(("Vary", "Origin"))
         guard let origin = request.header("Origin") else { return }
         if corsOrigins.contains(origin) {
             response.headers.append(("Access-Control-Allow-Origin", origin))
@@ -47,7 +61,7 @@ struct ResponseDecoration: Sendable {
             (
                 "Access-Control-Allow-Headers",
                 "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Client-Id, "
-                    + "X-Request-Id"
+                    + "X-Request-Id, traceparent, tracestate, baggage, sentry-trace"
             ))
         response.headers.append(("Access-Control-Max-Age", "7200"))
     }
@@ -67,6 +81,10 @@ struct ResponseDecoration: Sendable {
             .problem(
                 .unavailable(
                     "This service has as many streams as it can hold.", code: "stream.capacity", retryAfterSeconds: 5))
+        case .tooSlow:
+            .problem(
+                408, "Request Timeout", "request.too_slow",
+                "The request came too slowly: send its head within 10 seconds, and its body without a pause.")
         case .unanswered: .problem(.unavailable("The request was not answered in time."))
         }
     }

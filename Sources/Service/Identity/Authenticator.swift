@@ -1,6 +1,5 @@
 import Crypto
 import Foundation
-import JWTKit
 import Logging
 import Rows
 import Values
@@ -29,10 +28,11 @@ final class Authenticator: Sendable {
     /// - Parameters:
     ///   - generation: grows whenever memberships change: keys that were made from an older one are made again.
     ///   - scoped: the caller with the keys that it has now.
+    /// - Throws: where a file of keys cannot be used.
     init(
         settings: Settings, clock: Clock, revocations: RevocationList, generation: @escaping @Sendable () -> Int,
-        scoped: @escaping @Sendable (Caller) -> Caller, logger: Logger
-    ) {
+        scoped: @escaping @Sendable (Caller) -> Caller, metrics: MetricsRegistry, logger: Logger
+    ) throws {
         claims = Claims(settings: settings)
         self.clock = clock
         self.revocations = revocations
@@ -40,10 +40,10 @@ final class Authenticator: Sendable {
         self.scoped = scoped
         limiter = RateLimiter(limitUser: settings.rateLimitUser, limitService: settings.rateLimitService)
         secret = settings.jwtSecret.map { SymmetricKey(data: Data($0.utf8)) }
-        keys = settings.jwks.map { [verified] source in
-            SigningKeys(source: source, clock: clock, logger: logger, replaced: verified.removeAll)
+        keys = try settings.jwks.map { [verified] source throws(Settings.Mistake) in
+            try SigningKeys(source: source, clock: clock, logger: logger, replaced: verified.removeAll)
         }
-        keys?.refresh {}
+        keys?.register(in: metrics)
     }
 
     /// Whether tokens can be verified at all.
@@ -86,43 +86,27 @@ final class Authenticator: Sendable {
     // MARK: The signature
 
     private func verify(_ token: UnsafeBufferPointer<UInt8>) throws(Failure) -> Verdict<JSONValue> {
-        let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3, let head = RFC4648.decodeURL(parts[0]), let body = RFC4648.decodeURL(parts[1]),
-            let signature = RFC4648.decodeURL(parts[2])
-        else { throw Claims.refusal("The token is no JWT.") }
-        let signed = Array(token[..<parts[1].endIndex])
-        guard case .object(let members) = try Self.parse(head), let algorithm = members.string("alg") else {
-            throw Claims.refusal("The token names no algorithm.")
+        let token = try SignedToken(token)
+        try token.requireAccessToken()
+        if token.algorithm == "HS256" {
+            guard let secret, token.isSigned(by: secret) else {
+                throw Claims.refusal("The token's signature is not valid.", .notOurs)
+            }
+            return .known(try token.claims())
         }
-        // RFC 7515, 4.1.11: what must be understood and is not, makes the token invalid.
-        guard members["crit"] == nil else { throw Claims.refusal("The token has critical headers.") }
-        if algorithm == "HS256" {
-            guard let secret,
-                HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: secret)
-            else { throw Claims.refusal("The token's signature is not valid.") }
-            return .known(try Self.parse(body))
-        }
-        guard let keys else { throw Claims.refusal("The token's algorithm is not accepted.") }
-        switch keys.find(members.string("kid")) {
+        guard let keys else { throw Claims.refusal("The token's algorithm is not accepted.", .notOurs) }
+        switch keys.find(try token.keyId()) {
         case .fetching: return .pending { keys.refresh($0) }
         case .unavailable:
             throw Failure(
                 .unavailable, "keys.unavailable", "The issuer's keys could not be fetched yet.",
                 retryAfterSeconds: Int(Limits.keyFetchPauseSeconds))
-        case .unknown: throw Claims.refusal("The token's key is not known.")
-        case .found(let key):
-            guard key.algorithm == algorithm, (try? key.verifier.verify(signature, signs: signed)) == true else {
-                throw Claims.refusal("The token's signature is not valid.")
+        case .unknown: throw Claims.refusal("The token's key is not known.", .notOurs)
+        case .found(let keys):
+            guard keys.contains(where: token.isSigned) else {
+                throw Claims.refusal("The token's signature is not valid.", .notOurs)
             }
-            return .known(try Self.parse(body))
-        }
-    }
-
-    private static func parse(_ bytes: [UInt8]) throws(Failure) -> JSONValue {
-        do {
-            return try JSONValue(parsing: bytes)
-        } catch {
-            throw Claims.refusal("The token holds no JSON.")
+            return .known(try token.claims())
         }
     }
 }

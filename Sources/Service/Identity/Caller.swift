@@ -5,7 +5,7 @@ import Visibility
 
 /// Who calls, as the verified token says.
 struct Caller: Sendable {
-    let tenant: String
+    let tenant: ID<Tenant>
     let userId: ID<User>
     let role: String
     /// A trusted backend of its tenant.
@@ -18,6 +18,8 @@ struct Caller: Sendable {
     var scope: Scope
     /// The keys that its token claims, where they are others: what is known of memberships wins over claims.
     var claims: Set<String>?
+    /// Keys by memberships that the scope has no room for (`TableLimits.grantedKeysMax`).
+    var omittedKeys = 0
     // Without a token: issued before all others, and for ever.
     var tokenId: String?
     var sessionId: String?
@@ -25,7 +27,7 @@ struct Caller: Sendable {
     var expiresAt = Timestamp(microseconds: .max)
 
     /// The service itself, at work for one tenant: it sees what a backend of the tenant sees.
-    static func system(tenant: String, named name: String = "bellhop", isOfAllTenants: Bool = false) -> Caller {
+    static func system(tenant: ID<Tenant>, named name: String = "bellhop", isOfAllTenants: Bool = false) -> Caller {
         Caller(
             tenant: tenant, userId: ID(name), role: "service", isService: true, isOfAllTenants: isOfAllTenants,
             scope: Scope(tenant: tenant, keys: [AudienceKey.make("tenant", "service"), "everyone"]))
@@ -39,9 +41,11 @@ struct Caller: Sendable {
     var holder: MembershipClaimant { MembershipClaimant(tenant: tenant, role: role, claimed: claimed) }
 
     /// The same caller with other keys than its token claims; the same scope where they are the ones it has.
-    func with(_ keys: Set<String>) -> Caller {
-        guard keys != scope.keys else { return self }
+    func with(_ keys: Set<String>, omitted: Int) -> Caller {
+        guard keys != scope.keys || omitted != omittedKeys else { return self }
         var caller = self
+        caller.omittedKeys = omitted
+        guard keys != scope.keys else { return caller }
         (caller.scope, caller.claims) = (Scope(tenant: tenant, keys: keys), keys == claimed ? nil : claimed)
         return caller
     }
@@ -54,6 +58,7 @@ struct Caller: Sendable {
         writer.member("isService", isService)
         writer.member("tier", tier)
         writer.member("scope", scope.keys.sorted())
+        writer.member("omittedKeys", omittedKeys)
         if let claims { writer.member("claims", claims.sorted()) }
         writer.member("tokenId", tokenId)
         writer.member("sessionId", sessionId)
@@ -65,6 +70,6 @@ struct Caller: Sendable {
 
 /// A user of a tenant, whose requests, streams or counts something is about.
 struct Owner: Sendable, Hashable {
-    let tenant: String
+    let tenant: ID<Tenant>
     let userId: ID<User>
 }

@@ -12,69 +12,100 @@ struct Claims: Sendable {
     /// - Throws: `unauthenticated`, with what is wrong with the token.
     func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
         guard case .object(let members) = payload else { throw Self.refusal("The token's payload is no object.") }
-        guard let subject = members.string("sub"), Fields.isIdentifier(subject) else {
+        let role = try text(payload, .role) ?? "authenticated"
+        let isService = role == "service_role" || role == "service"
+        // A backend's key, such as Supabase's of service_role, is of nobody.
+        let anonymous = isService && members["sub"] == nil ? role : nil
+        guard let subject = anonymous ?? members.string("sub"), Fields.isIdentifier(subject) else {
             throw Self.refusal("The token has no usable sub.")
         }
-        let (issuedAt, expiresAt) = try lifetime(of: members, at: now)
+        let (issuedAt, expiresAt) = try lifetime(of: members, at: now, isService: isService)
         if isFromIssuer { try checkOrigin(of: members) }
-        let role = try text(payload, .role) ?? "authenticated"
         let named = try text(payload, .tenant)
-        let tenant = named ?? "default"
-        let isService = role == "service_role" || role == "service"
+        let tenant = ID<Tenant>(named ?? "default")
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
             isOfAllTenants: isService && named == nil, tier: try text(payload, .tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
-            tokenId: identifier(members, "jti"), sessionId: identifier(members, "session_id"), issuedAt: issuedAt,
-            expiresAt: expiresAt)
+            tokenId: try identifier(members, "jti"), sessionId: try identifier(members, "session_id"),
+            issuedAt: issuedAt, expiresAt: expiresAt)
     }
 
-    static func refusal(_ detail: String) -> Failure { Failure(.unauthenticated, "invalid_token", detail) }
+    /// What is wrong with a token, as a client may switch on it.
+    enum Refusal: String {
+        /// A new token is needed, and will do.
+        case expired = "invalid_token.expired"
+        /// The clocks differ, or the token is for later.
+        case notYetValid = "invalid_token.not_yet_valid"
+        /// Signed by somebody else, or meant for somebody else.
+        case notOurs = "invalid_token.not_ours"
+        case revoked = "invalid_token.revoked"
+        /// It cannot be read, or says what cannot be.
+        case unusable = "invalid_token"
+    }
+
+    static func refusal(_ detail: String, _ refusal: Refusal = .unusable) -> Failure {
+        Failure(.unauthenticated, refusal.rawValue, detail)
+    }
 
     // MARK: When
 
     private func lifetime(
-        of members: [String: JSONValue], at now: Timestamp
+        of members: [String: JSONValue], at now: Timestamp, isService: Bool
     ) throws(Failure) -> (issuedAt: Timestamp, expiresAt: Timestamp) {
-        guard let expiresAt = moment(members, "exp") else { throw Self.refusal("The token has no exp.") }
-        guard expiresAt > now else { throw Self.refusal("The token has expired.") }
+        guard let expiresAt = try moment(members, "exp") else { throw Self.refusal("The token has no exp.") }
+        guard expiresAt > now else { throw Self.expired }
         let latest = now.adding(seconds: Limits.clockSkewSeconds)
-        if let notBefore = moment(members, "nbf"), notBefore > latest {
-            throw Self.refusal("The token is not valid yet.")
+        if let notBefore = try moment(members, "nbf"), notBefore > latest {
+            throw Self.refusal("The token is not valid yet.", .notYetValid)
         }
         // A token without iat counts as issued long ago: a revocation of older tokens must reach it.
-        let issuedAt = moment(members, "iat") ?? Timestamp(microseconds: 0)
-        guard issuedAt <= latest else { throw Self.refusal("The token was issued in the future.") }
-        guard expiresAt <= latest.adding(seconds: Limits.tokenLifetimeSeconds) else {
-            throw Self.refusal("The token lives longer than \(Limits.tokenLifetimeSeconds / 86_400) days.")
+        let issuedAt = try moment(members, "iat") ?? Timestamp(microseconds: 0)
+        guard issuedAt <= latest else { throw Self.refusal("The token was issued in the future.", .notYetValid) }
+        let days = isService ? settings.serviceTokenDays : Limits.tokenDays
+        guard expiresAt <= latest.adding(seconds: Int64(days) * 86_400) else {
+            let hint = isService ? "; \(Settings.Key.variable("serviceTokenDays")) allows backends more" : ""
+            throw Self.refusal("The token lives longer than \(days) days\(hint).")
         }
         return (issuedAt, expiresAt)
     }
 
-    private func moment(_ members: [String: JSONValue], _ claim: String) -> Timestamp? {
-        switch members[claim] {
-        case .integer(let seconds)?: Timestamp(seconds: Double(seconds))
-        case .number(let seconds)?: Timestamp(seconds: seconds)
-        default: nil
-        }
+    static var expired: Failure { refusal("The token has expired.", .expired) }
+
+    /// - Throws: for anything that is no date: it must not be as if the issuer had not bounded the token.
+    private func moment(_ members: [String: JSONValue], _ claim: String) throws(Failure) -> Timestamp? {
+        guard let value = members[claim] else { return nil }
+        let moment: Timestamp? =
+            switch value {
+            case .integer(let seconds): Timestamp(seconds: Double(seconds))
+            case .number(let seconds): Timestamp(seconds: seconds)
+            default: nil
+            }
+        guard let moment else { throw Self.refusal("The token's \(claim) is no date.") }
+        return moment
     }
 
     // MARK: From whom
 
     private func checkOrigin(of members: [String: JSONValue]) throws(Failure) {
         if let issuer = settings.jwtIssuer, members.string("iss") != issuer {
-            throw Self.refusal("The token is from another issuer.")
+            throw Self.refusal("The token is from another issuer.", .notOurs)
         }
         guard let audience = settings.jwtAudience else { return }
         switch members["aud"] {
         case .string(audience)?: return
         case .array(let audiences)? where audiences.contains(.string(audience)): return
-        default: throw Self.refusal("The token is meant for another audience.")
+        default: throw Self.refusal("The token is meant for another audience.", .notOurs)
         }
     }
 
-    private func identifier(_ members: [String: JSONValue], _ claim: String) -> String? {
-        members.string(claim).flatMap { !$0.isEmpty && $0.utf8.count <= 256 ? $0 : nil }
+    /// - Throws: for what is no text: a token that names no session could not be revoked with it.
+    private func identifier(_ members: [String: JSONValue], _ claim: String) throws(Failure) -> String? {
+        switch members[claim] {
+        case nil, .null?, .string("")?: return nil
+        case .string(let text)? where text.utf8.count <= 256: return text
+        default: throw Self.refusal("The token's \(claim) is not usable.")
+        }
     }
 
     // MARK: What
@@ -100,11 +131,19 @@ struct Claims: Sendable {
         return keys
     }
 
-    /// What is found first, and where.
-    private func value(_ payload: JSONValue, _ claim: Settings.Claim) -> (JSONValue, String)? {
+    /// What is found first, and where; null is as good as absent.
+    ///
+    /// - Throws: where a path leads through what is no object: that is not the same as saying nothing.
+    private func value(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> (JSONValue, String)? {
         for path in settings.claims[claim] ?? [] {
-            let found = path.reduce(payload) { value, name in
-                if case .object(let members) = value { members[name] ?? .null } else { .null }
+            var found = payload
+            for (depth, name) in path.enumerated() {
+                switch found {
+                case .object(let members): found = members[name] ?? .null
+                case .null: break
+                default:
+                    throw Self.refusal("The token's \(path.prefix(depth).joined(separator: ".")) is no object.")
+                }
             }
             if found != .null { return (found, path.joined(separator: ".")) }
         }
@@ -112,7 +151,7 @@ struct Claims: Sendable {
     }
 
     private func text(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> String? {
-        guard let (value, name) = value(payload, claim) else { return nil }
+        guard let (value, name) = try value(payload, claim) else { return nil }
         let text: String? =
             switch value {
             case .string(let text): text
@@ -124,7 +163,7 @@ struct Claims: Sendable {
     }
 
     private func list(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> [String] {
-        guard let (value, name) = value(payload, claim) else { return [] }
+        guard let (value, name) = try value(payload, claim) else { return [] }
         guard case .array(let values) = value else { throw Self.refusal("The token's \(name) is no list.") }
         var texts: [String] = []
         for value in values {

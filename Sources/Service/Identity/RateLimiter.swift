@@ -2,7 +2,7 @@ import Domain
 import Threads
 import Values
 
-/// How many requests each caller has made in the present minute (CNT G4).
+/// How many requests each caller has made in the present minute, and how much these have published (CNT G4).
 ///
 /// In memory; replicas share the counts of those who call often (`RateSharing`).
 final class RateLimiter: Sendable {
@@ -49,6 +49,17 @@ final class RateLimiter: Sendable {
 }
 
 extension Failure {
+    /// What a user's requests publish is more than a minute has room for.
+    static func eventBudget(_ shortage: RateBucket.Shortage) -> Failure {
+        Failure(
+            .rateLimited, "event_budget",
+            """
+            Your requests may publish \(shortage.limit) \(shortage.unit.rawValue) in \(Limits.rateWindowSeconds) \
+            seconds, beside a share of each: this one goes to many.
+            """,
+            retryAfterSeconds: Int(shortage.resetSeconds))
+    }
+
     static func rateLimited(_ rate: RateBucket.State) -> Failure {
         Failure(
             .rateLimited, "rate_limited",
@@ -67,16 +78,32 @@ final class RateBucket: Sendable {
         let isAllowed: Bool
     }
 
+    /// What there is too little of, for a request that publishes much.
+    struct Shortage: Sendable, Equatable {
+        enum Unit: String, Sendable {
+            case events, bytes
+        }
+
+        let unit: Unit
+        /// In one window.
+        let limit: Int
+        let resetSeconds: Int64
+    }
+
     private struct Window {
         var startedAt: Int64 = .min
         var count = 0
+        /// What was published beyond the requests' shares, here: replicas do not add it up.
+        var events = 0
+        var bytes = 0
         /// The part of `count` that others know of.
         var shared = 0
         /// What others have counted.
         var elsewhere = 0
 
         func isOver(at now: Timestamp) -> Bool {
-            startedAt == .min || now.seconds >= startedAt + Limits.rateWindowSeconds
+            // Also when the clock was set back: the window lies in the future then.
+            startedAt != now.seconds - now.seconds % Limits.rateWindowSeconds
         }
     }
 
@@ -98,6 +125,27 @@ final class RateBucket: Sendable {
             return State(
                 limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
                 resetSeconds: max(1, startedAt + Limits.rateWindowSeconds - second), isAllowed: isAllowed)
+        }
+    }
+
+    /// Takes what a request publishes beyond its share of events and bytes; nil: there is room for it, as there always is
+    /// for a window's first.
+    func take(events: Int, bytes: Int, at now: Timestamp) -> Shortage? {
+        let second = now.seconds
+        let (eventsMax, bytesMax) = (limit * Limits.eventsPerRequest, limit * Limits.eventBytesPerRequest)
+        return window.withLock { window in
+            let startedAt = second - second % Limits.rateWindowSeconds
+            if window.startedAt != startedAt { window = Window(startedAt: startedAt) }
+            let (sumEvents, sumBytes) = (window.events + events, window.bytes + bytes)
+            let resetSeconds = max(1, startedAt + Limits.rateWindowSeconds - second)
+            if sumEvents > eventsMax, window.events > 0 {
+                return Shortage(unit: .events, limit: eventsMax, resetSeconds: resetSeconds)
+            }
+            if sumBytes > bytesMax, window.bytes > 0 {
+                return Shortage(unit: .bytes, limit: bytesMax, resetSeconds: resetSeconds)
+            }
+            (window.events, window.bytes) = (sumEvents, sumBytes)
+            return nil
         }
     }
 

@@ -70,7 +70,7 @@ enum RateSharing {
             RETURNING tenant, user_id, count
             """
         ) { row in
-            sums[Owner(tenant: try row.text(0), userId: ID(try row.text(1)))] = try row.integer(2)
+            sums[Owner(tenant: try row.id(0), userId: ID(try row.text(1)))] = try row.integer(2)
             return true
         }
         return part.map { sums[$0.owner] ?? 0 }

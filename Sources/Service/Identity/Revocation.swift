@@ -17,7 +17,7 @@ struct Revocation: Sendable, Hashable {
         }
     }
 
-    let tenant: String
+    let tenant: ID<Tenant>
     let kind: Kind
     /// The id of the token, of the session or of the user.
     let subject: String
@@ -33,7 +33,7 @@ struct Revocation: Sendable, Hashable {
 /// The revocations in force, asked for every request and every opening of a stream.
 final class RevocationList: Sendable {
     private struct Key: Hashable {
-        let tenant: String
+        let tenant: ID<Tenant>
         let kind: Revocation.Kind
         let subject: String
     }
@@ -42,6 +42,11 @@ final class RevocationList: Sendable {
     private let moments = Locked([Key: Timestamp]())
     /// Lets the usual answer, that nothing is revoked, cost no lock.
     private let isEmpty = Atomic<Bool>(true)
+    /// Whether others can have revoked what is not known here, longer than is allowed.
+    private let isOutdated = Atomic<Bool>(false)
+
+    /// The code of a refusal where nobody knows here whether a token was revoked.
+    static let unknownCode = "revocations.unknown"
 
     init(_ revocations: [Revocation] = []) { insert(revocations) }
 
@@ -68,10 +73,33 @@ final class RevocationList: Sendable {
         }
     }
 
-    /// - Throws: `unauthenticated`, where the caller's token is over or revoked.
+    // MARK: Whether the list is to be trusted
+
+    var isTrusted: Bool { !isOutdated.load(ordering: .acquiring) }
+
+    /// What replicas have revoked meanwhile has not arrived here. Whether that is new.
+    func distrust() -> Bool { !isOutdated.exchange(true, ordering: .acquiringAndReleasing) }
+
+    /// Everything has arrived. Whether that is new.
+    func trust() -> Bool { isOutdated.exchange(false, ordering: .acquiringAndReleasing) }
+
+    func register(in metrics: MetricsRegistry) {
+        metrics.register { [self] text in
+            text.single(
+                "bellhop_revocations_trusted", .gauge,
+                "0 while other replicas can have revoked tokens that are not known here.", isTrusted ? 1 : 0)
+        }
+    }
+
+    /// - Throws: `unauthenticated`, where the caller's token is over or revoked; `unavailable`, where nobody knows here.
     func requireValid(_ caller: Caller, at now: Timestamp) throws(Failure) {
-        guard caller.expiresAt > now else { throw Claims.refusal("The token has expired.") }
-        guard !isRevoked(caller) else { throw Claims.refusal("The token was revoked.") }
+        guard isTrusted else {
+            throw Failure(
+                .unavailable, Self.unknownCode, "Whether the token was revoked is not known here at the moment.",
+                retryAfterSeconds: Limits.revocationsRetrySeconds)
+        }
+        guard caller.expiresAt > now else { throw Claims.expired }
+        guard !isRevoked(caller) else { throw Claims.refusal("The token was revoked.", .revoked) }
     }
 }
 

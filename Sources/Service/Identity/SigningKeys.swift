@@ -1,5 +1,4 @@
 import Foundation
-import JWTKit
 import Logging
 import Threads
 import Values
@@ -12,18 +11,13 @@ import Values
 ///
 /// A key set is fetched at start, again after its lifetime, and for a key id that it does not have: one fetch at a time,
 /// at most one in ten seconds, while those who wait for it are suspended. As long as the issuer is away, the keys known
-/// go on serving.
+/// go on serving. A file must be usable at the start: nobody else will put it right.
 struct SigningKeys: Sendable {
-    /// A key with the one algorithm it may be used with (RFC 8725, 3.1).
-    struct Key: Sendable {
-        let algorithm: String
-        let verifier: any JWTAlgorithm
-    }
-
     enum Lookup {
-        case found(Key)
+        /// All keys of the token's `kid`, which is one.
+        case found([SigningKey])
         case unknown
-        /// Nothing was ever fetched.
+        /// Nothing was ever fetched, or the issuer publishes no usable key.
         case unavailable
         case fetching
     }
@@ -31,50 +25,84 @@ struct SigningKeys: Sendable {
     let source: String
     let clock: Clock
     let logger: Logger
-    /// Called after the keys were replaced.
+    /// Called after the keys were replaced by others: what was verified before may be by one that was withdrawn.
     let replaced: @Sendable () -> Void
     private let state = Locked(State())
 
     private struct State {
-        var keys: [String: Key]?
+        var set: KeySet?
         var isFetching = false
-        var attemptedAt: Int64 = .min
-        var fetchedAt: Int64 = .min
+        /// Both by the clock's uptime.
+        var attemptedAt: Duration?
+        var fetchedAt: Duration = .zero
         var waiting: [@Sendable () -> Void] = []
 
-        func isDue(_ now: Int64) -> Bool {
-            !isFetching && (attemptedAt == .min || now >= attemptedAt + Limits.keyFetchPauseSeconds)
+        func isDue(_ now: Duration) -> Bool {
+            guard let attemptedAt else { return !isFetching }
+            return !isFetching && now >= attemptedAt + .seconds(Limits.keyFetchPauseSeconds)
         }
 
         /// Whether the caller is to fetch now.
-        mutating func begin(_ now: Int64) -> Bool {
+        mutating func begin(_ now: Duration) -> Bool {
             guard isDue(now) else { return false }
             (isFetching, attemptedAt) = (true, now)
             return true
         }
     }
 
-    var isLoaded: Bool { state.withLock { $0.keys != nil } }
+    /// - Throws: where `source` is a file that cannot be used now. An address is fetched afterwards.
+    init(
+        source: String, clock: Clock, logger: Logger, replaced: @escaping @Sendable () -> Void
+    ) throws(Settings.Mistake) {
+        (self.source, self.clock, self.logger, self.replaced) = (source, clock, logger, replaced)
+        if Self.isAddress(source) {
+            refresh {}
+            return
+        }
+        do {
+            let set = try KeySet(reading: Data(contentsOf: URL(fileURLWithPath: source)))
+            guard !set.keys.isEmpty else { throw KeySet.Unusable(description: Self.reasonOfNone(set)) }
+            finish(set)
+        } catch let unusable as KeySet.Unusable {
+            throw Settings.Mistake("jwks", "\(source): \(unusable)")
+        } catch {
+            throw Settings.Mistake("jwks", "\(source): the file cannot be read")
+        }
+    }
+
+    /// Whether there is a key.
+    var isLoaded: Bool { state.withLock { $0.set?.keys.isEmpty == false } }
+
+    func register(in metrics: MetricsRegistry) {
+        metrics.register { [state] text in
+            let (used, skipped) = state.withLock { ($0.set?.usedCount ?? 0, $0.set?.skippedCount ?? 0) }
+            text.family(
+                "bellhop_signing_keys", .gauge, "Keys of the issuer's set, by whether tokens can be verified by them.")
+            text.sample("bellhop_signing_keys", [("state", "used")], Double(used))
+            text.sample("bellhop_signing_keys", [("state", "skipped")], Double(skipped))
+        }
+    }
 
     /// - Parameter id: the token's `kid`; nil fits a set of one key.
     func find(_ id: String?) -> Lookup {
-        let now = clock.now().seconds
+        let now = clock.uptime()
         var isBegun = false
         defer { if isBegun { fetch() } }
         return state.withLock { state in
-            let key = id.map { state.keys?[$0] } ?? (state.keys?.count == 1 ? state.keys?.first?.value : nil)
-            if let key {
-                isBegun = now >= state.fetchedAt + Limits.keySetLifetimeSeconds && state.begin(now)
-                return .found(key)
+            let keys = state.set?.keys ?? [:]
+            let found = id.map { keys[$0] } ?? (state.set?.usedCount == 1 ? keys.first?.value : nil)
+            if let found {
+                isBegun = now >= state.fetchedAt + .seconds(Limits.keySetLifetimeSeconds) && state.begin(now)
+                return .found(found)
             }
             if state.isFetching || state.isDue(now) { return .fetching }
-            return state.keys == nil ? .unavailable : .unknown
+            return keys.isEmpty ? .unavailable : .unknown
         }
     }
 
     /// Fetches, unless that has just been done, and calls back when asking again makes sense.
     func refresh(_ resume: @escaping @Sendable () -> Void) {
-        let now = clock.now().seconds
+        let now = clock.uptime()
         let (isBegun, isWaiting) = state.withLock { state in
             let isBegun = state.begin(now)
             if state.isFetching { state.waiting.append(resume) }
@@ -95,42 +123,57 @@ struct SigningKeys: Sendable {
         }
     }
 
-    private func finish(_ found: [String: Key]?) {
-        let now = clock.now().seconds
-        let resumed = state.withLock { state in
+    private func finish(_ found: KeySet?) {
+        let now = clock.uptime()
+        let (resumed, before) = state.withLock { state in
+            let before = state.set
             if let found {
-                state.keys = found
+                state.set = found
                 state.fetchedAt = now
             }
             state.attemptedAt = now
             state.isFetching = false
             defer { state.waiting = [] }
-            return state.waiting
+            return (state.waiting, before)
         }
-        if let found {
-            logger.info("The signing keys are here.", metadata: ["keys": "\(found.count)"])
+        // The same set again, as anybody makes the service fetch it by an unknown key id, changes nothing.
+        if let found, found.document != before?.document {
+            report(found, after: before)
             replaced()
         }
         for resume in resumed { resume() }
     }
 
-    // MARK: Reading a key set
-
-    struct Unusable: Error, CustomStringConvertible {
-        let description: String
+    /// Once for each set of keys that are left out: it is fetched again every ten minutes.
+    private func report(_ set: KeySet, after before: KeySet?) {
+        logger.info("The signing keys are here.", metadata: ["keys": "\(set.usedCount)"])
+        guard set.skipped != before?.skipped ?? [] || (set.keys.isEmpty && before?.keys.isEmpty != true) else { return }
+        logger.warning(
+            "The key set holds keys that tokens cannot be verified by.",
+            metadata: [
+                "used": "\(set.usedCount)", "skipped": "\(set.skippedCount)",
+                "reasons": "\(set.skipped.joined(separator: "; "))",
+            ])
     }
 
-    private static func load(_ source: String) async throws -> [String: Key] {
-        let data = try await bytes(of: source)
-        guard data.count <= Limits.keySetBytesMax else { throw Unusable(description: "the document is too large") }
-        return try await keys(in: data)
+    private static func reasonOfNone(_ set: KeySet) -> String {
+        let reasons = set.skipped.isEmpty ? "" : ": " + set.skipped.joined(separator: "; ")
+        return "there is no key in it that tokens can be verified by\(reasons)"
+    }
+
+    // MARK: Reading a key set
+
+    private static func isAddress(_ source: String) -> Bool {
+        source.hasPrefix("http://") || source.hasPrefix("https://")
+    }
+
+    private static func load(_ source: String) async throws -> KeySet {
+        try KeySet(reading: try await bytes(of: source))
     }
 
     private static func bytes(of source: String) async throws -> Data {
-        guard source.hasPrefix("http://") || source.hasPrefix("https://") else {
-            return try Data(contentsOf: URL(fileURLWithPath: source))
-        }
-        guard let url = URL(string: source) else { throw Unusable(description: "\(source) is no URL") }
+        guard isAddress(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
+        guard let url = URL(string: source) else { throw KeySet.Unusable(description: "\(source) is no URL") }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = Limits.keyFetchTimeoutSeconds
         configuration.timeoutIntervalForResource = Limits.keyFetchTimeoutSeconds
@@ -138,42 +181,9 @@ struct SigningKeys: Sendable {
         defer { session.finishTasksAndInvalidate() }
         let (data, response) = try await session.data(from: url)
         guard (response as? HTTPURLResponse)?.statusCode == 200 else {
-            throw Unusable(description: "the issuer answered \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+            throw KeySet.Unusable(
+                description: "the issuer answered \((response as? HTTPURLResponse)?.statusCode ?? 0)")
         }
         return data
     }
-
-    static func keys(in document: Data) async throws -> [String: Key] {
-        let set = try JSONDecoder().decode(JWKS.self, from: document)
-        guard set.keys.count <= Limits.signingKeysMax else { throw Unusable(description: "there are too many keys") }
-        let collection = JWTKeyCollection()
-        var keys: [String: Key] = [:]
-        for (index, jwk) in set.keys.enumerated() {
-            guard let algorithm = algorithm(of: jwk) else { continue }
-            var jwk = jwk
-            let id = jwk.keyIdentifier ?? JWKIdentifier(string: "\(index)")
-            jwk.keyIdentifier = id
-            try await collection.add(jwk: jwk)
-            keys[id.string] = Key(
-                algorithm: algorithm, verifier: try await collection.getKey(for: id, alg: algorithm))
-        }
-        guard !keys.isEmpty else { throw Unusable(description: "there is no public key of a known kind in it") }
-        return keys
-    }
-
-    /// The algorithm that a key names, else the one its type is made for; nil for symmetric and unknown keys: a shared
-    /// secret has no place in a published set.
-    private static func algorithm(of jwk: JWK) -> String? {
-        if let named = jwk.algorithm?.rawValue { return asymmetric.contains(named) ? named : nil }
-        switch jwk.keyType {
-        case .rsa: return "RS256"
-        case .octetKeyPair: return "EdDSA"
-        case .ecdsa: return jwk.curve.flatMap { ["P-256": "ES256", "P-384": "ES384", "P-521": "ES512"][$0.rawValue] }
-        default: return nil
-        }
-    }
-
-    private static let asymmetric: Set<String> = [
-        "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
-    ]
 }

@@ -1,3 +1,4 @@
+import Database
 import Foundation
 import Threads
 
@@ -9,6 +10,7 @@ final class VerifiedTokens: Sendable {
     private struct Entry {
         let token: [UInt8]
         let principal: Principal
+        var keyCount: Int { principal.caller.scope.keys.count }
 
         /// Two tokens may share a hash: only the bytes prove that this is the one that was verified.
         func matches(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
@@ -23,14 +25,19 @@ final class VerifiedTokens: Sendable {
     private struct Tables {
         var young: [Int: Entry] = [:]
         var old: [Int: Entry] = [:]
+        /// The keys of the scopes in the young table.
+        var keyCount = 0
         /// Grows when the keys are replaced: what was verified by the keys before is not stored after.
         var generation = 0
 
         mutating func insert(_ hash: Int, _ entry: Entry) {
-            if young.count >= Limits.verifiedTokensMax / 2 {
+            let added = entry.keyCount - (young[hash]?.keyCount ?? 0)
+            if young.count >= Limits.verifiedTokensMax / 2 || keyCount + added > Limits.verifiedKeysMax / 2 {
                 old = young
                 young = [:]
+                keyCount = 0
             }
+            keyCount += young.isEmpty ? entry.keyCount : added
             young[hash] = entry
         }
     }

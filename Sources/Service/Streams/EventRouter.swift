@@ -40,8 +40,8 @@ struct EventRouter: Sendable {
 
     private func deliver(_ events: ArraySlice<LoggedEvent>) {
         guard !events.isEmpty else { return }
-        let epoch = log.epoch
-        let encoded = events.map { EncodedEvent($0, epoch: epoch) }
+        let ids = log.ids
+        let encoded = events.map { EncodedEvent($0, ids: ids) }
         shards.post(contentsOf: Self.pieces(of: encoded).map(StreamMessage.events))
     }
 

@@ -76,7 +76,7 @@ struct ReplicaRequests: StreamRequests {
         }
     }
 
-    func send(_ bytes: SharedBytes, to id: String, tenant: String) {
+    func send(_ bytes: SharedBytes, to id: String, tenant: ID<Tenant>) {
         guard isElsewhere(id) else { return directory.send(bytes, to: id, tenant: tenant) }
         let data = JSONWriter.object { writer in
             writer.member("stream", id)
@@ -132,7 +132,7 @@ struct ReplicaRequests: StreamRequests {
         "The stream's replica could not be asked.", code: "stream.unanswered")
 
     private func publish(
-        _ name: StaticString, tenant: String, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
+        _ name: StaticString, tenant: ID<Tenant>, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
     ) {
         do throws(StoreBusy) {
             try runner.store.write(
@@ -159,7 +159,7 @@ struct ReplicaRequests: StreamRequests {
         case "\(Self.asked)": answerOwn(members, tenant: event.tenant)
         case "\(Self.answered)":
             guard let id = members.string("id") else { return }
-            settle(id, Self.answer(members))
+            settle(id, answer(members))
         case "\(Self.sent)":
             guard let stream = members.string("stream"), let text = members.string("bytes"),
                 directory.contains(stream)
@@ -170,7 +170,7 @@ struct ReplicaRequests: StreamRequests {
     }
 
     /// Answers a request about a stream of this process; others are for others.
-    private func answerOwn(_ members: [String: JSONValue], tenant: String) {
+    private func answerOwn(_ members: [String: JSONValue], tenant: ID<Tenant>) {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
             let asker = Self.caller(members["asker"])
         else { return }
@@ -178,7 +178,7 @@ struct ReplicaRequests: StreamRequests {
         if let wanted = members.object("wishes") {
             kind = .replace(
                 SubscriptionDraft(
-                    topics: wanted.strings("topics"), tables: Self.subscriptions(wanted["tables"]),
+                    topics: wanted.strings("topics"), tables: subscriptions(wanted["tables"]),
                     lastEventID: wanted.string("lastEventId")))
         } else {
             kind = Self.caller(members["caller"]).map { .renew($0) } ?? .describe
@@ -201,10 +201,10 @@ struct ReplicaRequests: StreamRequests {
         }
     }
 
-    private static func answer(_ members: [String: JSONValue]) -> Result<StreamDescription, Failure> {
+    private func answer(_ members: [String: JSONValue]) -> Result<StreamDescription, Failure> {
         if let code = members.string("unavailable") {
             let detail = members.string("detail") ?? ""
-            return .failure(.unavailable(detail, code: code, retryAfterSeconds: unavailableSeconds))
+            return .failure(.unavailable(detail, code: code, retryAfterSeconds: Self.unavailableSeconds))
         }
         guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
             return .failure(.notFound("stream"))
@@ -216,9 +216,9 @@ struct ReplicaRequests: StreamRequests {
     /// After what time to ask again a replica that has no room.
     private static let unavailableSeconds = 30
 
-    private static func subscriptions(_ value: JSONValue?) -> [TableSubscription]? {
+    private func subscriptions(_ value: JSONValue?) -> [TableSubscription]? {
         guard case .array(let values)? = value else { return nil }
-        return try? TableSubscription.list(values, at: "")
+        return try? TableSubscription.list(values, at: "", columns: directory.dependencies.tables.columns)
     }
 
     // MARK: Callers as JSON
@@ -230,7 +230,7 @@ struct ReplicaRequests: StreamRequests {
     }
 
     private static func caller(_ value: JSONValue?) -> Caller? {
-        guard case .object(let members)? = value, let tenant = members.string("tenant"),
+        guard case .object(let members)? = value, let tenant = members.string("tenant").map({ ID<Tenant>($0) }),
             let userId = members.string("userId"), let role = members.string("role"),
             let keys = members.strings("scope"), let issuedAt = members.integer("issuedAt"),
             let expiresAt = members.integer("expiresAt"), let isService = members.bool("isService")

@@ -17,7 +17,7 @@ struct RowSubscriptions {
     }
 
     private struct Watch: Hashable {
-        let tenant: String
+        let tenant: ID<Tenant>
         let topic: String
     }
 
@@ -42,7 +42,7 @@ struct RowSubscriptions {
     /// - Parameter floor: the event up to which the stream has received what its subscriptions ask for.
     /// - Throws: as `SubscriptionIndex.replace`; then everything is as it was.
     mutating func replace(
-        _ slot: Int32, tenant: String, with subscriptions: [TableSubscription], floor: Int64?
+        _ slot: Int32, tenant: ID<Tenant>, with subscriptions: [TableSubscription], floor: Int64?
     ) throws(Failure) {
         try index.replace(slot, tenant: tenant, with: subscriptions)
         unwatch(slot)
@@ -135,7 +135,7 @@ struct RowChangeEncoder {
     let cursor: Cursor?
     private var encoded: [RowDelivery.Part: SharedBytes] = [:]
 
-    init(_ change: RowChange, tenant: String, cursor: Cursor?) {
+    init(_ change: RowChange, tenant: ID<Tenant>, cursor: Cursor?) {
         self.change = change
         self.cursor = cursor
         row = RowVersions(change, tenant: tenant)

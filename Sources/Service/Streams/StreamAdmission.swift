@@ -4,7 +4,7 @@ import Values
 /// Counts the open streams of each user, so that one cannot take what all share.
 final class StreamAdmission: Sendable {
     /// By tenant and user.
-    private let counts = Locked([String: [ID<User>: Int]]())
+    private let counts = Locked([ID<Tenant>: [ID<User>: Int]]())
 
     /// Nil when the user has as many as may be.
     func lease(to owner: Owner, max: Int) -> StreamLease? {
@@ -25,9 +25,9 @@ final class StreamAdmission: Sendable {
     }
 
     /// Users of a tenant who have a stream open.
-    func users(of tenant: String) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
+    func users(of tenant: ID<Tenant>) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
 
-    func hasUsers(of tenant: String) -> Bool { counts.withLock { $0[tenant] != nil } }
+    func hasUsers(of tenant: ID<Tenant>) -> Bool { counts.withLock { $0[tenant] != nil } }
 }
 
 /// The right to one stream, given back when nobody has it any more: also when the client vanishes between the

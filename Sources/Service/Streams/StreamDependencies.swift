@@ -1,11 +1,12 @@
 import MicroHTTP
+import Realtime
 import Values
 
 /// What the parts of streams are given: made once, by the composition root.
 struct StreamDependencies: Sendable {
     let reader: TransactionReader
     let workers: WorkerPool
-    /// The names of one log: see `Cursor`.
+    /// The log that streams are served from: see `EventIDs`.
     let log: LogIdentity
     /// Which tables are declared, and who belongs where.
     let memberships: MembershipRegistry
@@ -14,17 +15,16 @@ struct StreamDependencies: Sendable {
     let metrics: StreamMetrics
     let failures: StreamFailures
     let authenticator: Authenticator
+    let tickets: TicketSeal
     let topicKinds: [TopicKind]
     /// Memberships by rows of the service whose keys streams have.
     let live: [LiveMembership]
-    /// Tables of the service that streams can subscribe to.
-    let watched: Set<WatchedTable>
+    let tables: SubscribableTables
     /// The present states of the caller, which are sent again whenever they change.
     let ownStates: @Sendable (Transaction) throws -> [OwnState]
-    /// Tells this process's stream names from those of the one before it, and of other replicas.
-    let nonce = String(UInt32.random(in: .min ... .max), radix: 36)
+    let names = StreamNames()
 
-    var epoch: String { log.epoch }
+    var ids: EventIDs { log.ids }
     var settings: Settings { reader.settings }
     var now: Timestamp { reader.clock.now() }
 }

@@ -11,7 +11,7 @@ protocol StreamRequests: Sendable {
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer)
 
     /// Sends bytes to a stream that may be gone by now.
-    func send(_ bytes: SharedBytes, to id: String, tenant: String)
+    func send(_ bytes: SharedBytes, to id: String, tenant: ID<Tenant>)
 }
 
 /// The streams of this process, found by their names.
@@ -20,7 +20,7 @@ struct StreamDirectory: StreamRequests {
     let dependencies: StreamDependencies
 
     /// Whether the name is of a stream of this process, which may be gone by now.
-    func contains(_ id: String) -> Bool { StreamName(id)?.nonce == dependencies.nonce }
+    func contains(_ id: String) -> Bool { StreamName(id)?.nonce == dependencies.names.nonce }
 
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer) {
         guard case .replace(let draft) = kind, draft.lastEventID != nil, draft.tables?.isEmpty == false else {
@@ -35,8 +35,8 @@ struct StreamDirectory: StreamRequests {
     private func post(
         _ kind: StreamRequest.Kind, to id: String, as asker: Caller, _ answer: @escaping StreamRequest.Answer
     ) {
-        guard let (shard, name) = find(id) else { return answer(.failure(.notFound("stream"))) }
-        shard.post(.request(StreamRequest(stream: name, asker: asker, kind: kind, answer: answer)))
+        guard let (shard, place) = find(id) else { return answer(.failure(.notFound("stream"))) }
+        shard.post(.request(StreamRequest(stream: place, asker: asker, kind: kind, answer: answer)))
     }
 
     private func replay(
@@ -71,15 +71,15 @@ struct StreamDirectory: StreamRequests {
         }
     }
 
-    func send(_ bytes: SharedBytes, to id: String, tenant: String) {
-        guard let (shard, name) = find(id) else { return }
-        shard.post(.send(bytes, to: name))
+    func send(_ bytes: SharedBytes, to id: String, tenant: ID<Tenant>) {
+        guard let (shard, place) = find(id) else { return }
+        shard.post(.send(bytes, to: place))
     }
 
-    private func find(_ id: String) -> (StreamShard<StreamHub>, StreamName)? {
-        guard let name = StreamName(id), name.nonce == dependencies.nonce, name.shard < shards.all.count else {
-            return nil
-        }
-        return (shards.all[name.shard], name)
+    private func find(_ id: String) -> (StreamShard<StreamHub>, StreamNames.Place)? {
+        guard let name = StreamName(id), let place = dependencies.names.place(of: name),
+            place.shard < shards.all.count
+        else { return nil }
+        return (shards.all[place.shard], place)
     }
 }

@@ -1,3 +1,4 @@
+import Database
 import Logging
 import Threads
 import Values
@@ -16,6 +17,8 @@ final class StreamFailures: Sendable {
         case ticket
         /// Too much waits for a worker.
         case congestion
+        /// The wide scopes of all streams have no room for another.
+        case keys
         /// An event of the log, or of another replica, cannot be understood.
         case event
     }
@@ -30,6 +33,7 @@ final class StreamFailures: Sendable {
 
     private let logger: Logger
     private let tallies = Locked([Reason: Tally]())
+    private let omittedLineAt = Locked(ContinuousClock.now)
 
     init(logger: Logger, metrics: MetricsRegistry) {
         self.logger = logger
@@ -44,15 +48,34 @@ final class StreamFailures: Sendable {
         }
     }
 
+    /// Says that a caller's memberships give more keys than a scope has room for: one line in ten seconds.
+    func noteOmittedKeys(_ caller: Caller) {
+        let now = ContinuousClock.now
+        let isDue = omittedLineAt.withLock { lineAt in
+            guard lineAt <= now else { return false }
+            lineAt = now + Self.pause
+            return true
+        }
+        guard isDue else { return }
+        logger.warning(
+            "A scope has no room for all keys that memberships give it.",
+            metadata: [
+                "tenant": "\(caller.tenant)", "user": "\(caller.userId.text)", "keys": "\(caller.scope.keys.count)",
+                "omitted": "\(caller.omittedKeys)",
+            ])
+    }
+
     /// - Parameter error: what stood in the way; nil where the reason says it all.
     func note(_ reason: Reason, _ error: (any Error)? = nil) {
         let now = ContinuousClock.now
+        // What StorageWatch says is counted only.
+        let isLogged = (error as? DatabaseError)?.storageTrouble == nil
         let count = tallies.withLock { tallies -> Int in
             var tally = tallies[reason] ?? Tally()
             defer { tallies[reason] = tally }
             tally.total += 1
             tally.unlogged += 1
-            guard tally.nextLineAt <= now else { return 0 }
+            guard isLogged, tally.nextLineAt <= now else { return 0 }
             let count = tally.unlogged
             (tally.unlogged, tally.nextLineAt) = (0, now + Self.pause)
             return count

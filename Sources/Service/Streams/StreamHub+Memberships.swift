@@ -50,10 +50,50 @@ extension StreamHub {
 
     /// Replaces the keys that a stream's token brings, where they have changed; membership keys stay.
     func replaceScope(of slot: Int32, from old: Caller, to new: Caller) {
-        let (old, new) = (old.scope.keys, new.scope.keys)
-        guard new != old else { return }
-        let granted = hub.scope(of: slot).filter { !old.contains($0) }
-        hub.replaceScope(of: slot, with: Array(new) + granted)
-        notify(slot, StreamNotice.scope(new))
+        let (before, after) = (old.scope.keys, new.scope.keys)
+        guard after != before || new.omittedKeys != old.omittedKeys else { return }
+        noteKeys(of: new, instead: old)
+        guard wideKeyCount <= wideKeysMax else { return refuseWideScope(slot) }
+        let (lost, gained) = (before.subtracting(after), after.subtracting(before))
+        if lost.count + gained.count <= Self.fewKeys {
+            for key in lost { hub.remove(key, fromScopeOf: slot) }
+            for key in gained { hub.add(key, toScopeOf: slot) }
+        } else {
+            let granted = hub.scope(of: slot).filter { !before.contains($0) }
+            hub.replaceScope(of: slot, with: Array(after) + granted)
+        }
+        notify(slot, StreamNotice.scope(of: new))
+    }
+
+    /// Up to so many keys are changed one by one: of a wide scope one row changes one of thousands.
+    private static let fewKeys = 8
+
+    // MARK: Wide scopes
+
+    private var wideKeysMax: Int { StreamLimits.wideKeysMax / max(1, dependencies.settings.shards) }
+
+    /// Counts what a scope takes, and says if it lacks keys.
+    func noteKeys(of caller: Caller?, instead old: Caller?) {
+        func count(_ caller: Caller?) -> Int {
+            let count = caller?.scope.keys.count ?? 0
+            return count > StreamLimits.listedKeysMax ? count : 0
+        }
+        wideKeyCount += count(caller) - count(old)
+        guard let caller, caller.omittedKeys > 0, caller.omittedKeys != old?.omittedKeys else { return }
+        dependencies.failures.noteOmittedKeys(caller)
+    }
+
+    /// Whether all wide scopes fit with this one among them; else its stream ends.
+    func hasRoomForScope(of slot: Int32) -> Bool {
+        guard wideKeyCount > wideKeysMax, let caller = sessions[Int(slot)]?.caller,
+            caller.scope.keys.count > StreamLimits.listedKeysMax
+        else { return true }
+        refuseWideScope(slot)
+        return false
+    }
+
+    private func refuseWideScope(_ slot: Int32) {
+        dependencies.failures.note(.keys)
+        end(slot, .unavailable)
     }
 }

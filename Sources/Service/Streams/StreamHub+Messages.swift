@@ -18,12 +18,13 @@ extension StreamHub {
         case .memberships(let holders): renewScopes(withAnyOf: holders)
         case .begun(let head):
             self.head = head
+            ids = dependencies.ids
             recentChanges = RecentChanges(since: head)
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
         case .states(let states): deliver(states)
         case .request(let request): request.answer(answer(request))
-        case .send(let bytes, let name):
-            guard let slot = slot(of: name) else { return }
+        case .send(let bytes, let place):
+            guard let slot = slot(at: place) else { return }
             shard.send(bytes, to: handles[Int(slot)], collapse: 0)
         }
     }
@@ -162,15 +163,15 @@ extension StreamHub {
 
     // MARK: Requests about a stream
 
-    private func slot(of name: StreamName) -> Int32? {
-        guard name.index < sessions.count, sessions[name.index]?.isEnding == false,
-            name == StreamName(nonce: dependencies.nonce, handle: handles[name.index])
+    private func slot(at place: StreamNames.Place) -> Int32? {
+        guard place.slot < sessions.count, sessions[place.slot]?.isEnding == false,
+            place == StreamNames.Place(handles[place.slot])
         else { return nil }
-        return Int32(name.index)
+        return Int32(place.slot)
     }
 
     private func answer(_ request: StreamRequest) -> Result<StreamDescription, Failure> {
-        guard let slot = slot(of: request.stream), let session = sessions[Int(slot)],
+        guard let slot = slot(at: request.stream), let session = sessions[Int(slot)],
             session.caller.tenant == request.asker.tenant, session.caller.userId == request.asker.userId
         else { return .failure(.notFound("stream")) }
         switch request.kind {

@@ -21,10 +21,10 @@ extension StreamHub {
         let isWatched = rows.isWatched(event)
         guard hasReceivers || isWatched, let change = encoded.change else { return }
         if hasReceivers { invalidate(change, tenant: event.tenant) }
-        if isWatched { deliver(change, of: event, at: cursor(event.sequence)) }
+        if isWatched { deliver(change, of: event, at: encoded.cursor) }
     }
 
-    private func invalidate(_ change: RowChange, tenant: String) {
+    private func invalidate(_ change: RowChange, tenant: ID<Tenant>) {
         let now = milliseconds
         for invalidation in change.invalidations {
             let streams = hub.streams(withAnyOf: hub.find(invalidation.audience, tenant: tenant))
@@ -129,24 +129,24 @@ extension StreamHub {
     func woken(_ now: UInt64) {
         let now = Int64(now / 1_000_000)
         var encoder = InvalidationEncoder()
+        let here = cursor(head)
         for batch in rows.coalescer.takeDue(at: now) {
             guard hub.contains(batch.stream) else { continue }
             if batch.isOverflow {
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-                notify(batch.stream, StreamNotice.resync(.overflow, at: cursor(head)))
+                notify(batch.stream, StreamNotice.resync(.overflow, at: here))
             } else {
-                send(encoder.event(batch, at: liveCursor(of: batch.stream)), to: batch.stream)
+                send(encoder.event(batch, at: isLive(batch.stream) ? here : nil), to: batch.stream)
             }
         }
         for (slot, updates) in rows.takeCounts(at: now) where hub.contains(slot) {
-            send(SharedBytes(StreamNotice.engagement(updates, at: liveCursor(of: slot))), to: slot)
+            send(SharedBytes(StreamNotice.engagement(updates, at: isLive(slot) ? here : nil)), to: slot)
         }
     }
 
-    /// Where the stream stands, if it has got all that came before; what waits for it in a replay it has not.
-    private func liveCursor(of slot: Int32) -> Cursor? {
-        subscriptions[Int(slot)].phase == .live ? cursor(head) : nil
-    }
+    /// Whether the stream has got all that came before, so that it stands at the head; what waits for it in a replay it
+    /// has not.
+    private func isLive(_ slot: Int32) -> Bool { subscriptions[Int(slot)].phase == .live }
 
     // MARK: Subscriptions and scopes
 
@@ -160,13 +160,13 @@ extension StreamHub {
                 slot, tenant: hub.tenant(of: slot), with: wanted, floor: draft.replay?.through)
             // What was watched and waits for its window must not get lost because the user scrolled on.
             if !counts.isEmpty {
-                send(SharedBytes(StreamNotice.engagement(counts, at: liveCursor(of: slot))), to: slot)
+                send(SharedBytes(StreamNotice.engagement(counts, at: isLive(slot) ? cursor(head) : nil)), to: slot)
             }
             if let replay = draft.replay {
                 for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
                 deliverMissed(after: replay.through, to: slot)
                 // What was missed has no ids of its own: now the client has all up to here, and resumes behind it.
-                if let cursor = liveCursor(of: slot) { notify(slot, SSE.place(cursor)) }
+                if isLive(slot) { notify(slot, SSE.place(cursor(head))) }
             }
         }
         guard let topics = draft.topics else { return [] }
@@ -187,7 +187,8 @@ extension StreamHub {
     private func renewScope(of slot: Int32) {
         guard let session = sessions[Int(slot)], !session.isEnding else { return }
         let caller = dependencies.memberships.scoped(session.caller)
-        guard caller.scope.keys != session.caller.scope.keys else { return }
+        guard caller.scope.keys != session.caller.scope.keys || caller.omittedKeys != session.caller.omittedKeys
+        else { return }
         sessions[Int(slot)]?.opener = session.opener.speaking(for: caller)
         replaceScope(of: slot, from: session.caller, to: caller)
     }

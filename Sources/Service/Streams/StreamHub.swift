@@ -42,8 +42,12 @@ final class StreamHub: StreamProgram {
     /// States that came before their streams' beginnings, which they follow.
     var early: [Int32: [EncodedState]] = [:]
     var recentChanges: RecentChanges
+    /// Keys of the wide scopes of streams in the hub (`StreamLimits.wideKeysMax`).
+    var wideKeyCount = 0
     /// The last event that this shard has handled.
     var head: Int64
+    /// Makes the ids of the log that it handles.
+    var ids: EventIDs
     /// The shard's clock, as of its last tick.
     var monotonicNow: UInt64 = 0
 
@@ -52,6 +56,7 @@ final class StreamHub: StreamProgram {
         self.shard = shard
         self.dependencies = dependencies
         self.head = head
+        ids = dependencies.ids
         recentChanges = RecentChanges(since: head)
         rows = RowSubscriptions(shards: dependencies.settings.shards)
     }
@@ -68,10 +73,14 @@ final class StreamHub: StreamProgram {
         occupy(slot, stream, session)
         // The hub first, then the head, then the log: an event that commits in between is either read or received.
         hub.join(slot, tenant: opener.caller.tenant, scope: opener.caller.scope.keys, topics: opener.topics)
+        noteKeys(of: opener.caller, instead: nil)
         StreamMetrics.add(1, to: dependencies.metrics.open)
         StreamMetrics.add(1, to: dependencies.metrics.opened)
         // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
         guard !dependencies.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
+        // Likewise where all streams end because this replica is cut off.
+        guard dependencies.revocations.isTrusted else { return end(slot, .unavailable) }
+        guard hasRoomForScope(of: slot) else { return }
         guard !dependencies.live.isEmpty else { return begin(stream, keys: opener.caller.scope.keys) }
         readKeys(stream, StreamReader(dependencies: dependencies, caller: opener.caller, topics: opener.topics))
     }
@@ -82,7 +91,7 @@ final class StreamHub: StreamProgram {
         guard let opener = sessions[Int(slot)]?.opener else { return }
         let reader = StreamReader(
             dependencies: dependencies, caller: opener.caller, topics: opener.topics, keys: keys)
-        let streamId = StreamName(nonce: dependencies.nonce, handle: stream).text
+        let streamId = dependencies.names.name(of: stream).text
         let (head, lastEventID) = (head, opener.lastEventID)
         onWorker(slot) { shard in
             shard.post(
@@ -160,7 +169,10 @@ final class StreamHub: StreamProgram {
     }
 
     private func leave(_ slot: Int32) {
-        if hub.contains(slot) { hub.leave(slot) }
+        if hub.contains(slot) {
+            hub.leave(slot)
+            noteKeys(of: nil, instead: sessions[Int(slot)]?.caller)
+        }
         rows.remove(slot)
         readingKeys[slot] = nil
         subscriptions[Int(slot)].close()
@@ -210,5 +222,5 @@ final class StreamHub: StreamProgram {
         return .discard(thenSend: SharedBytes(StreamNotice.resync(.overflow, at: cursor(head))))
     }
 
-    func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: dependencies.epoch, sequence: sequence) }
+    func cursor(_ sequence: Int64) -> Cursor { ids.cursor(sequence) }
 }

@@ -3,6 +3,13 @@ enum StreamLimits {
     /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
     /// Published in `/v1/config`.
     static let topicsMax = 100
+    /// Keys up to which a scope is no wide one; a wide one's are not all listed in `stream:scope`, whose bytes would fill
+    /// the queue of a stream.
+    static let listedKeysMax = 512
+    /// Keys of all wide scopes of this process's streams, about 150 bytes each: 150 MB. Without it a few hundred streams
+    /// of users with 10,000 memberships fill the memory; a stream that finds no room is answered as one that comes too
+    /// early.
+    static let wideKeysMax = 1_000_000
     /// Bytes of one topic: a prefix, a colon and an id of at most 128 bytes.
     static let topicBytesMax = 160
     /// Events replayed to one resuming stream, and changes of rows that are looked at again for one of its keys, because
@@ -33,8 +40,6 @@ enum StreamLimits {
     static let overflowPauseSeconds: UInt64 = 30
     /// A ticket's life: long enough to open a stream over a bad network, short enough that one found in a log is dead.
     static let ticketSeconds: Int64 = 30
-    /// How long a revocation is stored. It must outlive every token it could concern.
-    static let revocationDays: Int64 = 90
     /// Reconnection after a shutdown is spread over this time, or all clients would come back in the same instant.
     static let shutdownSpreadMilliseconds = 5000
     /// What EventSource waits before it reconnects. Published in `/v1/config`.

@@ -27,21 +27,23 @@ enum StreamMessage: Sendable {
     case begun(head: Int64)
     case states([EncodedState])
     case request(StreamRequest)
-    case send(SharedBytes, to: StreamName)
+    case send(SharedBytes, to: StreamNames.Place)
 }
 
 /// One event in the bytes that every stream receives.
 final class EncodedEvent: Sendable {
     let event: StreamEvent
+    let cursor: Cursor
     /// Empty for a row's change, of which each stream receives its part.
     let bytes: SharedBytes
     let isChange: Bool
     private let parsed: Locked<RowChange??>
 
-    init(_ logged: LoggedEvent, epoch: String) {
+    init(_ logged: LoggedEvent, ids: EventIDs) {
         event = logged.event
+        cursor = ids.cursor(event.sequence)
         isChange = event.isChange
-        bytes = isChange ? SharedBytes([]) : SharedBytes(SSE.encode(event, epoch: epoch))
+        bytes = isChange ? SharedBytes([]) : SharedBytes(SSE.encode(event, at: cursor))
         parsed = Locked(logged.change.map { .some($0) })
     }
 
@@ -85,7 +87,7 @@ final class StreamOpener: Sendable {
 
     /// The same opening with the keys that the caller has now.
     func speaking(for caller: Caller) -> StreamOpener {
-        if caller.scope.keys == self.caller.scope.keys { return self }
+        if caller.scope.keys == self.caller.scope.keys, caller.omittedKeys == self.caller.omittedKeys { return self }
         return StreamOpener(caller: caller, topics: topics, lastEventID: lastEventID, lease: lease)
     }
 }
@@ -129,7 +131,7 @@ struct StreamRequest: Sendable {
         case renew(Caller)
     }
 
-    let stream: StreamName
+    let stream: StreamNames.Place
     /// Only the stream's own user gets an answer; for others it does not exist.
     let asker: Caller
     let kind: Kind
@@ -138,30 +140,57 @@ struct StreamRequest: Sendable {
 
 /// The public name of an open stream, which says where it is: no table of all streams is needed to find one.
 ///
-/// The nonce is another for each process. Names are no secret: whoever asks must be the stream's user.
+/// Only the process that has the stream can read where: how many streams there are is nobody's business. Names are no
+/// secret: whoever asks must be the stream's user.
 struct StreamName: Sendable, Hashable {
+    /// Another one for each process.
     let nonce: String
-    let shard: Int
-    let index: Int
-    let generation: Int
+    private let code: OpaqueID
 
-    var text: String { "\(nonce)-\(shard)-\(index)-\(generation)" }
+    fileprivate init(nonce: String, code: OpaqueID) { (self.nonce, self.code) = (nonce, code) }
 
-    init(nonce: String, handle: StreamHandle) {
-        self.nonce = nonce
-        shard = Int(handle.shard)
-        index = Int(handle.index)
-        generation = Int(handle.generation)
-    }
+    var text: String { "\(nonce)-\(code.text)" }
 
     init?(_ text: String) {
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 4, let shard = Int(parts[1]), let index = Int(parts[2]), let generation = Int(parts[3]),
-            shard >= 0, index >= 0, generation >= 0
-        else { return nil }
-        self.nonce = String(parts[0])
-        self.shard = shard
-        self.index = index
-        self.generation = generation
+        let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard parts.count == 2, let code = OpaqueID(parts[1]) else { return nil }
+        self.init(nonce: String(Substring(parts[0])), code: code)
+    }
+
+    fileprivate func number(_ permutation: KeyedPermutation) -> UInt64 { permutation.open(code) }
+}
+
+/// Makes the names of this process's streams, and finds the places that they name.
+struct StreamNames: Sendable {
+    /// Where a stream is, or was.
+    struct Place: Sendable, Hashable {
+        let shard: Int
+        let slot: Int
+        let generation: UInt32
+    }
+
+    /// Tells this process's stream names from those of the one before it, and of other replicas.
+    let nonce = String(UInt32.random(in: .min ... .max), radix: 36)
+    private let permutation = KeyedPermutation()
+
+    /// Shards have 8 bits, of which settings allow 64; slots have 24, for a million streams at most.
+    func name(of stream: StreamHandle) -> StreamName {
+        let number = UInt64(stream.shard) << 56 | UInt64(stream.index) << 32 | UInt64(stream.generation)
+        return StreamName(nonce: nonce, code: permutation.seal(number))
+    }
+
+    /// Nil for another process's stream.
+    func place(of name: StreamName) -> Place? {
+        guard name.nonce == nonce else { return nil }
+        let number = name.number(permutation)
+        return Place(
+            shard: Int(number >> 56), slot: Int(number >> 32 & 0xFF_FFFF),
+            generation: UInt32(truncatingIfNeeded: number))
+    }
+}
+
+extension StreamNames.Place {
+    init(_ stream: StreamHandle) {
+        self.init(shard: Int(stream.shard), slot: Int(stream.index), generation: stream.generation)
     }
 }

@@ -1,3 +1,4 @@
+import Database
 import Realtime
 import Rows
 import Values
@@ -29,8 +30,13 @@ enum StreamNotice {
         event("stream:resync", at: cursor) { $0.member("reason", reason.rawValue) }
     }
 
-    static func scope(_ keys: Set<String>) -> [UInt8] {
-        event("stream:scope") { $0.member("scope", keys.sorted()) }
+    /// Of a wide scope the first keys are listed; `GET /v1/me` has all.
+    static func scope(of caller: Caller) -> [UInt8] {
+        event("stream:scope") { writer in
+            writer.member("scope", Array(caller.scope.keys.sorted().prefix(StreamLimits.listedKeysMax)))
+            writer.member("keyCount", caller.scope.keys.count)
+            writer.member("omittedKeys", caller.omittedKeys)
+        }
     }
 
     /// The queries that became stale within one window.

@@ -31,7 +31,9 @@ struct StreamRoute: Sendable {
             // The header first: it is the one that no third party can make a browser send.
             let bearer = bearer(of: request)
             if bearer == nil, let ticket = wanted.ticket { return try openByTicket(ticket, request, wanted) }
-            guard let token = bearer ?? cookie(of: request) else {
+            let carried = bearer == nil ? cookie(of: request) : nil
+            if carried != nil { try requireOwnOrigin(of: request) }
+            guard let token = bearer ?? carried else {
                 throw Failure(.unauthenticated, "unauthenticated", "A token or a ticket is needed to open a stream.")
             }
             switch try dependencies.authenticator.admit(token) {
@@ -42,7 +44,7 @@ struct StreamRoute: Sendable {
             return .response(.problem(failure))
         } catch {
             dependencies.failures.note(.opening, error)
-            return .response(.problem(.unavailable("Try again.")))
+            return .response(.problem(Failure(error) ?? .unavailable("Try again.")))
         }
     }
 
@@ -86,6 +88,23 @@ struct StreamRoute: Sendable {
         }
     }
 
+    /// A browser sends the cookie whatever page asks: only the own origin and those that are named may have it open a
+    /// stream. Who is no browser sends neither header.
+    private func requireOwnOrigin(of request: Request) throws(Failure) {
+        if let origin = request.header("Origin") {
+            let host = request.header("Host") ?? ""
+            let allowed = dependencies.settings.corsOrigins + ["https://\(host)", "http://\(host)"]
+            guard allowed.contains(origin) else { throw Self.foreignOrigin }
+        } else if let site = request.header("Sec-Fetch-Site"), site == "cross-site" || site == "same-site" {
+            // An image or a frame: pages can load these anywhere, without an Origin.
+            throw Self.foreignOrigin
+        }
+    }
+
+    private static let foreignOrigin = Failure(
+        .forbidden, "origin.not_allowed",
+        "A page of this origin may not open a stream by the cookie; send a token or a ticket.")
+
     private func cookie(of request: Request) -> String? {
         guard let cookies = request.header("Cookie") else { return nil }
         // It opens streams, and nothing else: browsers send it with every request, so a wider use would make every write
@@ -107,6 +126,7 @@ struct StreamRoute: Sendable {
             let (caller, topics) = try redemption.outcome.get()
             return try open(caller, wanted, wanted.topics ?? topics)
         }
+        guard dependencies.tickets.isOurs(ticket) else { throw Self.ticketInvalid }
         return .again { resume in
             let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
@@ -129,11 +149,10 @@ struct StreamRoute: Sendable {
         switch result {
         case .success(let redeemed?): return .success(redeemed)
         case .success(nil):
-            return .failure(
-                Failure(.unauthenticated, "stream.ticket_invalid", "The ticket is unknown, used or expired."))
+            return .failure(Self.ticketInvalid)
         case .failure(let error):
             dependencies.failures.note(.ticket, error)
-            return .failure(.unavailable(Self.busy))
+            return .failure(Failure(error) ?? .unavailable(Self.busy))
         }
     }
 
@@ -142,11 +161,14 @@ struct StreamRoute: Sendable {
     }
 
     private static let busy = "The database is busy."
+    private static let ticketInvalid = Failure(
+        .unauthenticated, "stream.ticket_invalid", "The ticket is unknown, used or expired.")
 
     // MARK: Opening
 
     private func open(_ caller: Caller, _ wanted: Wanted, _ topics: [String]) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.now)
+        if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
         var lease: StreamLease?
         if !caller.isService {
             let max = dependencies.settings.streamsPerUserMax

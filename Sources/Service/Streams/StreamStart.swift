@@ -11,8 +11,8 @@ import Values
 /// position after the replay as its id, such a client would skip what it never received. Without a cursor nothing is
 /// replayed, and the id is the head.
 ///
-/// A cursor is no secret and opens nothing: sequence numbers are global, and what is replayed is what **this** token
-/// may see after that number. Another user's `Last-Event-ID` is therefore worth nothing (SCH EC4).
+/// A cursor is no secret and opens nothing: it names a place in the log of all, and what is replayed is what **this**
+/// token may see after it. Another user's `Last-Event-ID` is therefore worth nothing (SCH EC4).
 struct StreamStart: Sendable {
     /// Where the client stands when it has all chunks.
     let position: Int64
@@ -85,7 +85,7 @@ struct StreamReader: Sendable {
         try read { tx in
             let newest = try EventLog.newestSequence(in: tx.db)
             let resumption = Resumption.decide(
-                lastEventID: lastEventID, epoch: dependencies.epoch,
+                lastEventID: lastEventID, ids: dependencies.ids,
                 oldest: try EventLog.oldestSequence(in: tx.db), newest: newest)
             var writer = ChunkWriter()
             switch resumption {
@@ -107,8 +107,9 @@ struct StreamReader: Sendable {
     }
 
     private func start(_ tx: Transaction, streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
+        let ids = dependencies.ids
         var resumption = Resumption.decide(
-            lastEventID: lastEventID, epoch: dependencies.epoch, oldest: try EventLog.oldestSequence(in: tx.db),
+            lastEventID: lastEventID, ids: ids, oldest: try EventLog.oldestSequence(in: tx.db),
             newest: try EventLog.newestSequence(in: tx.db))
         let keys = try allKeys(tx)
         var events: [StreamEvent] = []
@@ -134,15 +135,16 @@ struct StreamReader: Sendable {
         let badges = try tx.badges(of: caller.userId)
         writer.append { bytes in
             SSE.appendRetry(milliseconds: StreamLimits.retryMilliseconds, to: &bytes)
-            bytes += StreamNotice.event("stream:ready", at: cursor(readyAt)) { writer in
+            bytes += StreamNotice.event("stream:ready", at: ids.cursor(readyAt)) { writer in
                 writer.member("streamId", streamId)
                 writer.member("userId", caller.userId)
                 writer.member("topics", [StreamTopics.personal] + topics)
                 writer.member("replayed", events.count)
+                if caller.omittedKeys > 0 { writer.member("omittedKeys", caller.omittedKeys) }
                 writer.member("badges", badges)
                 writer.member("serverTime", tx.now)
             }
-            if let reason { bytes += StreamNotice.resync(reason, at: cursor(readyAt)) }
+            if let reason { bytes += StreamNotice.resync(reason, at: ids.cursor(readyAt)) }
         }
         // First, and without an id: a client that loses the stream in the middle of the replay asks for all of it again.
         if reason == nil, let invalidation {
@@ -157,8 +159,6 @@ struct StreamReader: Sendable {
         return StreamStart(
             position: position, chunks: writer.finish(), replayed: events.count, resync: reason, isResumed: isResumed)
     }
-
-    private func cursor(_ sequence: Int64) -> Cursor { Cursor(epoch: dependencies.epoch, sequence: sequence) }
 
     // MARK: Changes of rows
 
@@ -200,11 +200,13 @@ struct StreamReader: Sendable {
     }
 
     private func append(_ events: [StreamEvent], keys: Set<String>, to writer: inout ChunkWriter) {
+        let ids = dependencies.ids
         for event in events {
+            let cursor = ids.cursor(event.sequence)
             if event.isChange {
-                appendRows([event], keys: keys, at: cursor(event.sequence), to: &writer)
+                appendRows([event], keys: keys, at: cursor, to: &writer)
             } else {
-                writer.append { SSE.append(event, epoch: dependencies.epoch, to: &$0) }
+                writer.append { SSE.append(event.name, data: event.data, id: cursor, to: &$0) }
             }
         }
     }

@@ -8,7 +8,7 @@ enum StreamTickets {
 
     private static let keeping = Unscoped.bookkeeping("tickets belong to the service, not to a user")
 
-    /// Only the hash is stored: whoever reads the database cannot open a stream with what they find. A ticket has 256
+    /// Only the hash is stored: whoever reads the database cannot open a stream with what they find. A ticket has 128
     /// random bits, so a plain hash needs no salt.
     private static func hash(_ ticket: String) -> [UInt8] { Array(SHA256.hash(data: Array(ticket.utf8))) }
 
@@ -40,7 +40,7 @@ enum StreamTickets {
                 token_expires_at, topics
             """
         ) { row in
-            let tenant = try row.text(0)
+            let tenant: ID<Tenant> = try row.id(0)
             let caller = Caller(
                 tenant: tenant, userId: ID(try row.text(1)), role: try row.text(2), isService: try row.integer(3) != 0,
                 tier: try row.optionalText(4), scope: Scope(tenant: tenant, keys: Set(try strings(row.text(5)))),
@@ -68,5 +68,28 @@ enum StreamTickets {
             DELETE FROM \(table, unscoped: keeping)
             WHERE tenant = \(tx.tenant) AND expires_at <= \(tx.now.microseconds)
             """)
+    }
+}
+
+/// Makes tickets, and tells them from what anybody can write into an address without asking the database: 128 random bits,
+/// and their code by the service's secret. Redeeming writes, and nobody is to make the service write without a token.
+struct TicketSeal: Sendable {
+    private static let nonceBytes = 16
+    private let key: SymmetricKey
+
+    init(secret: [UInt8]) {
+        key = SymmetricKey(data: SHA256.hash(data: Array("bellhop stream tickets\n".utf8) + secret))
+    }
+
+    /// 64 characters that are safe in a query.
+    func makeTicket() -> String {
+        let nonce = (0..<Self.nonceBytes).map { _ in UInt8.random(in: .min ... .max) }
+        return RFC4648.encodeURL(nonce + Array(HMAC<SHA256>.authenticationCode(for: nonce, using: key)))
+    }
+
+    func isOurs(_ ticket: String) -> Bool {
+        guard let bytes = RFC4648.decodeURL(ticket.utf8), bytes.count > Self.nonceBytes else { return false }
+        return HMAC<SHA256>.isValidAuthenticationCode(
+            bytes[Self.nonceBytes...], authenticating: bytes[..<Self.nonceBytes], using: key)
     }
 }

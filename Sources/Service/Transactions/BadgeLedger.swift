@@ -52,7 +52,7 @@ enum BadgeLedger {
     ///
     /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for its further ones.
     static func add(
-        _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: String, at now: Timestamp,
+        _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection
     ) throws -> Badges {
         let sum = try db.row(
@@ -73,14 +73,14 @@ enum BadgeLedger {
     /// Adds to the counts of several users who lose nothing, each changed for the first time in its transaction: one
     /// statement, and on PostgreSQL one round trip, for many.
     static func add(
-        _ changes: ArraySlice<(userId: ID<User>, change: BadgeChange)>, tenant: String, at now: Timestamp,
+        _ changes: ArraySlice<(userId: ID<User>, change: BadgeChange)>, tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection
     ) throws -> [ID<User>: Badges] {
         var values: [SQLValue] = []
         values.reserveCapacity(changes.count * 7)
         for (userId, change) in changes {
             values += [
-                .text(tenant), .text(userId.text), change.messages.sqlValue, change.requests.sqlValue,
+                .text(tenant.text), .text(userId.text), change.messages.sqlValue, change.requests.sqlValue,
                 change.bell.sqlValue, .integer(1), .integer(now.microseconds),
             ]
         }
@@ -101,7 +101,8 @@ enum BadgeLedger {
     ///
     /// - Returns: nothing for a user who has no counts yet.
     static func add(
-        _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: String, at now: Timestamp, in db: Connection
+        _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: ID<Tenant>, at now: Timestamp,
+        in db: Connection
     ) throws -> [ID<User>: Badges] {
         try sums(
             """
@@ -125,7 +126,7 @@ enum BadgeLedger {
 
     /// Every user's counts, for the recount of `bellhop check`.
     static func all(
-        in db: Connection, _ body: (_ tenant: String, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
+        in db: Connection, _ body: (_ tenant: ID<Tenant>, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
     ) throws {
         try db.forEach(
             """
@@ -135,7 +136,7 @@ enum BadgeLedger {
         ) { row in
             let counts = BadgeChange(
                 messages: try row.integer(2), requests: try row.integer(3), bell: try row.integer(4))
-            try body(try row.text(0), ID(try row.text(1)), counts)
+            try body(try row.id(0), try row.id(1), counts)
             return true
         }
     }

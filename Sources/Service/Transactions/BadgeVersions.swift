@@ -18,14 +18,14 @@ final class BadgeVersions: Sendable {
     ///   stored.
     init(isAlone: Bool) { self.isAlone = isAlone }
 
-    func version(of userId: ID<User>, tenant: String) -> Int? {
+    func version(of userId: ID<User>, tenant: ID<Tenant>) -> Int? {
         known.withLock { $0.versions[Owner(tenant: tenant, userId: userId)] }
     }
 
     /// Asked before a read begins, and given to ``note(_:of:tenant:readIn:)`` with what it saw.
     var presentGeneration: Int { known.withLock { $0.generation } }
 
-    func note(_ version: Int, of userId: ID<User>, tenant: String, readIn generation: Int? = nil) {
+    func note(_ version: Int, of userId: ID<User>, tenant: ID<Tenant>, readIn generation: Int? = nil) {
         guard isAlone else { return }
         let owner = Owner(tenant: tenant, userId: userId)
         known.withLock { known in

@@ -7,12 +7,14 @@ import Visibility
 
 /// The log of what happened, from which streams are served: rows of the same transaction as what they are about.
 ///
-/// Each event is stored once, and once more as a narrow row for each of its *routes*: the audience's keys, or `#topic`
-/// for an event of a topic. A resuming stream reads its routes only, so that its replay costs what it may see and not
-/// what happened.
+/// Each event is stored once, and what several of a transaction have in common once for all of them; and once more as a
+/// narrow row for each of its *routes*: the audience's keys, or `#topic` for an event of a topic. A resuming stream reads
+/// its routes only, so that its replay costs what it may see and not what happened.
 enum EventLog {
     static let events = Table("events", read: [], write: [])
     static let routes = Table("event_routes", read: [], write: [])
+    /// What events have in common, numbered as the last of them: it goes when that one does.
+    static let shared = Table("event_shared", read: [], write: [])
     static let epochs = Table("event_epochs", read: [], write: [])
     /// One row: the number of the newest event there ever was.
     static let counter = Table("event_counter", read: [], write: [])
@@ -72,6 +74,13 @@ enum EventLog {
                     """),
                 .postgreSQL("INSERT INTO event_counter (id, newest) VALUES (1, 0)"),
             ]),
+        Migration(
+            "0003_event_shared",
+            sql: [
+                "CREATE TABLE event_shared (sequence INTEGER PRIMARY KEY, members TEXT NOT NULL) STRICT",
+                .sqlite("ALTER TABLE events ADD COLUMN shared INTEGER"),
+                .postgreSQL("ALTER TABLE events ADD COLUMN shared BIGINT"),
+            ]),
     ]
 
     private static let keeping = Unscoped.bookkeeping("the log is read by routes, which are the reader's own keys")
@@ -91,35 +100,55 @@ enum EventLog {
         guard let newest else { throw DatabaseError(.corrupt, "the events have no counter") }
         var sequence = Int64(newest - count)
         var logged: [LoggedEvent] = []
-        var (eventRows, routeRows): ([SQLValue], [SQLValue]) = ([], [])
+        var (eventRows, routeRows, sharedRows): ([SQLValue], [SQLValue], [SQLValue]) = ([], [], [])
         for transaction in pending {
+            let shared = sharedNumbers(in: transaction.drafts, after: sequence)
             for draft in transaction.drafts {
                 sequence += 1
                 let event = StreamEvent(draft, sequence: sequence)
-                eventRows += row(of: event, at: transaction.now)
+                let number = draft.shared.flatMap { shared[ObjectIdentifier($0)] }
+                eventRows += row(of: event, draft, shared: number, at: transaction.now)
+                if let members = draft.shared?.members, number == sequence {
+                    sharedRows += [.integer(sequence), .text(String(decoding: members, as: UTF8.self))]
+                }
                 for route in routes(topic: event.topic, audience: event.audience) {
-                    routeRows += [.text(event.tenant), .text(route), .integer(event.sequence)]
+                    routeRows += [.text(event.tenant.text), .text(route), .integer(event.sequence)]
                 }
                 logged.append(LoggedEvent(event: event, change: draft.change))
             }
         }
         let intoEvents: SQL = """
             INSERT INTO \(Self.events, unscoped: keeping)
-                (sequence, tenant, name, topic, audience, collapse, data, created_at)
+                (sequence, tenant, name, topic, audience, collapse, data, created_at, shared)
             """
+        let intoShared: SQL = "INSERT INTO \(shared, unscoped: keeping) (sequence, members)"
         let intoRoutes: SQL = "INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)"
         try db.runWithCommit(
-            insertions(intoEvents, of: eventRows, columns: 8) + insertions(intoRoutes, of: routeRows, columns: 3))
+            insertions(intoEvents, of: eventRows, columns: 9) + insertions(intoShared, of: sharedRows, columns: 2)
+                + insertions(intoRoutes, of: routeRows, columns: 3))
         try db.notify(channel, "\(newest)")
         return logged
     }
 
+    /// The numbers of what the drafts of a transaction have in common: of each that of the last which has it.
+    private static func sharedNumbers(in drafts: [EventDraft], after sequence: Int64) -> [ObjectIdentifier: Int64] {
+        var numbers: [ObjectIdentifier: Int64] = [:]
+        for (index, draft) in drafts.enumerated() {
+            if let shared = draft.shared { numbers[ObjectIdentifier(shared)] = sequence + Int64(index) + 1 }
+        }
+        return numbers
+    }
+
     /// The columns of an event, in the order in which it is inserted.
-    private static func row(of event: StreamEvent, at now: Timestamp) -> [SQLValue] {
+    private static func row(
+        of event: StreamEvent, _ draft: EventDraft, shared: Int64?, at now: Timestamp
+    ) -> [SQLValue] {
         [
-            .integer(event.sequence), .text(event.tenant), .text(event.name), event.topic.map { .text($0) } ?? .null,
+            .integer(event.sequence), .text(event.tenant.text), .text(event.name),
+            event.topic.map { .text($0) } ?? .null,
             .text(event.audience.joined(separator: " ")), .integer(Int64(bitPattern: event.collapse)),
-            .text(String(decoding: event.data, as: UTF8.self)), .integer(now.microseconds),
+            .text(String(decoding: draft.data, as: UTF8.self)), .integer(now.microseconds),
+            shared.map { .integer($0) } ?? .null,
         ]
     }
 
@@ -175,7 +204,7 @@ enum EventLog {
     /// What a scope may see of the given routes, with `after < sequence ≤ through`, oldest first, at most `limit`;
     /// and changes of rows, of which each stream sees its part.
     static func replay(
-        in db: Connection, tenant: String, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
+        in db: Connection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
     ) throws -> [StreamEvent] {
         var found: Set<Int> = []
         func note(_ sql: SQL) throws { found.formUnion(try db.rows(sql) { try $0.integer(0) }) }
@@ -209,7 +238,8 @@ enum EventLog {
     /// The last changes of rows that somebody receives by the given keys, up to a number and not older than the given time
     /// before it; nil where there are more than the limit.
     static func recentChanges(
-        in db: Connection, tenant: String, routes: [String], through sequence: Int64, within age: Duration, limit: Int
+        in db: Connection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
+        limit: Int
     ) throws -> [StreamEvent]? {
         let sql: SQL = "SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence = \(sequence)"
         guard let end = try db.row(sql, { try $0.moment(0) }) else { return [] }
@@ -268,13 +298,21 @@ enum EventLog {
     }
 
     /// The columns of which ``event(_:)`` makes an event, in its order.
-    private static let content: SQL = "sequence, tenant, name, topic, audience, collapse, data"
+    private static let content: SQL = "sequence, tenant, name, topic, audience, collapse, data, \(commonMembers)"
+
+    /// What an event has in common with others. Most have nothing, and are not looked up.
+    private static let commonMembers: SQL = """
+        CASE WHEN events.shared IS NOT NULL THEN (
+            SELECT common.members FROM \(shared, unscoped: keeping) AS common
+            WHERE common.sequence = events.shared) END
+        """
 
     private static func event(_ row: Row) throws -> StreamEvent {
         StreamEvent(
-            sequence: Int64(try row.integer(0)), tenant: try row.text(1), name: try row.text(2),
+            sequence: Int64(try row.integer(0)), tenant: try row.id(1), name: try row.text(2),
             audience: try row.text(4).split(separator: " ").map(String.init), topic: try row.optionalText(3),
-            collapse: UInt64(bitPattern: Int64(try row.integer(5))), data: try row.bytes(6))
+            collapse: UInt64(bitPattern: Int64(try row.integer(5))),
+            data: SharedMembers.joined(try row.optionalBytes(7), try row.bytes(6)))
     }
 
     // MARK: Upkeep
@@ -304,11 +342,18 @@ enum EventLog {
     static func state(lookingAt sequence: Int64, in db: Connection) throws -> State {
         let state = try db.row(
             """
-            SELECT counter.newest, epochs.epoch, event.data FROM \(counter, unscoped: keeping) AS counter
+            SELECT counter.newest, epochs.epoch, events.data, \(commonMembers)
+            FROM \(counter, unscoped: keeping) AS counter
             CROSS JOIN \(epochs, unscoped: keeping) AS epochs
-            LEFT JOIN \(events, unscoped: keeping) AS event ON event.sequence = \(sequence) LIMIT 1
+            LEFT JOIN \(events, unscoped: keeping) ON events.sequence = \(sequence) LIMIT 1
             """
-        ) { (Int64(try $0.integer(0)), try $0.text(1), try $0.optionalBytes(2)) as State }
+        ) { row -> State in
+            let common = try row.optionalBytes(3)
+            return (
+                Int64(try row.integer(0)), try row.text(1),
+                try row.optionalBytes(2).map { SharedMembers.joined(common, $0) }
+            )
+        }
         guard let state else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
         return state
     }
@@ -323,19 +368,33 @@ enum EventLog {
             """)
     }
 
-    static func isPruningDue(before oldest: Timestamp, keeping countMax: Int, in db: Connection) throws -> Bool {
+    /// How long and how many events are retained.
+    struct Retention: Sendable {
+        let seconds: Int64
+        let countMax: Int
+
+        /// Also what is further in the future than anything is retained: the clock was ahead then, and what follows would
+        /// have to wait behind it.
+        func isOver(for createdAt: Int64, at now: Timestamp) -> Bool {
+            createdAt < now.adding(seconds: -seconds).microseconds
+                || createdAt > now.adding(seconds: seconds).microseconds
+        }
+    }
+
+    static func isPruningDue(at now: Timestamp, _ retention: Retention, in db: Connection) throws -> Bool {
         let first = try db.row(
             "SELECT sequence, created_at FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1"
         ) { (sequence: Int64(try $0.integer(0)), createdAt: Int64(try $0.integer(1))) }
         guard let first else { return false }
-        return try first.createdAt < oldest.microseconds || first.sequence <= newestSequence(in: db) - Int64(countMax)
+        return try retention.isOver(for: first.createdAt, at: now)
+            || first.sequence <= newestSequence(in: db) - Int64(retention.countMax)
     }
 
     /// Removes the oldest events, past their age or above the number retained; at most so many that nobody waits for it.
     ///
     /// - Returns: how many were removed.
-    static func prune(before oldest: Timestamp, keeping countMax: Int, in db: Connection) throws -> Int {
-        let floor = try newestSequence(in: db) - Int64(countMax)
+    static func prune(at now: Timestamp, _ retention: Retention, in db: Connection) throws -> Int {
+        let floor = try newestSequence(in: db) - Int64(retention.countMax)
         let doomed = try db.rows(
             """
             SELECT sequence, tenant, topic, audience, created_at FROM \(events, unscoped: keeping)
@@ -343,11 +402,12 @@ enum EventLog {
             """
         ) { row in
             (
-                sequence: Int64(try row.integer(0)), tenant: try row.text(1), topic: try row.optionalText(2),
+                sequence: Int64(try row.integer(0)), tenant: try row.id(1) as ID<Tenant>,
+                topic: try row.optionalText(2),
                 audience: try row.text(3).split(separator: " ").map(String.init),
                 createdAt: Int64(try row.integer(4))
             )
-        }.prefix { $0.sequence <= floor || $0.createdAt < oldest.microseconds }
+        }.prefix { $0.sequence <= floor || retention.isOver(for: $0.createdAt, at: now) }
         guard let last = doomed.last else { return 0 }
         try db.runWithCommit(
             doomed.flatMap { event in
@@ -358,21 +418,49 @@ enum EventLog {
                     """
                 }
             })
+        try db.run("DELETE FROM \(shared, unscoped: keeping) WHERE sequence <= \(last.sequence)")
         return try db.run("DELETE FROM \(events, unscoped: keeping) WHERE sequence <= \(last.sequence)")
     }
 }
 
 /// An event that a transaction publishes: its number comes with the log.
 struct EventDraft: Sendable {
-    let tenant: String
+    let tenant: ID<Tenant>
     let name: String
     /// Keys of the row it is about. A key has no space: `AudienceKey` encodes it.
     let audience: [String]
     let topic: String?
     let collapse: String?
+    /// What it has in common with others of its transaction; `data` has the rest then.
+    var shared: SharedMembers?
     let data: [UInt8]
     /// The row's change that `data` is the JSON of.
     var change: RowChange?
+
+    /// As it is sent to streams.
+    var bytes: Int { data.count + (shared?.members.count ?? 0) }
+}
+
+/// Members of JSON objects that several events have in common, such as a message to many: made once, and stored once.
+final class SharedMembers: Sendable {
+    /// Without the object's braces.
+    let members: [UInt8]
+
+    init(_ body: (inout JSONWriter) -> Void) {
+        members = Array(JSONWriter.object(body).dropFirst().dropLast())
+    }
+
+    /// An object with the common members before its own.
+    static func joined(_ common: [UInt8]?, _ own: [UInt8]) -> [UInt8] {
+        guard let common else { return own }
+        var whole: [UInt8] = []
+        whole.reserveCapacity(common.count + own.count + 1)
+        whole.append(UInt8(ascii: "{"))
+        whole += common
+        if own.count > 2 { whole.append(UInt8(ascii: ",")) }
+        whole += own.dropFirst()
+        return whole
+    }
 }
 
 /// The events of one transaction, until its group is about to be committed.
@@ -392,7 +480,8 @@ extension StreamEvent {
     init(_ draft: EventDraft, sequence: Int64) {
         self.init(
             sequence: sequence, tenant: draft.tenant, name: draft.name, audience: draft.audience, topic: draft.topic,
-            collapse: draft.collapse.map { CollapseKey.of($0) } ?? 0, data: draft.data)
+            collapse: draft.collapse.map { CollapseKey.of($0) } ?? 0,
+            data: SharedMembers.joined(draft.shared?.members, draft.data))
     }
 
     /// A row's change, of which each stream receives its part.

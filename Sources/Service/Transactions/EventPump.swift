@@ -23,6 +23,9 @@ final class EventPump: Sendable {
     private let clock: Clock
     private let log: LogIdentity
     private let logger: Logger
+    private let revocations: RevocationList
+    /// Longer without the events of others, and their revocations may be missing.
+    private let revocationsTrusted: Duration
     /// Gives events to streams. Called in order, by one thread at a time; must not wait.
     private let publish: @Sendable ([LoggedEvent]) -> Void
     /// Ends all streams; the next event published follows the given one. Must not wait.
@@ -38,6 +41,8 @@ final class EventPump: Sendable {
         /// An own event has a number that was published before.
         var isDoubtful = false
         var contactAt = ContinuousClock.now
+        /// Everything that was committed until then is published.
+        var caughtUpAt = ContinuousClock.now
         var isFailing = false
         var stopListening: (@Sendable () -> Void)?
     }
@@ -47,7 +52,8 @@ final class EventPump: Sendable {
 
     /// - Parameter head: the newest event when the service started.
     init(
-        store: Store, clock: Clock, log: LogIdentity, head: Int64, logger: Logger,
+        store: Store, clock: Clock, log: LogIdentity, head: Int64, revocations: RevocationList,
+        revocationsTrusted: Duration, logger: Logger,
         publish: @escaping @Sendable ([LoggedEvent]) -> Void, begin: @escaping @Sendable (_ head: Int64) -> Void,
         catchUp: [@Sendable (Connection) throws -> Void]
     ) {
@@ -56,6 +62,8 @@ final class EventPump: Sendable {
         self.log = log
         state = Locked(State(head: head))
         self.logger = logger
+        self.revocations = revocations
+        self.revocationsTrusted = revocationsTrusted
         self.publish = publish
         self.begin = begin
         self.catchUp = catchUp
@@ -155,6 +163,7 @@ final class EventPump: Sendable {
             // Not at once: a server that refuses is not helped by being asked in a loop.
             _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
         }
+        distrustIfCutOff()
         return true
     }
 
@@ -174,6 +183,24 @@ final class EventPump: Sendable {
         state.contactAt = .now
     }
 
+    /// Everything committed is published here, revocations too.
+    private func noteCaughtUp(_ state: inout State) {
+        state.caughtUpAt = .now
+        if revocations.trust() { logger.info("The revocations of other replicas are known again.") }
+    }
+
+    /// Others go on revoking while nothing arrives here: after a while it is safer to refuse all tokens, and to end the
+    /// streams that they have opened, which nothing reaches anyway.
+    private func distrustIfCutOff() {
+        state.withLock { state in
+            guard ContinuousClock.now - state.caughtUpAt >= revocationsTrusted, revocations.distrust() else { return }
+            logger.error(
+                "Cut off from the database: revocations of other replicas are not known, so no token is trusted.",
+                metadata: ["seconds": "\(revocationsTrusted.components.seconds)"])
+            begin(state.head)
+        }
+    }
+
     /// Reads with one statement, whatever requests are doing to the database.
     private func look<Value>(_ body: (Connection) throws -> Value) throws -> Value {
         try store.read(isSingle: true, isVital: true, body)
@@ -185,6 +212,8 @@ final class EventPump: Sendable {
         self.state.withLock { own in
             noteContact(&own)
             if state.newest > own.head { wake(&own) }
+            let isPublished = state.newest >= head && state.newest <= own.head
+            if isPublished, state.epoch == log.epoch, !isAnother { noteCaughtUp(&own) }
         }
         // Events that streams have received are lost: a server took over that had not got them. Their numbers will be
         // given again, so the log must not be taken for the same one.
@@ -224,7 +253,7 @@ final class EventPump: Sendable {
             // Numbers have no gaps: one that was not read is not retained any more, since this replica was away longer
             // than the log is retained.
             if let next = events.first(where: { $0.sequence > state.head }) { return next.sequence - 1 }
-            if events.count == Self.readMax { wake(&state) }
+            if events.count == Self.readMax { wake(&state) } else { noteCaughtUp(&state) }
             return nil
         }
         if let missed { try restart(after: missed) {} }

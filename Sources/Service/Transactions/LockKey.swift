@@ -21,10 +21,10 @@ struct LockKey: Sendable {
     static func tick(_ name: String) -> LockKey { LockKey(kind: "tick", id: name) }
 
     /// Encoded, so that no two keys share a name, whatever their ids contain, and equal names are equal bytes.
-    func name(in tenant: String) -> String { AudienceKey.make(kind, tenant, id) }
+    func name(in tenant: ID<Tenant>) -> String { AudienceKey.make(kind, tenant.text, id) }
 
     /// Writes with equal keys are done by the same writer.
-    func lane(in tenant: String) -> Int {
+    func lane(in tenant: ID<Tenant>) -> Int {
         name(in: tenant).hashValue
     }
 }

@@ -1,14 +1,33 @@
+import Crypto
+import Realtime
 import Threads
 
-/// The name of the log that this process serves streams from (`Cursor`). It changes only if the log loses events that
-/// were published.
+/// The log that this process serves streams from: its name, and how the ids of its events are made. They change only if
+/// the log loses events that were published.
 final class LogIdentity: Sendable {
-    private let name: Locked<String>
+    private let secret: [UInt8]
+    private let present: Locked<EventIDs>
 
-    init(_ name: String) { self.name = Locked(name) }
+    /// - Parameter secret: of the database, so that all replicas make the same ids, also after a restart.
+    init(_ epoch: String, secret: [UInt8]) {
+        self.secret = secret
+        present = Locked(Self.ids(of: epoch, secret))
+    }
+
+    var ids: EventIDs { present.withLock { $0 } }
 
     var epoch: String {
-        get { name.withLock { $0 } }
-        set { name.withLock { $0 = newValue } }
+        get { present.withLock { $0.epoch } }
+        set {
+            let ids = Self.ids(of: newValue, secret)
+            present.withLock { $0 = ids }
+        }
+    }
+
+    /// Each epoch has a key of its own: numbers that are given again have other ids.
+    private static func ids(of epoch: String, _ secret: [UInt8]) -> EventIDs {
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Array("bellhop event ids\n\(epoch)".utf8), using: SymmetricKey(data: secret))
+        return EventIDs(epoch: epoch, key: Array(code.prefix(KeyedPermutation.keyBytes)))
     }
 }

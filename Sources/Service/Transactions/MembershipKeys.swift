@@ -49,7 +49,7 @@ enum MembershipKeys {
 
 /// That whoever has one key has another now, or has it no longer.
 struct MembershipKeyChange: Sendable {
-    let tenant: String
+    let tenant: ID<Tenant>
     let holder: String
     let key: String
     let isGranted: Bool

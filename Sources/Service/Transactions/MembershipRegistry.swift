@@ -56,7 +56,7 @@ final class MembershipRegistry: Sendable {
                 """
             ) { row in
                 let fact = MembershipFact(
-                    tenant: try row.text(0), membership: try row.text(1), row: try row.optionalText(2),
+                    tenant: try row.id(0), membership: try row.text(1), row: try row.optionalText(2),
                     subject: try row.optionalText(3), object: try row.optionalText(4), counts: try row.integer(5) != 0)
                 _ = memberships.restore(fact)
                 version = Int64(try row.integer(6))
@@ -80,7 +80,8 @@ final class MembershipRegistry: Sendable {
     /// The caller with the keys that it has now: what its token claims, and what is known of memberships, which wins.
     func scoped(_ caller: Caller) -> Caller {
         guard !catalog.membershipNames.isEmpty, !caller.isService else { return caller }
-        return caller.with(known.keys(of: caller.holder))
+        let (keys, omitted) = known.scope(of: caller.holder)
+        return caller.with(keys, omitted: omitted)
     }
 
     // MARK: In a transaction
@@ -152,7 +153,7 @@ private struct MembershipChange: JSONWritable {
             }
             writer.key("holders")
             writer.array { writer in
-                for holder in update.holders { writer.array([holder.tenant, holder.key]) }
+                for holder in update.holders { writer.array([holder.tenant.text, holder.key]) }
             }
         }
     }
@@ -177,12 +178,12 @@ extension MembershipChange {
         update.facts = facts.compactMap(Self.fact)
         for case .array(let pair) in holders where pair.count == 2 {
             guard case .string(let tenant) = pair[0], case .string(let key) = pair[1] else { continue }
-            update.holders.insert(.init(tenant: tenant, key: key))
+            update.holders.insert(.init(tenant: ID(tenant), key: key))
         }
     }
 
     private static func fact(_ value: JSONValue) -> MembershipFact? {
-        guard case .object(let members) = value, let tenant = members.string("tenant"),
+        guard case .object(let members) = value, let tenant = members.string("tenant").map({ ID<Tenant>($0) }),
             let membership = members.string("membership"), let counts = members.bool("counts")
         else { return nil }
         return MembershipFact(

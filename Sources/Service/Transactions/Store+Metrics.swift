@@ -6,6 +6,10 @@ extension Store {
         registry.register { [self] text in
             let metrics = metrics()
             text.single("bellhop_database_size_bytes", .gauge, "Bytes on disk, the log included.", sizeBytes)
+            let trouble = self.trouble?.code
+            text.family("bellhop_database_trouble", .gauge, "1 while nothing can be stored, by the reason.")
+            text.sample("bellhop_database_trouble", [("reason", "full")], trouble == .full ? 1 : 0)
+            text.sample("bellhop_database_trouble", [("reason", "moved")], trouble == .moved ? 1 : 0)
             text.single("bellhop_database_commits_total", .counter, "Groups committed.", metrics.batches)
             text.single("bellhop_database_writes_total", .counter, "Writes committed.", metrics.jobs)
             text.single(

@@ -1,5 +1,6 @@
 import Database
 import Threads
+import Values
 
 /// The tenants that have rows, for the work that comes round for each of them.
 final class Tenants: Sendable {
@@ -10,17 +11,17 @@ final class Tenants: Sendable {
 
     private static let keeping = Unscoped.bookkeeping("which tenants there are is no tenant's row")
 
-    private let known: Locked<Set<String>>
+    private let known: Locked<Set<ID<Tenant>>>
 
     init(in db: Connection) throws {
         known = Locked(try Self.read(in: db))
     }
 
-    private static func read(in db: Connection) throws -> Set<String> {
-        Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.text(0) })
+    private static func read(in db: Connection) throws -> Set<ID<Tenant>> {
+        Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.id(0) })
     }
 
-    var all: [String] { known.withLock { $0.sorted() } }
+    var all: [ID<Tenant>] { known.withLock { $0.sorted() } }
 
     /// Adds those that other replicas have noted.
     func refresh(in db: Connection) throws {
@@ -29,7 +30,7 @@ final class Tenants: Sendable {
     }
 
     /// Notes a tenant in the transaction of its first write.
-    func note(_ tenant: String, in db: Connection) throws {
+    func note(_ tenant: ID<Tenant>, in db: Connection) throws {
         guard !known.withLock({ $0.contains(tenant) }) else { return }
         try db.run(
             """

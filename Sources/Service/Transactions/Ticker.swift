@@ -27,7 +27,8 @@ final class Ticker: Sendable {
     private struct Job: Sendable {
         let name: String
         let everySeconds: Int
-        var dueAt: Timestamp
+        /// By the clock's uptime.
+        var dueAt: Duration
         let run: @Sendable (Ticker) throws -> Void
     }
 
@@ -45,13 +46,14 @@ final class Ticker: Sendable {
     init(runner: TransactionRunner, ticks: [Tick], prunings: [Pruning], limiter: RateLimiter, logger: Logger) {
         self.runner = runner
         self.logger = logger
-        let now = runner.clock.now()
+        let now = runner.clock.uptime()
         var jobs = ticks.map { tick in
-            Job(name: tick.name, everySeconds: tick.everySeconds, dueAt: now.adding(seconds: Int64(tick.everySeconds)))
-            {
+            Job(name: tick.name, everySeconds: tick.everySeconds, dueAt: now + .seconds(tick.everySeconds)) {
                 try $0.run(tick)
             }
         }
+        let storage = StorageWatch(store: runner.store, clock: runner.clock, logger: logger)
+        jobs.append(Job(name: "storage", everySeconds: 1, dueAt: now) { _ in storage.look() })
         // A look at a file costs nothing; a look at a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
         if runner.store.engine == .postgreSQL {
@@ -61,7 +63,7 @@ final class Ticker: Sendable {
                 })
         }
         jobs += ([Self.events(runner.settings)] + prunings).map { pruning in
-            Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now.adding(seconds: Int64(tidyingSeconds))) {
+            Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now + .seconds(tidyingSeconds)) {
                 try $0.run(pruning)
             }
         }
@@ -69,11 +71,11 @@ final class Ticker: Sendable {
     }
 
     private static func events(_ settings: Settings) -> Pruning {
-        let (keptSeconds, countMax) = (Int64(settings.eventsKeptHours) * 3600, settings.eventsKeptMax)
+        let retention = EventLog.Retention(
+            seconds: Int64(settings.eventsKeptHours) * 3600, countMax: settings.eventsKeptMax)
         return Pruning(
-            name: "events",
-            isDue: { try EventLog.isPruningDue(before: $0.adding(seconds: -keptSeconds), keeping: countMax, in: $1) },
-            prune: { try EventLog.prune(before: $0.adding(seconds: -keptSeconds), keeping: countMax, in: $1) })
+            name: "events", isDue: { try EventLog.isPruningDue(at: $0, retention, in: $1) },
+            prune: { try EventLog.prune(at: $0, retention, in: $1) })
     }
 
     func start() {
@@ -87,18 +89,22 @@ final class Ticker: Sendable {
     func stop() { thread.stop() }
 
     private func runDue(_ jobs: inout [Job]) {
-        let now = runner.clock.now()
+        let now = runner.clock.uptime()
         for index in jobs.indices where jobs[index].dueAt <= now {
             do {
                 try jobs[index].run(self)
             } catch {
-                logger.error(
-                    "Upkeep failed; it is tried again.",
-                    metadata: ["tick": "\(jobs[index].name)", "reason": "\(error)"])
+                report(error, of: jobs[index].name)
             }
-            jobs[index].dueAt = now.adding(seconds: Int64(jobs[index].everySeconds))
+            jobs[index].dueAt = now + .seconds(jobs[index].everySeconds)
             if thread.isStopping { return }
         }
+    }
+
+    private func report(_ error: any Error, of name: String) {
+        // StorageWatch says it once a minute.
+        if (error as? DatabaseError)?.storageTrouble != nil { return }
+        logger.error("Upkeep failed; it is tried again.", metadata: ["tick": "\(name)", "reason": "\(error)"])
     }
 
     private func run(_ tick: Tick) throws {

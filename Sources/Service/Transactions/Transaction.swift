@@ -31,7 +31,9 @@ final class Transaction {
     }
 
     var settings: Settings { reader.settings }
-    var tenant: String { caller.tenant }
+    var tenant: ID<Tenant> { caller.tenant }
+    /// What versions count in.
+    var epoch: String { reader.log.epoch }
     var scope: Scope { caller.scope }
 
     /// An id that sorts behind all that were made before.
@@ -47,19 +49,22 @@ final class Transaction {
     ///     named the topic.
     ///   - collapse: names the state that the event carries whole; a slow or resuming client gets the latest only. Nil
     ///     for an event that must not be dropped.
+    ///   - shared: members that other events of this transaction have too, stored once for all of them: they stand before
+    ///     those of `data`, which is a JSON object then.
     func publish(
-        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil, data: [UInt8]
+        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
+        shared: SharedMembers? = nil, data: [UInt8]
     ) {
         drafts.append(
             EventDraft(
                 tenant: tenant, name: name.description, audience: audience, topic: topic, collapse: collapse,
-                data: data))
+                shared: shared, data: data))
     }
 
     /// Publishes a row's change, of which each stream receives the part that its scope and its subscriptions let it see.
     ///
     /// - Parameter tenant: whose rows they are: nil for the caller's; another one only for a feed of all tenants.
-    func publish(_ change: RowChange, tenant: String? = nil) {
+    func publish(_ change: RowChange, tenant: ID<Tenant>? = nil) {
         drafts.append(
             EventDraft(
                 tenant: tenant ?? self.tenant, name: EventLog.change.description, audience: change.invalidationAudience,
@@ -128,13 +133,13 @@ final class Transaction {
     }
 
     /// A user's counts as of this transaction.
-    func badges(of user: ID<User>) throws -> Badges {
+    func badges(of user: ID<User>) throws -> SentBadges {
         try settle()
         try storeCounts(of: user)
-        if let counts = counts[user] { return counts }
+        if let counts = counts[user] { return counts.sent(in: epoch) }
         let badges = try BadgeLedger.read(user, at: now, visibleTo: scope, in: db)
         reader.badgeVersions.note(badges.version, of: user, tenant: tenant, readIn: badgeGeneration)
-        return badges
+        return badges.sent(in: epoch)
     }
 
     /// Stores what waits of several users' counts together: ``badges(of:)`` knows them then.
@@ -194,10 +199,27 @@ final class Transaction {
             guard let badges = counts[user] else { continue }
             let audience = BadgeLedger.badges.read.audience { $0 == "user_id" ? user.text : nil }
             publish(
-                "badges:update", audience: audience, collapse: "badges:\(user.text)", data: JSONWriter.bytes(badges))
+                "badges:update", audience: audience, collapse: "badges:\(user.text)",
+                data: JSONWriter.bytes(badges.sent(in: epoch)))
             let (versions, tenant) = (reader.badgeVersions, tenant)
             afterCommit { versions.note(badges.version, of: user, tenant: tenant) }
         }
-        return drafts.isEmpty ? nil : PendingEvents(now: now, drafts: drafts)
+        guard !drafts.isEmpty else { return nil }
+        try spendEvents()
+        return PendingEvents(now: now, drafts: drafts)
+    }
+
+    /// Takes what the caller publishes from the caller's minute. What is within a request's share is bounded by the number
+    /// of requests already. A transaction that is done again is taken twice: rather a little less than no bound.
+    ///
+    /// - Throws: 429 where it is too much.
+    private func spendEvents() throws(Failure) {
+        guard !caller.isService else { return }
+        let events = drafts.count - Limits.eventsPerRequest
+        let bytes = drafts.reduce(0) { $0 + $1.bytes } - Limits.eventBytesPerRequest
+        guard events > 0 || bytes > 0, let bucket = reader.limiter.bucket(for: caller, at: now) else { return }
+        if let shortage = bucket.take(events: max(0, events), bytes: max(0, bytes), at: now) {
+            throw .eventBudget(shortage)
+        }
     }
 }

@@ -35,15 +35,21 @@ final class TransactionReader: Sendable {
     let store: Store
     let clock: Clock
     let settings: Settings
+    let log: LogIdentity
     let reactions: [Reaction]
     let badgeVersions: BadgeVersions
+    let limiter: RateLimiter
     /// Makes the ids of all entities, in one order.
     let ids = Locked(IDSequence())
 
-    init(store: Store, clock: Clock, settings: Settings, reactions: [Reaction]) {
+    init(
+        store: Store, clock: Clock, settings: Settings, log: LogIdentity, reactions: [Reaction], limiter: RateLimiter
+    ) {
         self.store = store
+        self.limiter = limiter
         self.clock = clock
         self.settings = settings
+        self.log = log
         self.reactions = reactions
         badgeVersions = BadgeVersions(isAlone: store.engine == .sqlite)
     }

@@ -8,8 +8,8 @@ struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the service until it is stopped.",
         discussion: """
-            SIGTERM or SIGINT stops it cleanly: streams are closed with a reason, writes are finished. A second one stops \
-            it at once.
+            SIGTERM or SIGINT stops it cleanly: streams are closed with a reason, writes are finished. After SIGTERM it \
+            first serves on for drainSeconds, while /readyz says 503. A second one stops it at once. SIGHUP is ignored.
 
               bellhop serve --port 9000 --database sqlite:/var/lib/bellhop/bellhop.sqlite
               BELLHOP_PORT=0 bellhop serve        any free port; the log names it
@@ -23,29 +23,47 @@ struct Serve: AsyncParsableCommand {
     func run() async throws {
         // A peer that leaves must be an error of one write, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
+        // So must a file that may not grow.
+        signal(SIGXFSZ, SIG_IGN)
+        // Neither the end of a terminal nor an operator who expects a reload is a reason to end streams.
+        signal(SIGHUP, SIG_IGN)
         let settings = try await settings.load()
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        LoggingSystem.bootstrap { SafeLog(lines: .standardError(label: $0)) }
         let logger = Logger(label: "bellhop")
         let app: App
         do {
             app = try App(settings: settings, logger: logger, clock: .system)
-            try app.start()
+            try await start(app)
         } catch {
             // sysexits.h: 75 for what passes, such as a database that is away; 78 for what an operator must correct.
             let passes = Operations.passes(error)
             throw Terminal.failure("cannot start: \(SettingsLoading.explain(error))", code: passes ? 75 : 78)
         }
-        let (untilStopped, stop) = AsyncStream<Void>.makeStream()
+        let (firstSignal, stop) = AsyncStream<UnixSignal>.makeStream()
         let watcher = Task {
             var isStopping = false
-            for await _ in signals {
+            for await signal in signals {
                 if isStopping { Foundation.exit(130) }
                 isStopping = true
+                stop.yield(signal)
                 stop.finish()
             }
         }
-        for await _ in untilStopped {}
-        await app.shutdown()
+        // Who presses Control-C has nobody in front who must learn of it.
+        var drainSeconds = 0
+        for await signal in firstSignal where signal == .sigterm { drainSeconds = settings.drainSeconds }
+        await app.shutdown(drainSeconds: drainSeconds)
         watcher.cancel()
+    }
+
+    /// Where not everything starts, what has started is stopped: the process must not end under its threads.
+    private func start(_ app: App) async throws {
+        do {
+            try app.start()
+        } catch {
+            await app.shutdown()
+            throw error
+        }
     }
 }

@@ -16,7 +16,10 @@ extension DemoScenario {
             try await talk(["kind": "direct", "memberIds": [.string(other)]], of: [one, other])
         }
         let others = DemoScenario.group.dropFirst().map { JSON.string($0) }
-        let saturday: JSON = ["id": "demo-saturday", "memberIds": .array(others), "title": "Saturday"]
+        // The same each time, so that it is used again.
+        let saturday: JSON = [
+            "id": "5a7d0e3c-1b2f-4c6a-9d8e-7f0a1b2c3d4e", "memberIds": .array(others), "title": "Saturday",
+        ]
         try await talk(saturday, of: DemoScenario.group)
         say("\(conversations.count) conversations are open; \(DemoScenario.group.joined(separator: ", ")) share one.")
     }

@@ -84,7 +84,11 @@ enum EventSummary {
 
     /// The top of a board that is watched.
     private static func leaderboard(_ json: JSON) -> String? {
-        guard let challenge = json["challengeId"].string, let top = json["top"].array else { return nil }
+        guard let challenge = json["challengeId"].string else { return nil }
+        if let moved = json["moved"].array {
+            return "\(challenge), \(json["entries"].int ?? 0) on it: \(moved.count) of the first lines have moved"
+        }
+        guard let top = json["top"].array else { return nil }
         let best = top.prefix(3).map { item in
             "\(item["rank"].int ?? 0). \(item["userId"].string ?? "") \(item["score"].int ?? 0)"
         }

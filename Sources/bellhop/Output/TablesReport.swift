@@ -187,9 +187,11 @@ extension InvalidationGroup {
 extension RowCondition {
     /// `visibility is public, state is open or paused`; nil for none.
     fileprivate var text: String? {
-        guard !allowed.isEmpty else { return nil }
-        return allowed.sorted { $0.key < $1.key }.map { column, values in
-            "\(column) is " + values.map(\.plainText).joined(separator: " or ")
+        guard !isEmpty else { return nil }
+        return columns.map { column in
+            [("is", allowed[column]), ("is not", denied[column])].compactMap { word, values in
+                values.map { "\(column) \(word) " + $0.map(\.plainText).joined(separator: " or ") }
+            }.joined(separator: ", ")
         }.joined(separator: ", ")
     }
 }

@@ -1,7 +1,8 @@
 import Domain
-import Rows
 import Testing
 import Values
+
+@testable import Rows
 
 /// SCH A-001, A-008: table changes are taken as their senders write them.
 struct ChangeFormatsTests {
@@ -227,9 +228,24 @@ struct ChangeFormatsTests {
         #expect(mixed.rejections.map(\.index) == [0, 1, 2, 3, 5])
         delivery.contentType = "application/cloudevents+json"
         #expect(try ChangeFixtures.change("cloudevents-structured", delivery: delivery).kind == .update)
-        #expect(throws: Failure.self) {
-            try ChangeBatch(reading: ChangeFixtures.bytes("cloudevents-batch"), delivery: delivery)
-        }
+        // Debezium Server sends arrays under the type of one event.
+        let array = try ChangeBatch(reading: ChangeFixtures.bytes("cloudevents-batch"), delivery: delivery)
+        #expect(array == batch)
+    }
+
+    /// `[join_ref, ref, topic, event, payload]`
+    @Test func realtimeFrame_ofVersionTwo_isTheSameChange() throws {
+        let text = String(decoding: try ChangeFixtures.bytes("supabase-realtime-update"), as: UTF8.self)
+        guard case .object(let frame) = try JSONValue(parsing: Array(text.utf8), isExact: true) else { return }
+        let array = JSONValue.array([.null, .string("4"), "realtime:x", "postgres_changes", frame["payload"] ?? .null])
+        var expected = try ChangeFixtures.change("supabase-realtime-update")
+        expected.movePointers { RealtimeFrame.place(of: $0) }
+        #expect(expected.place(of: "/record/id") == "/4/data/record/id")
+        #expect(try ChangeFixtures.only(ChangeBatch(reading: JSONWriter.bytes(array))) == expected)
+        let two = try ChangeBatch(reading: JSONWriter.bytes(JSONValue.array([array, array])))
+        #expect(two.changes == [expected, expected])
+        let reply = #"["1", "1", "realtime:x", "phx_reply", {"status": "ok", "response": {}}]"#
+        #expect(try ChangeFixtures.rejection(text: reply).reason.contains("none of the known forms"))
     }
 
     @Test func array_mayContainAnyForm_andTombstonesAreIgnored() throws {

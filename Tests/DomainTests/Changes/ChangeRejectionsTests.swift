@@ -245,13 +245,24 @@ struct ChangeRejectionsTests {
 
     /// A body that is no JSON is no delivery: there is no item to reject.
     @Test func bodyThatIsNoJSON_isRefused() {
-        for text in ["\u{0}", "nul", #"{"a": 01}"#, String(repeating: "[", count: 100)] {
+        for text in ["\u{0}", "nul", String(repeating: "[", count: 100)] {
             let failure = #expect(throws: Failure.self) { try ChangeBatch(reading: Array(text.utf8)) }
             #expect(failure?.kind == .malformed, "\(text)")
         }
         for text in ["1", #""change""#, "true"] {
             let failure = #expect(throws: Failure.self) { try ChangeBatch(reading: Array(text.utf8)) }
             #expect(failure?.kind == .invalid, "\(text)")
+        }
+    }
+
+    /// Its sender would stop at a refusal, and never get to what comes behind it.
+    @Test func objectThatComesAlone_isRejected_asInAnArray() throws {
+        let deep = insert(#"{"id": \#(String(repeating: "[", count: 50))\#(String(repeating: "]", count: 50))}"#)
+        for text in [#"{"a": 01}"#, #"{"a": 1, "a": 2}"#, #"{"a": "\ud800"}"#, "{]", deep, "{}"] {
+            let alone = try ChangeFixtures.rejection(text: text)
+            let inArray = try ChangeFixtures.rejection(text: "[\(text)]")
+            #expect(alone.reason == inArray.reason, "\(text)")
+            #expect(alone.pointer == "" && inArray.pointer == "/0", "\(text)")
         }
     }
 

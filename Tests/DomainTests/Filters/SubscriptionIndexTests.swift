@@ -12,7 +12,7 @@ import Testing
         TableSubscription(id: filter, table: table, events: events, filter: try Filter(parsing: filter))
     }
 
-    private func change(_ old: Filter.Row?, _ new: Filter.Row?, tenant: String = "a", table: String = "posts")
+    private func change(_ old: Filter.Row?, _ new: Filter.Row?, tenant: ID<Tenant> = "a", table: String = "posts")
         -> RowVersions
     {
         RowVersions(
@@ -64,7 +64,7 @@ import Testing
         for slot in 0..<100 {
             let ids = (0..<50).map { "p\(slot)-\($0)" }.joined(separator: ",")
             try index.replace(
-                Int32(slot), tenant: "t\(slot % 3)",
+                Int32(slot), tenant: ID("t\(slot % 3)"),
                 with: [
                     try subscription("id=in.(\(ids))"), try subscription("points=gt.5"), try subscription(""),
                     try subscription("class=eq.\(slot % 5)", table: "students"),
@@ -148,7 +148,7 @@ import Testing
         #expect(refusal { () throws(Failure) in try index.replace(3, tenant: "a", with: many) }?.kind == .invalid)
     }
 
-    private typealias Model = [Int32: (tenant: String, list: [TableSubscription])]
+    private typealias Model = [Int32: (tenant: ID<Tenant>, list: [TableSubscription])]
 
     /// What evaluating every subscription there is finds.
     private static func matches(_ model: Model, _ change: RowVersions) -> [SubscriptionMatch] {
@@ -194,7 +194,7 @@ import Testing
         var model: Model = [:]
         for step in 0..<20_000 {
             let slot = Int32.random(in: 0..<30, using: &random)
-            let tenant = Bool.random(using: &random) ? "a" : "b"
+            let tenant: ID<Tenant> = Bool.random(using: &random) ? "\u{E9}" : "e\u{301}"
             switch Int.random(in: 0..<4, using: &random) {
             case 0:
                 index.remove(slot)

@@ -4,9 +4,11 @@ import Testing
 @testable import Values
 
 @Suite struct TableSubscriptionTests {
+    private static let typed: ColumnTypes = ["id": .uuid, "points": .integer, "at": .timestamptz, "data": .json]
+
     private func list(_ json: String) throws -> [TableSubscription] {
         guard case .array(let values) = try JSONValue(parsing: Array(json.utf8)) else { return [] }
-        return try TableSubscription.list(values, at: "/tables")
+        return try TableSubscription.list(values, at: "/tables") { _, table in table == "typed" ? Self.typed : nil }
     }
 
     private func fields(_ json: String) -> [String] {
@@ -46,6 +48,27 @@ import Testing
             ])
         #expect(mistakes[0].contains("unknown operator 'foo'"))
         #expect(mistakes[0].contains("at byte 3: 'foo.5'"))
+    }
+
+    /// A column that there is not never matches, and nobody would find out why.
+    @Test func declaredTable_hasNoOtherColumns_andNoExpressions() throws {
+        let mistakes = fields(
+            #"[{"table": "typed", "filter": "points=gt.1,pints=gt.5"}, {"table": "typed", "filter": "data->>a=eq.1"}, "#
+                + #"{"table": "typed", "filter": "points::text=eq.5"}, {"table": "typed", "filter": "points=eq.x"}, "#
+                + #"{"table": "typed", "filter": "data=eq.{}"}, {"table": "typed", "filter": "points=like.5%"}, "#
+                + #"{"table": "typed", "select": ["id", "pints"]}, {"table": "t", "filter": "data->a=eq.1"}]"#)
+        #expect(
+            mistakes.map { String($0.prefix { $0 != ":" }) } == [
+                "/tables/0/filter", "/tables/1/filter", "/tables/2/filter", "/tables/3/filter", "/tables/4/filter",
+                "/tables/5/filter", "/tables/6/select/1", "/tables/7/filter",
+            ])
+        #expect(mistakes[0].contains("at byte 12: 'pints"))
+        #expect(mistakes[0].contains("declared are at, data, id, points"))
+        #expect(mistakes[1].contains("paths into JSON"))
+        #expect(mistakes[2].contains("casts"))
+        #expect(mistakes[3].contains("of type integer"))
+        let read = try list(#"[{"table": "typed", "filter": "at=gte.2026-01-10 11:30:00+02,points=in.(05)"}]"#)
+        #expect(read[0].filter.canonical == "at=gte.2026-01-10T09:30:00.000Z,points=in.(5)")
     }
 
     @Test func mistakes_areReportedUpToTwenty() {

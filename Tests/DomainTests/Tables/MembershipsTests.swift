@@ -244,6 +244,27 @@ import Values
         #expect(teams(memberships, "ann").count == TableLimits.grantsPerSubjectMax)
     }
 
+    /// What a scope has no room for is counted, and what stays is the same every time.
+    @Test func scope_saysHowManyKeysItHasNoRoomFor() throws {
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
+        var memberships = Memberships(catalog)
+        let claimant = MembershipClaimant(tenant: "o", role: "any", claimed: ["user:ann", "user:ben"])
+        let half = TableLimits.grantedKeysMax / 2
+        for index in 0..<half {
+            _ = memberships.apply(member("a\(index)", "ann", "a\(index)"), of: catalog.tables[0])
+            _ = memberships.apply(member("b\(index)", "ben", "b\(index)"), of: catalog.tables[0])
+        }
+        #expect(memberships.scope(of: claimant).omitted == 0)
+        #expect(memberships.keys(of: claimant).count == TableLimits.grantedKeysMax + 2)
+        for index in 0..<7 { _ = memberships.apply(member("c\(index)", "ann", "c\(index)"), of: catalog.tables[0]) }
+        // The same seven keys by another row, and one that a claim has already: none is counted twice.
+        _ = memberships.apply(member("d", "ben", "c0"), of: catalog.tables[0])
+        let (keys, omitted) = memberships.scope(of: claimant)
+        #expect(omitted == 7)
+        #expect(keys.count == TableLimits.grantedKeysMax + 2)
+        #expect(!keys.contains { $0.hasPrefix("team:c") })
+    }
+
     /// A chain is followed: user → student → class.
     @Test func grantedSubject_isASubject() throws {
         let catalog = try TableCatalog(

@@ -144,7 +144,7 @@ import Values
         let invalidations = try table.invalidations(of: change, memberships: world.memberships)
         let other = test.school == "A" ? "B" : "A"
         let people = Self.people(test.role)
-        #expect(invalidations.allSatisfy { $0.tenant == test.school })
+        #expect(invalidations.allSatisfy { $0.tenant == ID(test.school) })
         for id in [people.insider, people.outsider, "s2"] {
             #expect(try world.received(change, of: test.table, by: id, of: other).isEmpty)
             let keys = world.scope(id, of: test.school)

@@ -102,14 +102,14 @@ struct SchoolWorld {
             role = "admin"
             claimed.insert("tenant:admin")
         }
-        return memberships.keys(of: MembershipClaimant(tenant: school, role: role, claimed: claimed))
+        return memberships.keys(of: MembershipClaimant(tenant: ID(school), role: role, claimed: claimed))
     }
 
     /// The query keys a person receives for a change, joined by `/`; with `*` where the cause is withheld.
     func received(_ change: RowWrite, of name: String, by id: String, of school: String = "A") throws -> Set<String> {
         let keys = scope(id, of: school)
         let received = try table(name).invalidations(of: change, memberships: memberships)
-            .filter { $0.tenant == school && !keys.isDisjoint(with: $0.audience) }
+            .filter { $0.tenant == ID(school) && !keys.isDisjoint(with: $0.audience) }
         return Set(
             received.map {
                 $0.key.joined(separator: "/") + (keys.isDisjoint(with: $0.causeAudience) ? "*" : "")
@@ -119,7 +119,7 @@ struct SchoolWorld {
 
 extension RowAudience {
     func isSeen(by keys: Set<String>, of tenant: String) -> Bool {
-        self.tenant == tenant && !keys.isDisjoint(with: self.keys)
+        self.tenant == ID(tenant) && !keys.isDisjoint(with: self.keys)
     }
 }
 

@@ -5,7 +5,7 @@ import Values
 /// The parts of ``TableDeclaration/routing(of:at:memberships:)``, which tests look at one by one.
 extension TableDeclaration {
     func reach(of change: RowWrite, memberships: Memberships) throws(Failure) -> Reach {
-        reach(try sides(of: change, memberships), change.operation, memberships)
+        try reach(try sides(of: change, memberships), change.operation, memberships)
     }
 
     func matters(_ change: RowWrite, memberships: Memberships) -> Bool {
@@ -16,8 +16,9 @@ extension TableDeclaration {
         let completedOld = completedOld(change, memberships)
         if !matters(change, completedOld: completedOld) { return [] }
         let sides = try sides(of: change, completedOld: completedOld, memberships)
-        return invalidations(
-            of: change, completedOld: completedOld, sides: sides, reach: reach(sides, change.operation, memberships),
+        return try invalidations(
+            of: change, completedOld: completedOld, sides: sides,
+            reach: try reach(sides, change.operation, memberships),
             memberships: memberships)
     }
 }

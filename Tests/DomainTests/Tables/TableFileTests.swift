@@ -53,7 +53,7 @@ import Values
         Bad("no version", "/version", "version: 1 → schema: public"),
         Bad("other version", "/version", "version: 1 → version: 2"),
         Bad("no table's name", "/tables/0/table", "table: notes → schema: public"),
-        Bad("name that is none", "/tables/0/table", "table: notes → table: \"no tes\""),
+        Bad("name that is none", "/tables/0/table", "table: notes → table: \"no{tes\""),
         Bad("no primary key", "/tables/0/primaryKey", "primaryKey: [id] → schema: public"),
         Bad("primary key twice", "/tables/0/primaryKey/1", "primaryKey: [id] → primaryKey: [id, id]"),
         Bad("empty tenant", "/tables/0/tenant/column", "tenant: {column: org} → tenant: {}"),
@@ -77,8 +77,16 @@ import Values
             "two related columns in a template", "/tables/0/audience/select/1",
             "\"team:{team_id}\" → \"team:{team_id}:{room_id}\"", isBeyondSchema: true),
         Bad(
-            "related column of a related column", "/tables/0/related/room_id/of",
-            "{through: room_member, of: owner} → {through: room_member, of: team_id}", isBeyondSchema: true),
+            "related column of itself", "/tables/0/related/room_id/of",
+            "{through: room_member, of: owner} → {through: room_member, of: room_id}", isBeyondSchema: true),
+        Bad("type that is none", "/tables/0/types/id", "table: notes → table: notes\n    types: {id: varchar2}"),
+        Bad(
+            "types without a column of the audience", "/tables/0/audience/select/0",
+            "table: notes → table: notes\n    types: {id: uuid, org: text, title: text, place: text}",
+            isBeyondSchema: true),
+        Bad(
+            "condition with another word than not", "/tables/1/memberships/0/when/active",
+            "{active: true} → {active: {unless: true}}"),
         Bad(
             "related through nothing", "/tables/0/related/team_id/through",
             "{through: team_member, → {through: nothing,", isBeyondSchema: true),
@@ -132,6 +140,28 @@ import Values
         #expect(notes.window == .seconds(1))
         #expect(notes.audience.insert == notes.audience.select)
         #expect(catalog.find(schema: "private", table: "notes") == nil)
+        #expect(notes.types == nil)
+    }
+
+    /// Names as databases take them in quotes; they are told apart by their bytes.
+    @Test func quotedNames_areDeclared() throws {
+        let catalog = try TableCatalog(
+            reading: ShippedTables.value(
+                yaml: """
+                    version: 1
+                    tables:
+                      - {schema: My App, table: größe-2026, primaryKey: ["Row ID"], tenant: {constant: default},
+                         types: {Row ID: "varchar", "owner-id": text, "2fa": bool, tags: "text[]"},
+                         audience: {select: ["user:{owner-id}"]}, invalidates: [{keys: [["g", "{Row ID}"]]}]}
+                    """))
+        let table = try #require(catalog.find(schema: "My App", table: "größe-2026"))
+        #expect(table.types == ["Row ID": .text, "owner-id": .text, "2fa": .boolean, "tags": .json])
+        #expect(catalog.find(schema: "My App", table: "gro\u{308}ße-2026") == nil)
+        let row: RowWrite.Row = ["Row ID": "r 1", "owner-id": "ann"]
+        let invalidations = try table.invalidations(
+            of: RowWrite(.insert, old: nil, new: row), memberships: Memberships(catalog))
+        #expect(invalidations.map(\.key) == [["g", "r 1"]])
+        #expect(invalidations.map(\.audience) == [["user:ann"]])
     }
 
     @Test(arguments: bad) func mistake_isRefused_withThePlace(_ bad: Bad) throws {
@@ -219,6 +249,34 @@ import Values
                 }
                 #expect(again == error, "seed \(seed), \(round)")
             }
+        }
+    }
+
+    /// The page's example of two hops is a file, and does what the page says.
+    @Test func documentedHops_reachThoseBehindThem() throws {
+        let page = try String(
+            contentsOf: ShippedTables.folder.deletingLastPathComponent().deletingLastPathComponent()
+                .appendingPathComponent("Docs/tables.md"), encoding: .utf8)
+        let blocks = page.components(separatedBy: "```").filter { $0.hasPrefix("yaml") && $0.contains("project_org") }
+        let text = try #require(blocks.first).dropFirst(4)
+        let catalog = try TableCatalog(
+            reading: ShippedTables.value(yaml: String(text)), reserved: ShippedTables.reserved)
+        var memberships = Memberships(catalog)
+        func apply(_ table: String, _ row: RowWrite.Row) throws {
+            let declaration = try #require(catalog.find(schema: "public", table: table))
+            _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: declaration)
+        }
+        try apply("organisation_members", ["id": 1, "user_id": "ann", "org_id": "o1", "state": "active"])
+        try apply("organisation_members", ["id": 2, "user_id": "ben", "org_id": "o1", "state": "invited"])
+        try apply("projects", ["id": "p1", "org_id": "o1"])
+        try apply("tasks", ["id": "t1", "project_id": "p1"])
+        let comments = try #require(catalog.find(schema: "public", table: "comments"))
+        let change = RowWrite(.insert, old: nil, new: ["id": "c1", "task_id": "t1"])
+        let readers = try #require(try comments.reach(of: change, memberships: memberships).new)
+        #expect(readers.keys == ["org:o1:member"])
+        for (user, isReader) in [("ann", true), ("ben", false)] {
+            let keys = memberships.keys(of: .init(tenant: "default", role: "any", claimed: ["user:\(user)"]))
+            #expect(readers.isSeen(by: keys, of: "default") == isReader, "\(user)")
         }
     }
 

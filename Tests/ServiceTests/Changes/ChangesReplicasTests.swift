@@ -131,7 +131,8 @@ import Testing
         #expect(try await stream.replaceSubscriptions([], through: a, as: stranger).status == 404)
         let bad: JSON = ["table": "attendance", "filter": "status=eq"]
         #expect(try await stream.replaceSubscriptions([bad], through: a).status == 422)
-        let unknown = try await stream.replaceSubscriptions([["table": "attendance"]], since: "zzzzzz-1", through: a)
+        let unknown = try await stream.replaceSubscriptions(
+            [["table": "attendance"]], since: "zzzzzz-0123456789abc", through: a)
         #expect(unknown.status == 200)
         #expect(try await stream.next("stream:resync").json["reason"].string == "epoch")
     }
@@ -268,7 +269,7 @@ import Testing
         #expect(missed.json["record"]["id"].string == "missed")
         #expect(missed.id == second.ready.id)
         // An event without an id of its own shows the last one.
-        try await second.subscribe(mine, since: "zzzzzz-1")
+        try await second.subscribe(mine, since: "zzzzzz-0123456789abc")
         let place = try await second.next("stream:resync").id
         #expect(place != first.ready.id)
         second.close()
@@ -283,7 +284,9 @@ import Testing
         let identity = School.parent("p1")
         let stream = try await service.listen(as: identity)
         let epoch = stream.ready.id.split(separator: "-").first.map(String.init) ?? ""
-        for (cursor, reason) in [("\(epoch)-999999", "gap"), ("zzzzzz-1", "epoch"), ("nonsense", "gap")] {
+        for (cursor, reason) in [
+            ("\(epoch)-0123456789abc", "gap"), ("zzzzzz-0123456789abc", "epoch"), ("nonsense", "gap"),
+        ] {
             try await stream.subscribe([["table": "attendance"]], since: cursor)
             #expect(try await stream.next("stream:resync").json["reason"].string == reason, "\(cursor)")
         }

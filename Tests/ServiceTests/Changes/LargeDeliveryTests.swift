@@ -1,5 +1,6 @@
 import Realtime
 import Testing
+import Values
 
 @testable import Service
 
@@ -8,13 +9,14 @@ import Testing
     /// 1,000 rows are many times what may wait for one stream: between pieces of them the shards send, so that whoever
     /// receives all of them is not taken for a slow client.
     @Test func eventsOfOneCommit_reachShardsInPieces_inTheirOrder() {
+        let ids = EventIDs(epoch: "e", key: Array(0..<16))
         let events = (1...1_000).map { number in
             // One among them is larger than any piece.
             let bytes = number == 500 ? 3 * StreamLimits.pieceBytesMax : 400
             let event = StreamEvent(
                 sequence: Int64(number), tenant: "t", name: "table:change", audience: [],
                 data: Array(repeating: 0x20, count: bytes))
-            return EncodedEvent(LoggedEvent(event: event), epoch: "e")
+            return EncodedEvent(LoggedEvent(event: event), ids: ids)
         }
         let pieces = EventRouter.pieces(of: events)
         #expect(pieces.joined().map(\.event.sequence) == events.map(\.event.sequence))

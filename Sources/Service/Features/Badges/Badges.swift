@@ -43,10 +43,10 @@ enum BadgesFeature {
     private static func show(_ call: Call, _ conversations: @Sendable (Caller) -> SQL) throws -> Answer {
         let inclusion = try call.query.word("include", Inclusion.self)
         // Unread messages of a conversation change with the badge only, so that one version stands for both.
-        let suffix = inclusion == .conversations ? "-conversations" : ""
+        let variant = inclusion?.rawValue ?? ""
         // A poll that has the newest version already is answered without the database.
-        if let version = call.knownBadgeVersion, call.request.hasSeen("\(version)\(suffix)") {
-            return .now(.notModified(etag: "\(version)\(suffix)", headers: pollInterval))
+        if let version = call.knownBadgeVersion, let tag = call.request.seen(call.tag(version, variant: variant)) {
+            return .now(.notModified(tag, headers: pollInterval))
         }
         let userId = call.caller.userId
         // Asked before the read: what is read is not stored if the versions were dropped meanwhile.
@@ -57,8 +57,9 @@ enum BadgesFeature {
                 let badges = try BadgeLedger.read(userId, at: tx.now, visibleTo: tx.scope, in: tx.db)
                 call.badgeVersions.note(badges.version, of: userId, tenant: tx.tenant, readIn: generation)
                 let shares = try tx.db.rows(unread) { (conversationId: try $0.text(0), unread: try $0.integer(1)) }
-                return Response.json(headers: pollInterval, etag: "\(badges.version)\(suffix)") { writer in
-                    badges.write(membersTo: &writer)
+                return Response.json(headers: pollInterval, tag: tx.tag(badges.version, variant: variant)) {
+                    writer in
+                    badges.sent(in: tx.epoch).write(membersTo: &writer)
                     writer.member("conversations", shares) { writer, share in
                         writer.member("conversationId", share.conversationId)
                         writer.member("unread", share.unread)
@@ -69,7 +70,7 @@ enum BadgesFeature {
         return .query(BadgeLedger.query(userId, visibleTo: call.caller.scope)) { rows in
             let badges = try BadgeLedger.badges(in: rows, at: call.now)
             call.badgeVersions.note(badges.version, of: userId, tenant: call.caller.tenant, readIn: generation)
-            return Response.json(200, badges, headers: pollInterval, etag: "\(badges.version)")
+            return Response.json(200, badges.sent(in: call.epoch), headers: pollInterval, tag: call.tag(badges.version))
         }
     }
 }

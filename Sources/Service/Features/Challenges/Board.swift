@@ -6,7 +6,7 @@ import Values
 final class Board: Sendable {
     /// A board belongs to one challenge and has one order for as long as it exists.
     struct Key: Hashable, Sendable {
-        let tenant: String
+        let tenant: ID<Tenant>
         let id: String
         let challengeId: ID<Challenge>
         let order: Challenge.Order
@@ -47,8 +47,8 @@ struct BoardState: Sendable {
 
     private(set) var presence = Presence.absent
     private(set) var leaderboard = Leaderboard()
-    /// When the moved ranks were last published.
-    private(set) var publishedAt: Timestamp?
+    /// When the moved ranks were last published, by the clock's uptime.
+    private(set) var publishedAt: Duration?
     /// The change as of which it was read.
     private var installedRevision: Int64 = 0
     /// The last change whose moves are published.
@@ -156,7 +156,7 @@ struct BoardState: Sendable {
     // MARK: What has moved
 
     /// What has changed since it was last taken, with the number of changes; nil for nothing. It is published now.
-    mutating func takeMovement(at now: Timestamp) -> (movement: Movement, changes: Int)? {
+    mutating func takeMovement(at now: Duration) -> (movement: Movement, changes: Int)? {
         guard case .ready(let present) = presence, leaderboard.hasMoved else { return nil }
         defer { (publishedRevision, publishedAt) = (present, now) }
         return (leaderboard.takeMovement(), Int(present - publishedRevision))

@@ -44,7 +44,7 @@ extension ChallengesFeature {
         let why = Unscoped.audit("all boards are ordered again")
         let boards = try db.rows(
             "SELECT tenant, board_id, challenge_id FROM \(boardRows, unscoped: why) WHERE is_doomed = 0"
-        ) { (tenant: try $0.text(0), id: try $0.text(1), challengeId: try $0.text(2)) }
+        ) { (tenant: ID<Tenant>(try $0.text(0)), id: try $0.text(1), challengeId: try $0.text(2)) }
         return try boards.flatMap { board -> [String] in
             var leaderboard = Leaderboard()
             try db.forEach(
@@ -66,7 +66,7 @@ extension ChallengesFeature {
 
     /// Where a board in memory differs from the table; at most some lines.
     static func differences(
-        of leaderboard: Leaderboard, _ tenant: String, _ boardId: String, _ db: Connection
+        of leaderboard: Leaderboard, _ tenant: ID<Tenant>, _ boardId: String, _ db: Connection
     ) throws -> [String] {
         var found = leaderboard.damage.map { [$0] } ?? []
         var count = 0

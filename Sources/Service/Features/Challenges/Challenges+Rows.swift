@@ -16,7 +16,7 @@ struct BoardRow: Sendable {
     var publishedRevision: Int64
     var publishedAt: Timestamp
 
-    func key(in tenant: String) -> Board.Key {
+    func key(in tenant: ID<Tenant>) -> Board.Key {
         Board.Key(tenant: tenant, id: id, challengeId: challenge.id, order: challenge.order)
     }
 }

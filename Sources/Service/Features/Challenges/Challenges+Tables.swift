@@ -11,69 +11,87 @@ extension ChallengesFeature {
     static let scores = Table(
         "challenge_scores", read: ["everyone"], write: ["user:{user_id}", "tenant:admin", "tenant:service"])
 
-    static let migration = Migration(
-        "0001_challenges",
-        sql: [
-            """
-            CREATE TABLE challenges (
-                tenant TEXT NOT NULL,
-                challenge_id TEXT NOT NULL,
-                board_id TEXT NOT NULL,
-                name TEXT NOT NULL,
-                shop_id TEXT,
-                starts_at INTEGER NOT NULL,
-                ends_at INTEGER NOT NULL,
-                mode TEXT NOT NULL,
-                score_order TEXT NOT NULL,
-                created_at INTEGER NOT NULL,
-                updated_at INTEGER NOT NULL,
-                PRIMARY KEY (tenant, challenge_id)
-            ) STRICT
-            """,
-            """
-            CREATE TABLE challenge_boards (
-                tenant TEXT NOT NULL,
-                board_id TEXT NOT NULL,
-                challenge_id TEXT NOT NULL,
-                revision INTEGER NOT NULL,
-                mark INTEGER NOT NULL,
-                entries INTEGER NOT NULL CHECK (entries >= 0),
-                has_names INTEGER NOT NULL,
-                told_revision INTEGER NOT NULL,
-                told_at INTEGER NOT NULL,
-                is_doomed INTEGER NOT NULL,
-                PRIMARY KEY (tenant, board_id)
-            ) STRICT
-            """,
-            // Those that the ticks look for: usually none.
-            """
-            CREATE INDEX challenge_boards_untold ON challenge_boards (tenant, told_at)
-            WHERE revision > told_revision AND is_doomed = 0
-            """,
-            "CREATE INDEX challenge_boards_told ON challenge_boards (tenant, told_at)",
-            "CREATE INDEX challenge_boards_doomed ON challenge_boards (tenant, board_id) WHERE is_doomed = 1",
-            // Who has no score any more still has a row: those who follow the changes must read that one too.
-            """
-            CREATE TABLE challenge_scores (
-                tenant TEXT NOT NULL,
-                board_id TEXT NOT NULL,
-                user_id TEXT NOT NULL,
-                score INTEGER,
-                standing INTEGER CHECK ((standing IS NULL) = (score IS NULL)),
-                reached INTEGER NOT NULL,
-                revision INTEGER NOT NULL,
-                display_name TEXT,
-                updated_at INTEGER NOT NULL,
-                PRIMARY KEY (tenant, board_id, user_id)
-            ) STRICT, WITHOUT ROWID
-            """,
-            // The changes of a board in their order: what a replica that is behind reads.
-            "CREATE UNIQUE INDEX challenge_scores_changes ON challenge_scores (tenant, board_id, revision)",
-            // The order itself: what a board is read into memory from, and asked while it is not there. The standing is
-            // the score turned so that the smaller is the better.
-            """
-            CREATE INDEX challenge_scores_order ON challenge_scores (tenant, board_id, standing, reached, user_id)
-            WHERE standing IS NOT NULL
-            """,
-        ])
+    /// Of each board the first lines, as those who watch it were sent them last.
+    static let tops = Table("challenge_tops", read: [], write: [])
+
+    static let migrations = [
+        Migration("0001_challenges", sql: definitions),
+        Migration(
+            "0002_challenges",
+            sql: [
+                """
+                CREATE TABLE challenge_tops (
+                    tenant TEXT NOT NULL,
+                    board_id TEXT NOT NULL,
+                    revision INTEGER NOT NULL,
+                    lines TEXT NOT NULL,
+                    PRIMARY KEY (tenant, board_id)
+                ) STRICT
+                """
+            ]),
+    ]
+
+    private static let definitions: [Migration.Step] = [
+        """
+        CREATE TABLE challenges (
+            tenant TEXT NOT NULL,
+            challenge_id TEXT NOT NULL,
+            board_id TEXT NOT NULL,
+            name TEXT NOT NULL,
+            shop_id TEXT,
+            starts_at INTEGER NOT NULL,
+            ends_at INTEGER NOT NULL,
+            mode TEXT NOT NULL,
+            score_order TEXT NOT NULL,
+            created_at INTEGER NOT NULL,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (tenant, challenge_id)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE challenge_boards (
+            tenant TEXT NOT NULL,
+            board_id TEXT NOT NULL,
+            challenge_id TEXT NOT NULL,
+            revision INTEGER NOT NULL,
+            mark INTEGER NOT NULL,
+            entries INTEGER NOT NULL CHECK (entries >= 0),
+            has_names INTEGER NOT NULL,
+            told_revision INTEGER NOT NULL,
+            told_at INTEGER NOT NULL,
+            is_doomed INTEGER NOT NULL,
+            PRIMARY KEY (tenant, board_id)
+        ) STRICT
+        """,
+        // Those that the ticks look for: usually none.
+        """
+        CREATE INDEX challenge_boards_untold ON challenge_boards (tenant, told_at)
+        WHERE revision > told_revision AND is_doomed = 0
+        """,
+        "CREATE INDEX challenge_boards_told ON challenge_boards (tenant, told_at)",
+        "CREATE INDEX challenge_boards_doomed ON challenge_boards (tenant, board_id) WHERE is_doomed = 1",
+        // Who has no score any more still has a row: those who follow the changes must read that one too.
+        """
+        CREATE TABLE challenge_scores (
+            tenant TEXT NOT NULL,
+            board_id TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            score INTEGER,
+            standing INTEGER CHECK ((standing IS NULL) = (score IS NULL)),
+            reached INTEGER NOT NULL,
+            revision INTEGER NOT NULL,
+            display_name TEXT,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (tenant, board_id, user_id)
+        ) STRICT, WITHOUT ROWID
+        """,
+        // The changes of a board in their order: what a replica that is behind reads.
+        "CREATE UNIQUE INDEX challenge_scores_changes ON challenge_scores (tenant, board_id, revision)",
+        // The order itself: what a board is read into memory from, and asked while it is not there. The standing is
+        // the score turned so that the smaller is the better.
+        """
+        CREATE INDEX challenge_scores_order ON challenge_scores (tenant, board_id, standing, reached, user_id)
+        WHERE standing IS NOT NULL
+        """,
+    ]
 }

@@ -6,7 +6,7 @@ enum ChallengesFeature {
     /// - Parameter boards: nil, as `bellhop routes` asks, lists what there is without serving it.
     static func feature(_ boards: Leaderboards?) -> Feature {
         Feature(
-            name: "challenges", tables: [challenges, boardRows, scores], migrations: [migration],
+            name: "challenges", tables: [challenges, boardRows, scores, tops], migrations: migrations,
             endpoints: challengeEndpoints(boards) + scoreEndpoints(boards), topics: [leaderboardTopic],
             ticks: [updateTick, removalTick], audits: [boardAudit, orderAudit], events: ["leaderboard:update"],
             locks: ["challenge"],

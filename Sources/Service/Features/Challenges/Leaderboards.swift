@@ -7,7 +7,7 @@ import Values
 /// number of changes that each transaction reads with the board's row. What is not here, or behind, is asked in SQL.
 final class Leaderboards: Sendable {
     /// One read transaction as the tenant's service, on the calling thread.
-    typealias Read = @Sendable (_ tenant: String, _ body: (Transaction) throws -> Void) throws -> Void
+    typealias Read = @Sendable (_ tenant: ID<Tenant>, _ body: (Transaction) throws -> Void) throws -> Void
 
     private struct State {
         var boards: [Board.Key: Board] = [:]

@@ -16,11 +16,13 @@ struct RankUpdates: Sendable {
     }
 
     let boards: Leaderboards
-    let now: @Sendable () -> Timestamp
+    let log: LogIdentity
+    /// See ``Clock/uptime``.
+    let uptime: @Sendable () -> Duration
     /// Those of a tenant who have a stream open here.
-    let users: @Sendable (_ tenant: String) -> [String]
+    let users: @Sendable (_ tenant: ID<Tenant>) -> [String]
     /// Whether there are any.
-    let hasUsers: @Sendable (_ tenant: String) -> Bool
+    let hasUsers: @Sendable (_ tenant: ID<Tenant>) -> Bool
     /// Sends each state to all streams of its user.
     let deliver: @Sendable ([OwnState]) -> Void
 
@@ -56,8 +58,8 @@ struct RankUpdates: Sendable {
     /// Begins a round if the board's pause is over and its last one has ended; until then the board stays among those
     /// that have moved.
     private func begin(_ board: Board, _ rounds: inout [Round]) {
-        let now = now()
-        let due = board.withLock { $0.publishedAt }?.adding(seconds: LeaderboardLimits.updatePauseSeconds)
+        let now = uptime()
+        let due = board.withLock { $0.publishedAt }.map { $0 + .seconds(LeaderboardLimits.updatePauseSeconds) }
         guard due ?? now <= now, !rounds.contains(where: { $0.board === board }) else { return }
         boards.settle(board)
         guard let (movement, changes) = board.withLock({ $0.takeMovement(at: now) }) else { return }
@@ -73,8 +75,10 @@ struct RankUpdates: Sendable {
         while budget > 0, let round = rounds.first {
             let part = round.users[round.next...].prefix(min(budget, Self.lookedUpWithLock))
             let found = round.board.withLock { $0.entries(of: part.lazy.map { ID($0) }, movedBy: round.movement) }
+            let epoch = log.epoch
             let ranks = found.entries.map {
-                ChallengesFeature.ownRank($0, on: round.board.key, changes: round.changes, revision: found.revision)
+                ChallengesFeature.ownRank(
+                    $0, on: round.board.key, changes: round.changes, revision: found.revision, epoch: epoch)
             }
             if !ranks.isEmpty { deliver(ranks) }
             budget -= part.count

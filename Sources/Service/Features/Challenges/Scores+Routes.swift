@@ -1,6 +1,6 @@
+import Database
 import Domain
 import MicroHTTP
-import Realtime
 import Values
 
 extension ChallengesFeature {
@@ -15,8 +15,8 @@ extension ChallengesFeature {
         ]
     }
 
-    /// `POST /v1/challenges/{id}/scores`: the caller's own, or whose a backend names. Without a key, points that a client
-    /// sends again after a lost answer would count twice.
+    /// `POST /v1/challenges/{id}/scores`: whose a backend or an administrator names; the caller's own where a setting says
+    /// so. Without a key, points that a client sends again after a lost answer would count twice.
     @Sendable private static func addScore(_ call: Call, _ boards: Leaderboards) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         guard call.request.header("Idempotency-Key") != nil else {
@@ -30,6 +30,10 @@ extension ChallengesFeature {
                 fields.reject("userId", "is missing: a backend says whose score it is")
             }
             return draft
+        }
+        guard call.settings.selfDeclared || isJudge(call.caller) else {
+            throw Failure.forbidden(
+                "Points are earned: a backend posts them, or whoever administers the tenant.", code: "score.not_judge")
         }
         let user = draft.userId ?? call.caller.userId
         return .write(locking: .challenge(id)) { tx in
@@ -52,9 +56,14 @@ extension ChallengesFeature {
                 item.write(membersTo: &writer)
                 writer.member("changed", known?.score != score)
                 writer.member("entries", board.entries)
-                writer.member("version", board.revision)
+                writer.version(board.revision, in: tx.epoch)
             }
         }
+    }
+
+    /// Whether a caller may write the scores of everybody, as the table's policy says.
+    private static func isJudge(_ caller: Caller) -> Bool {
+        scores.write.audience { _ in nil }.contains(where: caller.scope.keys.contains)
     }
 
     /// `DELETE …/scores/{userId}`: the own score, or anybody's for admins and backends.
@@ -110,8 +119,9 @@ extension ChallengesFeature {
             ?? (isAround ? LeaderboardLimits.aroundDefault : LeaderboardLimits.topDefault)
         return .read { tx in
             let board = try require(id, tx)
-            let tag = tag(of: board, for: tx.caller)
-            if call.request.hasSeen(tag) { return .notModified(etag: tag) }
+            // A challenge that was made anew counts from the beginning, on another board.
+            let tag = tx.tag(board.revision, variant: board.id)
+            if call.request.hasSeen(tag.text) { return .notModified(tag) }
             let me = tx.caller.userId
             let inMemory = try boards.read(board, tx) { leaderboard in
                 View(
@@ -119,18 +129,11 @@ extension ChallengesFeature {
                     own: leaderboard.entry(of: me), count: leaderboard.count)
             }
             let view = try inMemory ?? readView(isAround, limit, board, tx)
-            return Response.json(200, try view.json(board, tx), etag: tag)
+            return Response.json(200, try view.json(board, tx), tag: tag)
         }
     }
 
     private enum Around: String, CaseIterable { case me }
-
-    /// The version of what a caller is shown of a board: its count of changes, and whose own place is shown.
-    private static func tag(of board: BoardRow, for caller: Caller) -> String {
-        // The same on every replica. A challenge that was made anew counts from the beginning, on another board.
-        let whose = FNV1a.hash(Array(board.id.utf8) + [0] + Array(caller.userId.text.utf8))
-        return "\(board.revision)-\(String(whose, radix: 36))"
-    }
 
     /// The same in SQL, for a board that is not in memory.
     private static func readView(_ isAround: Bool, _ limit: Int, _ board: BoardRow, _ tx: Transaction) throws -> View {
@@ -157,7 +160,7 @@ extension ChallengesFeature {
             return JSONWriter.object { writer in
                 writer.member("challengeId", board.challenge.id)
                 writer.member("entries", count)
-                writer.member("version", board.revision)
+                writer.version(board.revision, in: tx.epoch)
                 writer.member("items", entries.map(item))
                 writer.member("me", own.map(item))
             }

@@ -84,6 +84,7 @@ struct ChangeIntake {
         }
         do {
             try store(memberships.apply(write, of: table))
+            if let unreached = routing.unreached, change.kind != .snapshot { throw unreached }
         } catch {
             // Rejected, and sent again once it is mended: its id must not count as accepted.
             if let id = change.deduplicationID { try ChangesFeature.removeDelivery(id, tx) }
@@ -96,7 +97,7 @@ struct ChangeIntake {
     ///
     /// If a row does not name its tenant, and another tenant's rows do, the sender gets the same answer as for an
     /// unknown row.
-    private func requireOwn(_ tenants: [String], of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
+    private func requireOwn(_ tenants: [ID<Tenant>], of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
         let pointer = write.new == nil ? "/oldRecord" : "/record"
         for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
             guard table.namesTenant(write) else { throw table.unknownTenant(at: pointer) }

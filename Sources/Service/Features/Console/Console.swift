@@ -25,7 +25,7 @@ enum ConsoleFeature {
             status: 200,
             headers: [
                 ("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", policy(of: page)),
-                ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"),
+                ("Referrer-Policy", "no-referrer"),
                 ("Cache-Control", "no-cache"),
             ],
             body: .bytes(Array(page)))

@@ -57,22 +57,23 @@ extension ConversationsFeature {
         let others = places.filter { $0.userId != message.senderId }
         for (userId, _) in others { try tx.adjustBadges(of: userId, messages: 1) }
         try tx.storeCounts(of: others.map(\.userId))
-        // What is the same for all is written once.
-        let (written, preview) = (JSONWriter.bytes(message), JSONWriter.bytes(MessagePreview.line(of: message.text)))
+        // What is the same for all is written once, and stored once.
+        let shared = SharedMembers { writer in
+            writer.member("conversationId", message.conversationId)
+            writer.member("message", message)
+            writer.member("preview", MessagePreview.line(of: message.text))
+            writer.member("order", order)
+        }
         var ownUnread: Int?
         for (userId, place) in places {
             let unread = place.unread(of: message.sequence)
             if userId == message.senderId { ownUnread = unread }
             let badges = try tx.badges(of: userId)
-            let data = JSONWriter.object { writer in
-                writer.member("conversationId", message.conversationId)
-                writer.member("message", json: written)
-                writer.member("preview", json: preview)
-                writer.member("order", order)
+            let own = JSONWriter.object { writer in
                 writer.member("unread", unread)
                 writer.member("badges", badges)
             }
-            tx.publish("message:created", audience: audience(of: userId), data: data)
+            tx.publish("message:created", audience: audience(of: userId), shared: shared, data: own)
         }
         return ownUnread
     }

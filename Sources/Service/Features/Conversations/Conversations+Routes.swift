@@ -34,6 +34,7 @@ extension ConversationsFeature {
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body(ConversationDraft.init(reading:))
         let creator = call.caller.isService ? nil : call.caller.userId
+        try draft.requireOwnID(of: creator)
         let members = try draft.members(with: creator)
         let pair = draft.kind == .direct ? AudienceKey.make("pair", members[0].text, members[1].text) : nil
         // A pair is locked by its name, since which conversation it has is the question.

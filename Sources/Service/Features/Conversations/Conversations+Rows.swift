@@ -265,7 +265,7 @@ extension ConversationsFeature {
 
     /// How many of a range of messages are a reader's own, or deleted: counted in two indexes without the messages.
     static func countExcluded(
-        in run: ClosedRange<Int>, of userId: ID<User>, in id: ID<Conversation>, tenant: String
+        in run: ClosedRange<Int>, of userId: ID<User>, in id: ID<Conversation>, tenant: ID<Tenant>
     ) -> SQL {
         """
         SELECT (SELECT COUNT(*) FROM \(messages, unscoped: counting)

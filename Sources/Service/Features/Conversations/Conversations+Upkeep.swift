@@ -20,7 +20,7 @@ extension ConversationsFeature {
     /// Rows of one step, for which all writes wait: some milliseconds.
     private static let prunedAtOnceMax = 4
 
-    static func abandonment(tenant: String, before: Timestamp) -> SQL {
+    static func abandonment(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
         SELECT id FROM \(conversations, unscoped: tidying)
         WHERE tenant = \(tenant) AND abandoned_at IS NOT NULL AND abandoned_at < \(before)
@@ -110,7 +110,7 @@ extension ConversationsFeature {
             JOIN \(conversations, unscoped: recounting) AS c ON c.tenant = p.tenant AND c.id = p.conversation_id
             """
         ) { row in
-            let owner = Owner(tenant: try row.text(0), userId: ID(try row.text(1)))
+            let owner = Owner(tenant: try row.id(0), userId: ID(try row.text(1)))
             let (stored, counted) = (try row.integer(3), try row.integer(4))
             sums[owner, default: 0] += counted
             if stored != counted {

@@ -26,7 +26,7 @@ extension DJFeature {
             data: JSONWriter.object { writer in
                 writer.member("shopId", session.shopId)
                 members(&writer)
-                writer.member("version", session.version)
+                writer.version(session.version, in: tx.epoch)
             })
     }
 
@@ -37,7 +37,7 @@ extension DJFeature {
         tx.publish(
             "dj:session", audience: audience, topic: "dj:\(session.shopId)",
             collapse: AudienceKey.make("dj", "session", session.shopId.text),
-            data: DJQueue(session, items: []).json(votes: nil))
+            data: DJQueue(session, items: []).json(votes: nil, epoch: tx.epoch))
     }
 
     /// Publishes the present counts of a track, never who has voted (CUT D-4).
@@ -120,7 +120,7 @@ extension DJFeature {
             """)
     }
 
-    static func pruningVotes(tenant: String) -> SQL {
+    static func pruningVotes(tenant: ID<Tenant>) -> SQL {
         """
         DELETE FROM \(votes, unscoped: counting) WHERE (tenant, user_id, shop_id, item_id) IN (
             SELECT vote.tenant, vote.user_id, vote.shop_id, vote.item_id FROM dj_votes AS vote

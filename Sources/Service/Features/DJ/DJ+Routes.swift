@@ -13,7 +13,12 @@ extension DJFeature {
     /// Watched by whoever names it; the whole session comes first.
     static let topic = TopicKind(prefix: "dj") { tx, id in
         let shop = try requireShop(ID(id), tx)
-        return ("dj:session", try queue(of: shop.session, tx).json(votes: try ownVotes(in: shop.session.shopId, tx)))
+        return ("dj:session", try json(shop.session, tx))
+    }
+
+    /// The session as the caller is shown it.
+    private static func json(_ session: DJSession, _ tx: Transaction) throws -> [UInt8] {
+        try queue(of: session, tx).json(votes: ownVotes(in: session.shopId, tx), epoch: tx.epoch)
     }
 
     private static func showSession(_ call: Call) throws -> Answer {
@@ -95,7 +100,6 @@ extension DJFeature {
     }
 
     private static func response(_ status: Int, _ session: DJSession, _ tx: Transaction) throws -> Response {
-        let body = try queue(of: session, tx).json(votes: try ownVotes(in: session.shopId, tx))
-        return Response.json(status, body, etag: "\(session.version)")
+        Response.json(status, try json(session, tx), tag: tx.tag(session.version))
     }
 }

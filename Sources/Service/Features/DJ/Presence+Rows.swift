@@ -88,7 +88,7 @@ extension DJFeature {
     /// The code of a shop for a minute; each tenant, shop and minute has its own.
     static func code(of shopId: ID<Shop>, in window: PresenceCode.Window, _ tx: Transaction) throws -> PresenceCode {
         let secret = try tx.cached(secretName) { try ServiceSecrets.secret(named: secretName, in: tx.db) }
-        let message = AudienceKey.make("presence", tx.tenant, shopId.text, "\(window.number)")
+        let message = AudienceKey.make("presence", tx.tenant.text, shopId.text, "\(window.number)")
         return PresenceCode(
             digest: HMAC<SHA256>.authenticationCode(for: Array(message.utf8), using: SymmetricKey(data: secret)))
     }

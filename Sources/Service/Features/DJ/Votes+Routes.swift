@@ -29,7 +29,7 @@ extension DJFeature {
             try store(&shop, tx)
             let position = try position(of: item, in: shop.session, tx)
             publishAdded(item, position: position, in: shop.session, tx)
-            return response(201, item, .up, position: position, in: shop.session)
+            return response(201, item, .up, position: position, in: shop.session, tx)
         }
     }
 
@@ -92,15 +92,16 @@ extension DJFeature {
         }
         let position = try position(of: item, in: shop.session, tx)
         if isPublished { publishVotes(item, position: position, in: shop.session, tx) }
-        return response(200, item, vote, position: position, in: shop.session)
+        return response(200, item, vote, position: position, in: shop.session, tx)
     }
 
     private static func response(
-        _ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int, in session: DJSession
+        _ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int, in session: DJSession,
+        _ tx: Transaction
     ) -> Response {
         Response.json(status) { writer in
             item.write(membersTo: &writer, position: position, vote: vote)
-            writer.member("version", session.version)
+            writer.version(session.version, in: tx.epoch)
         }
     }
 }

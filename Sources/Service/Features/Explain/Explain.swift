@@ -12,6 +12,7 @@ enum ExplainFeature {
         let log: LogIdentity
         /// Memberships by rows of the service whose keys streams have.
         let live: [LiveMembership]
+        let tables: SubscribableTables
     }
 
     /// - Parameter parts: nil lists the route without serving it.
@@ -32,18 +33,20 @@ enum ExplainFeature {
         let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax) ?? []
         if (token == nil) == (claims == nil) { fields.reject("", "must have either token or claims") }
         try fields.finish()
-        let tables = try TableSubscription.list(listed, at: "/tables")
-        guard let cursor = Cursor(eventId) else { throw Failure.invalid("/eventId", "is no id of an event") }
-        guard cursor.epoch == parts.log.epoch else {
+        let tables = try TableSubscription.list(listed, at: "/tables", columns: parts.tables.columns)
+        let (ids, noEvent) = (parts.log.ids, Failure.invalid("/eventId", "is no id of an event"))
+        guard let cursor = Cursor(eventId) else { throw noEvent }
+        guard cursor.epoch == ids.epoch else {
             throw Failure.invalid("/eventId", "is of another log: the database was made anew, or restored, since")
         }
+        guard let sequence = ids.sequence(of: cursor) else { throw noEvent }
         let claimed = try person(token, claims, call, parts)
         guard call.caller.isOfAllTenants || claimed.tenant == call.caller.tenant else {
             throw Failure.invalid(token == nil ? "/claims" : "/token", "is of another tenant than the caller")
         }
         let tenant = claimed.tenant
         return .read { tx in
-            guard let event = try EventLog.event(cursor.sequence, in: tx.db), !event.isInternal,
+            guard let event = try EventLog.event(sequence, in: tx.db), !event.isInternal,
                 call.caller.isOfAllTenants || event.tenant == tenant
             else { throw Failure.notFound("event") }
             let explanation = Explanation(

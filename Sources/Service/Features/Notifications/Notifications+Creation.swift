@@ -7,7 +7,7 @@ import struct Foundation.TimeZone
 extension NotificationsFeature {
     /// Creates a notification from a draft: row, count and events in the caller's transaction.
     ///
-    /// Two statements, a third for a user who has 50 already; the transaction itself handles the badge and the event
+    /// Two statements, a third for a user whose inbox is full; the transaction itself handles the badge and the event
     /// log. The user's row comes first because it has the preferences; a repeated event reverts its count.
     ///
     /// - Returns: the notification; for an event that the user had before as it was first created.
@@ -22,12 +22,12 @@ extension NotificationsFeature {
         let notification = Notification(
             draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         guard try insert(notification, tx) else {
-            if !inbox.wasFull { try removeFromInbox(of: draft.userId, tx) }
+            try changeInbox(of: draft.userId, by: inbox.evicting - 1, tx)
             return (try first(of: draft, tx), isNew: false)
         }
         publish("notification:created", of: draft.userId, data: JSONWriter.bytes(notification), tx)
         try adjust(notification.badgeShare, of: draft.userId, tx)
-        if inbox.wasFull { try evictOne(of: draft.userId, tx) }
+        if inbox.evicting > 0 { try evict(inbox.evicting, before: notification, tx) }
         return (notification, isNew: true)
     }
 
@@ -37,12 +37,13 @@ extension NotificationsFeature {
             """
             INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
                 (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
-                vibrates, created_at, seen_at)
+                vibrates, created_at, request_id, seen_at)
             VALUES (\(tx.tenant), \(notification.userId), \(notification.id), \(notification.eventId),
                 \(notification.type.rawValue), \(notification.category.rawValue), \(notification.priority.rank),
                 \(notification.title), \(notification.message), \(notification.lockScreen),
                 \(String(decoding: notification.data, as: UTF8.self)), \(notification.delivery.sounds),
-                \(notification.delivery.vibrates), \(notification.createdAt), \(notification.state.seenAt))
+                \(notification.delivery.vibrates), \(notification.createdAt), \(notification.requestId),
+                \(notification.state.seenAt))
             ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
             """) == 1
     }
@@ -61,43 +62,50 @@ extension NotificationsFeature {
         return first
     }
 
-    // MARK: The inbox of 50
+    // MARK: The inbox
 
-    /// Counts one more notification, up to the bound, and returns whether the inbox was full before.
+    /// Counts one more notification, up to the bound, and returns how many must go for it.
     ///
     /// `newestAt` is the moment of this notification's id: at least a millisecond behind the one before, whichever
     /// replica's clock that was made by. "Up to this one" and cursors compare ids.
     private static func addToInbox(
         of userId: ID<User>, _ tx: Transaction
-    ) throws -> (wasFull: Bool, newestAt: Timestamp, preferences: Preferences) {
+    ) throws -> (evicting: Int, newestAt: Timestamp, preferences: Preferences) {
+        let kept = tx.settings.notificationsKept
+        // More than one goes where fewer are stored than when the last one came.
+        let excess: SQL = """
+            CASE WHEN inboxes.kept < \(kept) THEN 0
+                WHEN inboxes.kept >= \(kept + EvictionRule.evictedAtOnceMax) THEN \(EvictionRule.evictedAtOnceMax)
+                ELSE inboxes.kept - \(kept - 1) END
+            """
         let inbox = try tx.db.row(
             """
             INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
-                (tenant, user_id, kept, was_full, sound, haptics, time_zone, newest_at)
+                (tenant, user_id, kept, evicting, sound, haptics, time_zone, newest_at)
             VALUES (\(tx.tenant), \(userId), 1, 0, 1, 1, \(Preferences.timeZoneDefault), \(tx.now))
             ON CONFLICT (tenant, user_id) DO UPDATE SET
                 newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
                     ELSE excluded.newest_at END,
-                was_full = CASE WHEN inboxes.kept >= \(EvictionRule.notificationsMax) THEN 1 ELSE 0 END,
-                kept = CASE WHEN inboxes.kept >= \(EvictionRule.notificationsMax) THEN inboxes.kept ELSE inboxes.kept + 1 END
-            RETURNING was_full, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
+                evicting = \(excess), kept = inboxes.kept + 1 - \(excess)
+            RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
             """
         ) { row in
             let preferences = Preferences(
                 sound: try row.bool(1), haptics: try row.bool(2),
                 quietHours: try QuietHours(optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
                 timeZone: try row.text(5))
-            return (try row.bool(0), try row.moment(6), preferences)
+            return (try row.integer(0), try row.moment(6), preferences)
         }
         guard let inbox else { throw DatabaseError(.corrupt, "an inbox was written and did not come back") }
         return inbox
     }
 
-    private static func removeFromInbox(of userId: ID<User>, _ tx: Transaction) throws {
+    private static func changeInbox(of userId: ID<User>, by change: Int, _ tx: Transaction) throws {
+        guard change != 0 else { return }
         try tx.db.run(
             """
             UPDATE \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
-            SET kept = kept - 1 WHERE tenant = \(tx.tenant) AND user_id = \(userId)
+            SET kept = kept + \(change) WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
     }
 
@@ -106,7 +114,7 @@ extension NotificationsFeature {
         try tx.db.run(
             """
             INSERT INTO \(inboxes, unscoped: .bookkeeping("a copy of what the user has just set"))
-                (tenant, user_id, kept, was_full, sound, haptics, quiet_start, quiet_end, time_zone)
+                (tenant, user_id, kept, evicting, sound, haptics, quiet_start, quiet_end, time_zone)
             VALUES (\(tx.tenant), \(userId), 0, 0, \(wanted.sound), \(wanted.haptics),
                 \(wanted.quietHours?.startMinute), \(wanted.quietHours?.endMinute), \(wanted.timeZone))
             ON CONFLICT (tenant, user_id) DO UPDATE SET
@@ -119,27 +127,32 @@ extension NotificationsFeature {
     static let evictionOrder = SQL(
         unchecked: """
             CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0
-                WHEN priority = \(Priority.urgent.rank) THEN 3
+                WHEN priority = \(Priority.urgent.rank) THEN 4 WHEN priority = \(Priority.high.rank) THEN 3
                 WHEN seen_at IS NOT NULL THEN 1 ELSE 2 END,
             CASE WHEN priority = \(Priority.low.rank) THEN 0 ELSE 1 END, id
             """)
 
-    static func eviction(of userId: ID<User>, tenant: String, at now: Timestamp) -> SQL {
+    /// - Parameter newcomer: the notification for which others go; itself it stays.
+    static func eviction(
+        of count: Int, before newcomer: ID<Notification>, of userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp
+    ) -> SQL {
         """
         UPDATE \(notifications, unscoped: .reaction("the cap applies whoever notifies"))
-        SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id = (
+        SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id IN (
             SELECT id FROM notifications
-            WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL
-            ORDER BY \(evictionOrder) LIMIT 1)
+            WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id <> \(newcomer)
+            ORDER BY \(evictionOrder) LIMIT \(count))
         RETURNING \(columns)
         """
     }
 
-    /// Removes the least important notification of a full inbox in favour of the new one, so that the count stays.
-    private static func evictOne(of userId: ID<User>, _ tx: Transaction) throws {
-        let evicted = try tx.db.row(eviction(of: userId, tenant: tx.tenant, at: tx.now), notification)
-        guard let evicted else { throw DatabaseError(.corrupt, "a full inbox holds nothing") }
-        try finishRemoval(of: evicted, tx)
+    /// Removes the least important notifications of a full inbox in favour of the new one.
+    private static func evict(_ count: Int, before newcomer: Notification, _ tx: Transaction) throws {
+        let userId = newcomer.userId
+        let evicted = try tx.db.rows(
+            eviction(of: count, before: newcomer.id, of: userId, tenant: tx.tenant, at: tx.now), notification)
+        guard evicted.count == count else { throw DatabaseError(.corrupt, "an inbox has fewer than are counted") }
+        for notification in evicted.sorted(by: { $0.id < $1.id }) { try finishRemoval(of: notification, tx) }
     }
 
     /// Removes a notification from its user's inbox.
@@ -147,7 +160,7 @@ extension NotificationsFeature {
     /// - Parameter why: nil for its user, within whose scope it must be.
     static func remove(_ notification: Notification, within why: Unscoped? = nil, _ tx: Transaction) throws {
         try update(notification, set: "removed_at = \(tx.now)", within: why, tx)
-        try removeFromInbox(of: notification.userId, tx)
+        try changeInbox(of: notification.userId, by: -1, tx)
         try finishRemoval(of: notification, tx)
     }
 

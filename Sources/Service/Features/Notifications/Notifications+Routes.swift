@@ -41,7 +41,7 @@ extension NotificationsFeature {
 
     // MARK: For users
 
-    /// The most that a page may have: twice of what a user can have today, so that the bound is not seen.
+    /// The most that a page may have: more than a screen shows.
     private static let pageMax = 100
 
     private static func showList(_ call: Call) throws -> Answer {
@@ -82,7 +82,7 @@ extension NotificationsFeature {
     /// arrives in between is marked unseen.
     private static func changeMany(_ call: Call) throws -> Answer {
         let (last, category, change) = try call.body { fields in
-            let (last, category) = (readUpTo(&fields), readCategory(&fields))
+            let (last, category) = (fields.timedID("upTo", Notification.self), readCategory(&fields))
             let change = fields.object("set") { NotificationStateChange(reading: &$0) } ?? nil
             if !fields.has("set") { fields.reject("set", "is missing") }
             return (last, category, change)
@@ -97,7 +97,12 @@ extension NotificationsFeature {
     private static func remove(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Notification.self)
         return .write(locking: .user(call.caller.userId)) { tx in
-            try remove(try require(id, tx), tx)
+            let notification = try require(id, tx)
+            try remove(notification, tx)
+            // Whoever takes it away has seen it.
+            if let requestId = notification.requestId {
+                tx.record(.requestsNoticed([requestId], isSeen: true))
+            }
             return try Response.withBadges(tx)
         }
     }
@@ -106,37 +111,33 @@ extension NotificationsFeature {
 
     /// Stores what differs, publishes it in one event and adjusts the counts. Returns the ones that differed, as they are
     /// now.
-    private static func apply(
+    @discardableResult
+    static func apply(
         _ change: NotificationStateChange, to candidates: [Notification], _ tx: Transaction
     ) throws -> [Notification] {
         var changed: [Notification] = []
         var badgeChange = BadgeChange.none
+        var requests: [ID<UserRequest>] = []
         for before in candidates {
             var after = before
             after.state = before.state.applying(change, at: tx.now)
             guard after.state != before.state else { continue }
-            try storeState(of: after, tx)
             changed.append(after)
             badgeChange += after.badgeShare + -before.badgeShare
+            if let requestId = after.requestId, after.state.isSeen != before.state.isSeen { requests.append(requestId) }
         }
         guard !changed.isEmpty else { return [] }
+        try store(change, of: changed, tx)
         publishState(changed.map(\.id), change, of: tx.caller.userId, tx)
         try adjust(badgeChange, of: tx.caller.userId, tx)
+        if !requests.isEmpty {
+            tx.record(.requestsNoticed(requests, isSeen: change.seen ?? true))
+        }
         return changed
     }
 
     private static func response(with notification: Notification, _ tx: Transaction) throws -> Response {
         try Response.withBadges(tx) { $0.member("notification", notification) }
-    }
-
-    /// Ids compare by time only in the form the service makes them; anything else would mark all or nothing.
-    private static func readUpTo(_ fields: inout Fields) -> ID<Notification> {
-        let id: ID<Notification> = fields.id("upTo")
-        let isOurs =
-            id.text.utf8.count == 26
-            && id.text.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
-        if !id.text.isEmpty, !isOurs { fields.reject("upTo", "must be the id of a notification") }
-        return id
     }
 
     private static let categoryForm = "must be a word of lower-case letters, digits, - and _"

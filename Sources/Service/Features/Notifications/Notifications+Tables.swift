@@ -78,12 +78,45 @@ extension NotificationsFeature {
                 .sqlite("ALTER TABLE inboxes ADD COLUMN newest_at INTEGER NOT NULL DEFAULT 0"),
                 .postgreSQL("ALTER TABLE inboxes ADD COLUMN newest_at BIGINT NOT NULL DEFAULT 0"),
             ]),
+        Migration("0003_notifications", sql: settableBound),
+    ]
+
+    /// How many are stored is a setting now, and no longer a constraint, which SQLite cannot take away from a table.
+    private static let settableBound: [Migration.Step] = [
+        .sqlite(
+            """
+            CREATE TABLE inboxes_settable (
+                tenant TEXT NOT NULL,
+                user_id TEXT NOT NULL,
+                kept INTEGER NOT NULL CHECK (kept >= 0),
+                evicting INTEGER NOT NULL,
+                sound INTEGER NOT NULL,
+                haptics INTEGER NOT NULL,
+                quiet_start INTEGER,
+                quiet_end INTEGER,
+                time_zone TEXT NOT NULL,
+                newest_at INTEGER NOT NULL DEFAULT 0,
+                PRIMARY KEY (tenant, user_id)
+            ) STRICT, WITHOUT ROWID
+            """),
+        .sqlite(
+            """
+            INSERT INTO inboxes_settable
+            SELECT tenant, user_id, kept, 0, sound, haptics, quiet_start, quiet_end, time_zone, newest_at FROM inboxes
+            """),
+        .sqlite("DROP TABLE inboxes"),
+        .sqlite("ALTER TABLE inboxes_settable RENAME TO inboxes"),
+        .sqlite("ALTER TABLE notifications ADD COLUMN request_id TEXT"),
+        .postgreSQL("ALTER TABLE inboxes DROP CONSTRAINT inboxes_kept_check"),
+        .postgreSQL("ALTER TABLE inboxes ADD CONSTRAINT inboxes_kept_check CHECK (kept >= 0)"),
+        .postgreSQL("ALTER TABLE inboxes RENAME COLUMN was_full TO evicting"),
+        .postgreSQL("ALTER TABLE notifications ADD COLUMN request_id TEXT COLLATE \"C\""),
     ]
 
     /// The columns ``notification(_:)`` reads, in its order.
     static let columns: SQL = """
         id, event_id, user_id, type, category, priority, title, message, lock_screen, data, sounds, vibrates,
-        created_at, seen_at, read_at, archived_at
+        created_at, seen_at, read_at, archived_at, request_id
         """
 
     static func notification(_ row: Row) throws -> Notification {
@@ -96,6 +129,7 @@ extension NotificationsFeature {
             category: category, priority: priority, title: try row.text(6), message: try row.text(7),
             lockScreen: try row.text(8), data: try row.bytes(9),
             delivery: Delivery(sounds: try row.bool(10), vibrates: try row.bool(11)), createdAt: try row.moment(12),
+            requestId: try row.optionalID(16),
             state: NotificationState(
                 seenAt: try row.optionalMoment(13), readAt: try row.optionalMoment(14),
                 archivedAt: try row.optionalMoment(15)))
@@ -149,9 +183,45 @@ extension NotificationsFeature {
             "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id", notification)
     }
 
-    static func storeState(of notification: Notification, within why: Unscoped? = nil, _ tx: Transaction) throws {
+    /// The caller's notifications that ask for open requests and that the caller has not seen.
+    static func unseenOfRequests(_ tx: Transaction) throws -> [Notification] {
+        try tx.db.rows(
+            """
+            SELECT \(columns) FROM \(notifications, visibleTo: tx.scope)
+            WHERE user_id = \(tx.caller.userId) AND removed_at IS NULL AND seen_at IS NULL AND request_id IS NOT NULL
+            ORDER BY id
+            """, notification)
+    }
+
+    /// Stores the same change of many notifications of the caller by few statements: there may be hundreds.
+    static func store(_ change: NotificationStateChange, of changed: [Notification], _ tx: Transaction) throws {
+        let states = [("seen_at", change.seen), ("read_at", change.read), ("archived_at", change.archived)]
+        let assignments = states.compactMap { name, wanted -> SQL? in
+            guard let wanted else { return nil }
+            let column = SQL(unchecked: name)
+            return wanted ? "\(column) = coalesce(\(column), \(tx.now))" : "\(column) = NULL"
+        }
+        var rest = changed.map(\.id.text)[...]
+        while !rest.isEmpty {
+            // Powers of two: few different texts, whatever the number of rows.
+            let size = 1 << min(storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
+            try tx.db.run(
+                """
+                UPDATE \(notifications, writableBy: tx.scope) SET \(SQL.joined(assignments, separator: ", "))
+                WHERE tenant = \(tx.tenant) AND user_id = \(tx.caller.userId)
+                    AND id IN \(values: Array(rest.prefix(size))) AND removed_at IS NULL
+                """)
+            rest = rest.dropFirst(size)
+        }
+    }
+
+    /// 128 rows of one statement.
+    private static let storedAtOnceBits = 7
+
+    /// Stores that a request is answered: what asked for it is read, and is a notification like others.
+    static func storeHandled(_ notification: Notification, within why: Unscoped, _ tx: Transaction) throws {
         let state = notification.state
-        let columns: SQL = "seen_at = \(state.seenAt), read_at = \(state.readAt), archived_at = \(state.archivedAt)"
+        let columns: SQL = "seen_at = \(state.seenAt), read_at = \(state.readAt), request_id = NULL"
         try update(notification, set: columns, within: why, tx)
     }
 

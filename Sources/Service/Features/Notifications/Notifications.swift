@@ -2,7 +2,7 @@ import Database
 import Domain
 import Values
 
-/// A user's notifications: the newest and most urgent 50, with counts that are always exact.
+/// A user's notifications: the newest and most urgent, as many as a setting says, with counts that are always exact.
 enum NotificationsFeature {
     static let feature = Feature(
         name: "notifications", tables: [notifications, inboxes], migrations: migrations, endpoints: endpoints,
@@ -15,6 +15,11 @@ enum NotificationsFeature {
         case .notificationSettled(let eventId, let userId, let outcome):
             try tx.lock(.user(userId))
             if let before = try find(event: eventId, of: userId, tx) { try settle(before, outcome, tx) }
+        case .requestsSeen(let requests):
+            guard let change = NotificationStateChange(seen: true) else { return }
+            let requests = Set(requests)
+            let asking = try unseenOfRequests(tx).filter { $0.requestId.map(requests.contains) ?? false }
+            try apply(change, to: asking, tx)
         case .preferencesChanged(let preferences, let userId):
             try tx.lock(.user(userId))
             try storePreferences(preferences, of: userId, tx)
@@ -31,9 +36,10 @@ enum NotificationsFeature {
             guard let change = NotificationStateChange(read: true) else { return }
             var after = before
             after.state = before.state.applying(change, at: tx.now)
-            guard after.state != before.state else { return }
-            try storeState(of: after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
-            publishState([after.id], change, of: after.userId, tx)
+            after.requestId = nil
+            guard after != before else { return }
+            try storeHandled(after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
+            if after.state != before.state { publishState([after.id], change, of: after.userId, tx) }
             try adjust(after.badgeShare + -before.badgeShare, of: after.userId, tx)
         }
     }
@@ -59,7 +65,7 @@ enum NotificationsFeature {
     /// Rows of one step, for which all writes wait; 2,000 take some milliseconds.
     private static let forgottenAtOnceMax = 2000
 
-    static func erasure(tenant: String, before: Timestamp) -> SQL {
+    static func erasure(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
         UPDATE \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
         SET title = '', message = '', lock_screen = '', data = '{}'
@@ -67,7 +73,7 @@ enum NotificationsFeature {
         """
     }
 
-    static func pruning(tenant: String, before: Timestamp) -> SQL {
+    static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
         DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
         WHERE \(removed(in: tenant, before: before))
@@ -75,7 +81,7 @@ enum NotificationsFeature {
     }
 
     /// The rows of events that were removed before a moment, the oldest first.
-    private static func removed(in tenant: String, before: Timestamp, andAlso condition: SQL = "") -> SQL {
+    private static func removed(in tenant: ID<Tenant>, before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
         tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (
             SELECT user_id, event_id FROM notifications

@@ -79,6 +79,8 @@ extension PostsFeature {
     private static let publishing = Unscoped.bookkeeping("the counts of a post go to its own readers")
 
     private static func isUnpublished(at now: Timestamp) -> SQL {
-        "is_untold = 1 AND told_at <= \(now.adding(seconds: -PostLimits.engagementIntervalSeconds))"
+        // A moment in the future is of a clock that was set back since: it must not stop the post until then.
+        let due = now.adding(seconds: -PostLimits.engagementIntervalSeconds)
+        return "is_untold = 1 AND NOT (told_at > \(due) AND told_at <= \(now))"
     }
 }

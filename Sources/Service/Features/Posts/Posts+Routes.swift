@@ -107,8 +107,7 @@ extension PostsFeature {
                 }
             }
             // Counts and own marks change without any version: the bytes are their own.
-            return Response.json(
-                200, body, etag: String(CollapseKey.of(String(decoding: body, as: UTF8.self)), radix: 36))
+            return Response.json(200, body, tag: EntityTag(content: body, in: tx.epoch, for: tx.caller))
         }
     }
 

@@ -142,8 +142,8 @@ extension PostsFeature {
             """
             UPDATE \(posts, unscoped: counting)
             SET like_count = like_count + \(likes), repost_count = repost_count + \(reposts),
-                is_untold = CASE WHEN told_at <= \(pause) THEN 0 ELSE 1 END,
-                told_at = CASE WHEN told_at <= \(pause) THEN \(tx.now) ELSE told_at END
+                is_untold = CASE WHEN told_at > \(pause) AND told_at <= \(tx.now) THEN 1 ELSE 0 END,
+                told_at = CASE WHEN told_at > \(pause) AND told_at <= \(tx.now) THEN told_at ELSE \(tx.now) END
             WHERE tenant = \(tx.tenant) AND id = \(id)
             RETURNING \(columns), is_untold
             """

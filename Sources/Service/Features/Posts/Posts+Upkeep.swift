@@ -79,7 +79,7 @@ extension PostsFeature {
             GROUP BY tenant, user_id
             """
         ) { row in
-            let user = Owner(tenant: try row.text(0), userId: try row.id(1))
+            let user = Owner(tenant: try row.id(0), userId: try row.id(1))
             counted[user] = try (2...4).map { try row.integer($0) }
             return true
         }
@@ -87,7 +87,7 @@ extension PostsFeature {
         try db.forEach(
             "SELECT tenant, user_id, follower_count, following_count, post_count FROM \(authors, unscoped: recounting)"
         ) { row in
-            let user = Owner(tenant: try row.text(0), userId: try row.id(1))
+            let user = Owner(tenant: try row.id(0), userId: try row.id(1))
             let (stored, found) = (try (2...4).map { try row.integer($0) }, counted.removeValue(forKey: user))
             if stored != found ?? [0, 0, 0] {
                 differences.append(

@@ -10,7 +10,9 @@ enum PostsFeature {
         name: "posts", tables: [follows, authors, posts, engagements, counters, removals], migrations: migrations,
         endpoints: postEndpoints + engagementEndpoints + followEndpoints, ticks: [engagementTick, pruning],
         audits: [audit], live: [LiveMembership(membership: followed, keysMax: PostLimits.followedMax)],
-        watched: [.init(schema: Post.subscribable.schema, table: Post.subscribable.table)],
+        watched: [
+            .init(schema: Post.subscribable.schema, table: Post.subscribable.table, columns: Post.rowColumns)
+        ],
         events: ["feed:new_post", "feed:post_removed", "follow:changed"], locks: ["post", "posts", "author"],
         constants: Feature.constants(
             "posts",

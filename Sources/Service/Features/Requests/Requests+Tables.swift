@@ -39,12 +39,58 @@ extension RequestsFeature {
                 CREATE INDEX user_requests_answered ON user_requests (tenant, answered_at)
                 WHERE answered_at IS NOT NULL
                 """,
-            ])
+            ]),
+        Migration("0002_user_requests", sql: seenByRows),
     ]
 
+    /// Requests are counted by their own rows from here on: what is known of them by their notifications goes there, and
+    /// the counts are made anew of both. Needs the notifications' `request_id`. PostgreSQL's policies apply to the owner
+    /// too, and are lifted meanwhile.
+    private static let seenByRows: [Migration.Step] = lifting(
+        ["user_requests", "notifications", "badges"],
+        [
+            .sqlite("ALTER TABLE user_requests ADD COLUMN seen_at INTEGER"),
+            .postgreSQL("ALTER TABLE user_requests ADD COLUMN seen_at BIGINT"),
+            // A notification that was evicted unseen leaves its request unseen: it lights the badge again.
+            """
+            UPDATE user_requests SET seen_at = (
+                SELECT notice.seen_at FROM notifications AS notice
+                WHERE notice.tenant = user_requests.tenant AND notice.user_id = user_requests.to_user_id
+                    AND notice.event_id = 'request:' || user_requests.id || ':open')
+            WHERE status = 'open'
+            """,
+            """
+            UPDATE notifications SET request_id = (
+                SELECT asked.id FROM user_requests AS asked
+                WHERE asked.tenant = notifications.tenant AND asked.to_user_id = notifications.user_id
+                    AND asked.id = substr(notifications.event_id, 9, length(notifications.event_id) - 13)
+                    AND asked.status = 'open')
+            WHERE removed_at IS NULL AND category = 'request' AND event_id LIKE 'request:%:open'
+            """,
+            """
+            UPDATE badges SET version = version + 1,
+                requests = (
+                    SELECT count(*) FROM user_requests AS asked
+                    WHERE asked.tenant = badges.tenant AND asked.to_user_id = badges.user_id AND asked.status = 'open'
+                        AND asked.seen_at IS NULL),
+                bell = (
+                    SELECT count(*) FROM notifications AS notice
+                    WHERE notice.tenant = badges.tenant AND notice.user_id = badges.user_id AND notice.removed_at IS NULL
+                        AND notice.seen_at IS NULL AND notice.category <> 'message' AND notice.request_id IS NULL)
+            """,
+        ])
+
+    private static func lifting(_ tables: [String], _ steps: [Migration.Step]) -> [Migration.Step] {
+        func force(_ word: String) -> [Migration.Step] {
+            tables.map { .postgreSQL("ALTER TABLE \($0) \(word) ROW LEVEL SECURITY") }
+        }
+        return force("NO FORCE") + steps + force("FORCE")
+    }
+
     /// The columns ``request(_:)`` reads, in its order.
-    static let columns: SQL =
-        "id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at, answered_at"
+    static let columns: SQL = """
+        id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at, answered_at, seen_at
+        """
 
     static func request(_ row: Row) throws -> UserRequest {
         guard let kind = UserRequest.Kind(rawValue: try row.text(1)),
@@ -53,7 +99,8 @@ extension RequestsFeature {
         return UserRequest(
             id: try row.id(0), kind: kind, fromUserId: try row.id(2), toUserId: try row.id(3),
             fromName: try row.optionalText(4), aboutId: try row.optionalText(5), status: status,
-            createdAt: try row.moment(7), answeredAt: try row.optionalMoment(8))
+            createdAt: try row.moment(7), answeredAt: try row.optionalMoment(8),
+            isSeen: try row.optionalMoment(9) != nil)
     }
 
     /// Requests to a user or from a user; newest first.
@@ -116,6 +163,49 @@ extension RequestsFeature {
             """)
     }
 
+    /// Stores that the caller has seen open requests, or not, and returns how many were otherwise.
+    static func storeSeen(_ requests: ArraySlice<ID<UserRequest>>, _ isSeen: Bool, _ tx: Transaction) throws -> Int {
+        let (value, before): (SQL, SQL) = isSeen ? ("\(tx.now)", "IS NULL") : ("NULL", "IS NOT NULL")
+        return try tx.db.run(
+            """
+            UPDATE \(Self.requests, writableBy: tx.scope) SET seen_at = \(value)
+            WHERE to_user_id = \(tx.caller.userId) AND status = 'open' AND seen_at \(before)
+                AND id IN \(values: requests.map(\.text))
+            """)
+    }
+
+    /// Stores that the caller has seen the open requests up to one, the oldest first, and returns which had not been seen.
+    static func storeSeen(upTo last: ID<UserRequest>, _ tx: Transaction) throws -> [ID<UserRequest>] {
+        try tx.db.rows(
+            """
+            UPDATE \(requests, writableBy: tx.scope) SET seen_at = \(tx.now)
+            WHERE to_user_id = \(tx.caller.userId) AND status = 'open' AND seen_at IS NULL AND id IN (
+                SELECT id FROM \(requests, visibleTo: tx.scope)
+                WHERE to_user_id = \(tx.caller.userId) AND status = 'open' AND seen_at IS NULL AND id <= \(last)
+                ORDER BY id LIMIT \(RequestLimits.seenAtOnceMax))
+            RETURNING id
+            """
+        ) { try $0.id(0) }
+    }
+
+    /// Compares the stored counts of requests with their rows, for `bellhop check`.
+    static let audit = Audit(name: "requests") { db in
+        var (stored, counted): ([Owner: Int], [Owner: Int]) = ([:], [:])
+        try BadgeLedger.all(in: db) { tenant, userId, counts in
+            stored[Owner(tenant: tenant, userId: userId)] = counts.requests
+        }
+        try db.forEach(
+            """
+            SELECT tenant, to_user_id, count(*) FROM \(requests, unscoped: .audit("a recount looks at everybody's"))
+            WHERE status = 'open' AND seen_at IS NULL GROUP BY 1, 2
+            """
+        ) { row in
+            counted[Owner(tenant: try row.id(0), userId: try row.id(1))] = try row.integer(2)
+            return true
+        }
+        return Audit.differences("requests", stored: stored, recounted: counted)
+    }
+
     static func delete(_ request: UserRequest, _ tx: Transaction) throws {
         try tx.db.run("DELETE FROM \(requests, writableBy: tx.scope) WHERE id = \(request.id)")
     }
@@ -126,7 +216,7 @@ extension RequestsFeature {
         try tx.db.run(pruning(tenant: tx.tenant, before: before))
     }
 
-    static func pruning(tenant: String, before: Timestamp) -> SQL {
+    static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
         DELETE FROM \(requests, unscoped: .bookkeeping("what is long past is nobody's business"))
         WHERE tenant = \(tenant) AND id IN (

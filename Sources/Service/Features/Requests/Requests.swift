@@ -6,16 +6,32 @@ import Values
 /// Requests between users: made, answered or withdrawn, published to both sides, and counted in the recipient's badge.
 enum RequestsFeature {
     static let feature = Feature(
-        name: "requests", tables: [requests], migrations: migrations, endpoints: endpoints, ticks: [pruning],
+        name: "requests", tables: [requests], migrations: migrations, endpoints: endpoints,
+        reaction: reaction, ticks: [pruning], audits: [audit],
         events: ["request:created", "request:updated", "request:removed"],
         constants: { writer, _ in
-            writer.member("userRequests") { $0.member("openMax", RequestLimits.openMax) }
+            writer.member(
+                "userRequests", ["openMax": RequestLimits.openMax, "seenAtOnceMax": RequestLimits.seenAtOnceMax])
         })
+
+    static let reaction: Reaction = { tx, fact in
+        guard case .requestsNoticed(let requests, let isSeen) = fact else { return }
+        var rest = requests[...]
+        while !rest.isEmpty {
+            let count = try storeSeen(rest.prefix(storedAtOnceMax), isSeen, tx)
+            try adjust(isSeen ? -count : count, of: tx.caller.userId, tx)
+            rest = rest.dropFirst(storedAtOnceMax)
+        }
+    }
+
+    /// Binds of one statement.
+    private static let storedAtOnceMax = 128
 
     static let endpoints = [
         Endpoint(
             .get, "/v1/requests", access: .bearer, query: ["direction", "status", "kind", "limit", "cursor"], list),
         Endpoint(.post, "/v1/requests", access: .bearer, create),
+        Endpoint(.patch, "/v1/requests", access: .bearer, markSeen),
         Endpoint(.get, "/v1/requests/{id}", access: .bearer, show),
         Endpoint(.patch, "/v1/requests/{id}", access: .bearer, answer),
         Endpoint(.delete, "/v1/requests/{id}", access: .bearer, withdraw),
@@ -57,9 +73,23 @@ enum RequestsFeature {
                     "Nobody can have more than \(RequestLimits.openMax) requests that wait for an answer.")
             }
             try insert(request, tx)
+            try adjust(BadgeChange.share(of: request).requests, of: request.toUserId, tx)
             tx.record(.notificationRequested(RequestNotification.draft(request)))
             publish("request:created", request, tx)
             return try response(201, request, tx).located(at: "/v1/requests", request.id)
+        }
+    }
+
+    /// `PATCH /v1/requests`: the caller has seen the open requests up to one, whose notifications may be long gone.
+    private static func markSeen(_ call: Call) throws -> Answer {
+        let last: ID<UserRequest> = try call.body { $0.timedID("seenUpTo") }
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let seen = try storeSeen(upTo: last, tx)
+            if !seen.isEmpty {
+                try adjust(-seen.count, of: tx.caller.userId, tx)
+                tx.record(.requestsSeen(seen))
+            }
+            return try Response.withBadges(tx) { $0.member("changed", seen.count) }
         }
     }
 
@@ -74,6 +104,7 @@ enum RequestsFeature {
             try request.answer(answer, by: actor(in: request, tx), at: tx.now)
             guard request != before else { return try response(200, request, tx) }
             try storeAnswer(to: request, tx)
+            try adjust(-BadgeChange.share(of: before).requests, of: request.toUserId, tx)
             tx.record(
                 .notificationSettled(eventId: RequestNotification.eventId(before), of: request.toUserId, .handled))
             tx.record(.notificationRequested(RequestNotification.draft(request)))
@@ -89,6 +120,7 @@ enum RequestsFeature {
             let request = try locked(id, tx)
             try request.checkWithdrawal(by: actor(in: request, tx))
             try delete(request, tx)
+            try adjust(-BadgeChange.share(of: request).requests, of: request.toUserId, tx)
             tx.record(
                 .notificationSettled(eventId: RequestNotification.eventId(request), of: request.toUserId, .withdrawn))
             publish("request:removed", request, tx)
@@ -97,6 +129,11 @@ enum RequestsFeature {
     }
 
     // MARK: Parts
+
+    private static func adjust(_ change: Int, of userId: ID<User>, _ tx: Transaction) throws {
+        guard change != 0 else { return }
+        try tx.adjustBadges(of: userId, requests: change)
+    }
 
     /// The request, with both of its users locked. Who they are is known only once it is read, and never changes.
     private static func locked(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {

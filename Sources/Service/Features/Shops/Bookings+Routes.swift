@@ -21,6 +21,7 @@ extension ShopsFeature {
             try requireShop(draft.shopId, tx)
             try requireBarber(draft.barberId, of: draft.shopId, tx)
             let actor = actor(in: draft.shopId, tx)
+            try BookingMoves.checkStart(draft.scheduledStart, by: actor, at: tx.now)
             let booking = Booking(
                 id: tx.makeID(Booking.self), userId: try customer(of: draft, actor, tx), shopId: draft.shopId,
                 barberId: draft.barberId, service: draft.service, scheduledStart: draft.scheduledStart,
@@ -138,7 +139,15 @@ extension ShopsFeature {
 
     /// A customer's token may say the tier; then it cannot be chosen.
     private static func tier(of draft: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> Booking.Tier {
-        guard actor == .customer, let claimed = tx.caller.tier else { return draft.tier ?? .standard }
+        guard actor == .customer else { return draft.tier ?? .standard }
+        guard let claimed = tx.caller.tier else {
+            guard draft.tier != .blackCard || tx.settings.selfDeclared else {
+                throw Failure.forbidden(
+                    "The black card needs a token that says so: its claim of the tier.",
+                    code: "booking.tier_not_claimed")
+            }
+            return draft.tier ?? .standard
+        }
         let tier = Booking.Tier(rawValue: claimed) ?? .standard
         guard draft.tier != .blackCard || tier == .blackCard else {
             throw Failure.invalid("/tier", "must be \(tier.rawValue), which is what your token says")
@@ -147,19 +156,23 @@ extension ShopsFeature {
     }
 
     private static func response(_ status: Int, _ booking: Booking, _ tx: Transaction) throws -> Response {
-        Response.json(status, try TimedBooking(booking, tx), etag: "\(booking.version)")
+        Response.json(status, try TimedBooking(booking, tx), tag: tx.tag(booking.version))
     }
 }
 
 /// A booking with its shop's median service time, from which the end is estimated.
-private struct TimedBooking: JSONWritable {
+private struct TimedBooking: JSONObjectWritable {
     let booking: Booking
     let medianMinutes: Double
+    let epoch: String
 
     init(_ booking: Booking, _ tx: Transaction) throws {
         self.booking = booking
         medianMinutes = try ShopsFeature.medianMinutes(of: booking, tx)
+        epoch = tx.epoch
     }
 
-    func write(to writer: inout JSONWriter) { booking.write(to: &writer, medianMinutes: medianMinutes) }
+    func write(membersTo writer: inout JSONWriter) {
+        booking.write(membersTo: &writer, medianMinutes: medianMinutes, epoch: epoch)
+    }
 }

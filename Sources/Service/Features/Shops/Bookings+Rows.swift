@@ -77,7 +77,7 @@ extension ShopsFeature {
         }
     }
 
-    static func overlap(of booking: Booking, tenant: String) -> SQL {
+    static func overlap(of booking: Booking, tenant: ID<Tenant>) -> SQL {
         // No booking is longer than eight hours: what began earlier is over, and the index need not be read from its
         // beginning.
         let earliest = booking.scheduledStart.adding(minutes: -Int64(BookingLimits.durationMinutes.upperBound))

@@ -35,7 +35,8 @@ struct ShopQueue {
         // Decision 3: whether the black card's wait follows the document literally.
         formula = QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped)
         status = QueueStatus(
-            shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count, inService: serving.count,
+            shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count,
+            barbersWorking: onDuty.count { !$0.isOnBreak }, inService: serving.count,
             averageServiceMinutes: averageServiceMinutes, formula: formula,
             estimate: WaitEstimator.estimate(state, calibration: calibration))
     }
@@ -44,7 +45,8 @@ struct ShopQueue {
     func formulaMinutes(beforeJoining lane: QueueLane) -> Int {
         QueueStatus(
             shopId: shop.id, queueLength: max(0, status.queueLength - 1), barbersOnDuty: status.currentlyServing,
-            inService: status.inService, averageServiceMinutes: averageServiceMinutes, formula: formula, estimate: nil
+            barbersWorking: status.currentlyServing, inService: status.inService,
+            averageServiceMinutes: averageServiceMinutes, formula: formula, estimate: nil
         ).formulaMinutes(lane)
     }
 
@@ -102,11 +104,14 @@ struct ShopQueue {
     private static func states(of barbers: [Barber], _ serving: [Booking], at now: Timestamp) -> [BarberState] {
         // A barber who went off duty finishes the service at hand alone: it does not occupy the others.
         var loose = serving.filter { $0.barberId == nil }
+        let isPaused = barbers.allSatisfy(\.isOnBreak)
         return barbers.map { barber in
             // Bookings without a named barber are served by the first who is free otherwise.
             let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())
+            // A break has no known end. Others do not wait for it; where there are no others, everybody does.
+            let rest = isPaused ? WaitLimits.breakRestMinutes(elapsed: now.minutes(since: barber.updatedAt)) : nil
             return BarberState(
-                id: barber.id.text, duty: barber.isOnBreak ? .onBreak(endsInMinutes: nil) : .working,
+                id: barber.id.text, duty: barber.isOnBreak ? .onBreak(endsInMinutes: rest) : .working,
                 service: own.map {
                     BarberState.Service(
                         elapsedMinutes: now.minutes(since: $0.startedAt ?? now),

@@ -26,7 +26,9 @@ extension ShopsFeature {
 
     /// The stored numbers; for a shop where nothing has moved for a minute they are computed again.
     private static func presentQueue(_ id: ID<Shop>, _ tx: Transaction) throws -> [UInt8] {
-        if let stored = try findQueue(id, tx), stored.updatedAt.adding(seconds: queueAgeSecondsMax) > tx.now {
+        if let stored = try findQueue(id, tx), stored.updatedAt <= tx.now,
+            stored.updatedAt.adding(seconds: queueAgeSecondsMax) > tx.now
+        {
             return QueueStatus.json(stored.content, updatedAt: stored.updatedAt)
         }
         let queue = try ShopQueue.of(requireShop(id, tx), tx)

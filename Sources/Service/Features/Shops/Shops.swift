@@ -55,7 +55,7 @@ enum ShopsFeature {
             writer.member("bookingId", booking.id)
             writer.member("status", booking.status.rawValue)
             writer.member("previousStatus", previous?.status.rawValue)
-            writer.member("version", booking.version)
+            writer.version(booking.version, in: tx.epoch)
             writer.member("estimatedCompletion", estimatedCompletion)
         }
         let audience = bookings.read.audience { column in

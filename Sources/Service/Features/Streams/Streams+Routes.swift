@@ -21,7 +21,7 @@ extension StreamsFeature {
     @Sendable private static func createTicket(_ call: Call, _ parts: Parts) throws -> Answer {
         let named = try call.optionalBody { $0.strings("topics", countMax: StreamLimits.topicsMax) } ?? []
         let topics = try StreamTopics.parse(named, kinds: parts.dependencies.topicKinds) { "/topics/\($0)" }
-        let ticket = makeTicket()
+        let ticket = parts.dependencies.tickets.makeTicket()
         return .write { tx in
             let expiresAt = tx.now.adding(seconds: StreamLimits.ticketSeconds)
             try StreamTickets.insert(ticket, topics: topics, expiresAt: expiresAt, tx)
@@ -30,11 +30,6 @@ extension StreamsFeature {
                 writer.member("expiresAt", expiresAt)
             }
         }
-    }
-
-    /// 256 bits of the system's generator, as hex: safe in a query, and not to be guessed.
-    private static func makeTicket() -> String {
-        String((0..<64).compactMap { _ in "0123456789abcdef".randomElement() })
     }
 
     /// `GET /v1/streams/{id}/subscriptions`
@@ -90,11 +85,11 @@ extension StreamsFeature {
         draft.topics = try named.map { named in
             try StreamTopics.parse(named, kinds: dependencies.topicKinds) { "/topics/\($0)" }
         }
-        draft.tables = try listed.map { try TableSubscription.list($0, at: "/tables") }
+        draft.tables = try listed.map {
+            try TableSubscription.list($0, at: "/tables", columns: dependencies.tables.columns)
+        }
         for (index, wanted) in (draft.tables ?? []).enumerated()
-        where dependencies.memberships.catalog.find(schema: wanted.schema, table: wanted.table) == nil
-            && !dependencies.watched.contains(WatchedTable(schema: wanted.schema, table: wanted.table))
-        {
+        where !dependencies.tables.contains(schema: wanted.schema, table: wanted.table) {
             throw Failure.invalid("/tables/\(index)/table", "no table \(wanted.schema).\(wanted.table) is declared")
         }
         return draft

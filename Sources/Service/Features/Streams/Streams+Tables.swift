@@ -45,7 +45,9 @@ extension StreamsFeature {
     /// What is past its time goes; nothing depends on when.
     static let tidying = Tick(name: "streams-tidying", everySeconds: 600) { tx in
         try StreamTickets.removeExpired(tx)
-        let oldest = tx.now.adding(seconds: -StreamLimits.revocationDays * 86400)
+        // A revocation outlives every token that it could concern.
+        let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
+        let oldest = tx.now.adding(seconds: -Int64(days) * 86_400)
         try tx.db.run(
             """
             DELETE FROM \(revocations, unscoped: bookkeeping)
@@ -75,7 +77,7 @@ extension StreamsFeature {
         ) { row in
             let kind = Revocation.Kind(rawValue: try row.text(1)) ?? .user
             return Revocation(
-                tenant: try row.text(0), kind: kind, subject: try row.text(2),
+                tenant: try row.id(0), kind: kind, subject: try row.text(2),
                 issuedBefore: kind == .user ? try row.moment(3) : nil)
         }
     }

@@ -1,0 +1,115 @@
+/// Looks at the lines between the chunks of a body (RFC 9112, 7.1). libmicrohttpd 0.9.75 takes a bare LF for their end,
+/// which others do not, and shows the chunks only.
+///
+/// The lines stand in its buffer before and behind the pieces that it hands over, until something else is read into it. So
+/// a line is sound, bad, or was not seen. A body of which a line was not seen is accepted and must be the last of its
+/// connection: then nobody can hide a request behind it.
+struct ChunkFraming {
+    enum Verdict { case sound, unseen, bad }
+
+    private(set) var verdict = Verdict.sound
+    /// Where the buffer begins: behind the head. Each turn of the reactor reads into it anew.
+    private let start: UnsafePointer<UInt8>
+    /// Where the last piece has ended, and in which turn.
+    private var end: UnsafePointer<UInt8>
+    private var turn: UInt64
+    /// What stood behind the last piece. It is there in the turn in which it was read, and means nothing later.
+    private var behind: [UInt8]
+    /// Bytes of the present chunk that are still to come; nil before the first.
+    private var remaining: Int?
+
+    init(bufferStart: UnsafePointer<UInt8>, turn: UInt64) {
+        start = bufferStart
+        end = bufferStart
+        self.turn = turn
+        behind = Self.eightBytes(at: bufferStart)
+    }
+
+    /// Looks at what stands before a piece.
+    mutating func receive(_ piece: UnsafeBufferPointer<UInt8>, turn now: UInt64) {
+        guard let base = piece.baseAddress else { return }
+        let from = now == turn ? end : start
+        if from <= base { read(UnsafeBufferPointer(start: from, count: base - from)) } else { note(.unseen) }
+        remaining = (remaining ?? 0) - piece.count
+        (end, turn) = (base + piece.count, now)
+        behind = Self.eightBytes(at: end)
+    }
+
+    /// Looks at what stands behind the last piece, when the body is over.
+    mutating func finish(turn now: UInt64) {
+        guard now == turn, (remaining ?? 0) == 0 else { return note(.unseen) }
+        var line = Line(bytes: behind)
+        if remaining != nil { line.passEnd() }
+        line.passSize()
+        // The line of the last chunk, and the empty one: what has trailers is not read to its end.
+        line.passEnd()
+        line.passEnd()
+        note(line.verdict)
+    }
+
+    private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) {
+        if let remaining, remaining > 0 {
+            if !bytes.isEmpty { note(.unseen) }
+            return
+        }
+        var line = Line(bytes: Array(bytes))
+        if remaining != nil { line.passEnd() }
+        remaining = line.passSize()
+        line.passExtension()
+        line.passEnd()
+        if line.verdict == .sound, !line.isOver { line.verdict = .unseen }
+        note(line.hasBareLineFeed ? .bad : line.verdict)
+    }
+
+    private mutating func note(_ found: Verdict) {
+        if verdict != .bad, found != .sound { verdict = found }
+    }
+
+    /// Eight bytes are there behind every piece: libmicrohttpd's records of the headers, larger than that, follow the
+    /// buffer in one piece of memory.
+    private static func eightBytes(at place: UnsafePointer<UInt8>) -> [UInt8] {
+        Array(UnsafeBufferPointer(start: place, count: 8))
+    }
+
+    private struct Line {
+        let bytes: [UInt8]
+        var index = 0
+        var verdict = Verdict.sound
+
+        private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
+        var isOver: Bool { index == bytes.count }
+
+        init(bytes: [UInt8]) { self.bytes = bytes }
+
+        var hasBareLineFeed: Bool {
+            bytes.indices.contains { bytes[$0] == 0x0A && ($0 == 0 || bytes[$0 - 1] != 0x0D) }
+        }
+
+        /// CR and LF.
+        mutating func passEnd() {
+            guard verdict == .sound else { return }
+            if next == 0x0A { return verdict = .bad }
+            guard next == 0x0D, index + 1 < bytes.count, bytes[index + 1] == 0x0A else { return verdict = .unseen }
+            index += 2
+        }
+
+        /// The size of a chunk, in hexadecimal digits.
+        @discardableResult mutating func passSize() -> Int {
+            let first = index
+            var size = 0
+            while verdict == .sound, let digit = next.flatMap({ Character(UnicodeScalar($0)).hexDigitValue }),
+                size < 1 << 40
+            {
+                size = size << 4 | digit
+                index += 1
+            }
+            if index == first, verdict == .sound { verdict = .unseen }
+            return size
+        }
+
+        mutating func passExtension() {
+            guard next == UInt8(ascii: ";") else { return }
+            while let byte = next, byte != 0x0D, byte != 0x0A { index += 1 }
+        }
+    }
+}

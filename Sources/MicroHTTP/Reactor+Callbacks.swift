@@ -1,0 +1,112 @@
+import CMicroHTTPD
+import Glibc
+
+// MARK: - Callbacks of libmicrohttpd, all on the reactor's thread
+
+func connectionChanged(
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
+    _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_ConnectionNotificationCode
+) {
+    guard let context, let handle, let slot else { return }
+    let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
+    if cmhd_is_start(code) != 0 {
+        // The reactor's list retains it.
+        slot.pointee = Unmanaged.passUnretained(reactor.accepted(handle)).toOpaque()
+    } else if let known = slot.pointee {
+        slot.pointee = nil
+        reactor.closed(Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue())
+    }
+}
+
+/// The first sign of a request: its target as it came. What is returned is the request's context from here on: its
+/// connection.
+func targetRead(
+    _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ handle: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+    guard let context, let target, let handle, let known = cmhd_connection_context(handle) else { return nil }
+    let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
+    let length = strlen(target)
+    let bytes = target.withMemoryRebound(to: UInt8.self, capacity: length) {
+        Array(UnsafeBufferPointer(start: $0, count: length))
+    }
+    let request = Request(target: bytes, receivedAt: cmhd_monotonic_nanoseconds())
+    reactor.opened(request, on: Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue())
+    hideQuery(of: request, in: target, length)
+    return known
+}
+
+/// Cuts the target off behind the `?`, for libmicrohttpd only: the query is read by ``Request/queryItems``.
+///
+/// It would make a record of each item, in the memory that the headers need. 250 items leave none, and 0.9.75 then goes on
+/// as if it had not refused the request: nobody is answered, and the connection is occupied until it is cut off.
+///
+/// The proof, since the pointer is to constant characters: they are `char *uri` there (`parse_initial_message_line`), a
+/// place in the connection's own buffer, so writing to it is defined. The byte is one of the string that was passed, not
+/// its NUL, so it is in bounds whatever a later version passes. libmicrohttpd writes a NUL over the `?` right behind this
+/// callback and reads the items from the next byte to the next NUL, which it now is; it reads the target nowhere else. If
+/// that changes, what comes back is the refusal, and `queriesOfManyItems_areAnsweredLikeOthers` fails.
+private func hideQuery(of request: Request, in target: UnsafePointer<CChar>, _ length: Int) {
+    if request.pathLength + 1 < length { UnsafeMutablePointer(mutating: target)[request.pathLength + 1] = 0 }
+}
+
+/// Addresses stay as they came: decoding is the router's and the handlers' business.
+func keepEscapes(
+    _: UnsafeMutableRawPointer?, _: OpaquePointer?, _ text: UnsafeMutablePointer<CChar>?
+) -> Int {
+    text.map { strlen($0) } ?? 0
+}
+
+func accessHandler(
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _ target: UnsafePointer<CChar>?,
+    _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
+    _ uploadSize: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+    guard let context, let handle, let uploadSize, let known = slot?.pointee,
+        let request = Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue().request
+    else { return .NO }
+    let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
+    if request.connection == nil {
+        guard let target, let method, let version else { return .NO }
+        request.method = HTTPMethod(rawValue: String(cString: method))
+        let head = readHead(handle, method, target, request.target.count, version)
+        return reactor.begin(request, handle, head)
+    }
+    guard uploadSize.pointee > 0 else { return reactor.proceed(request) }
+    defer { uploadSize.pointee = 0 }
+    guard let upload else { return .NO }
+    let count = uploadSize.pointee
+    return upload.withMemoryRebound(to: UInt8.self, capacity: count) {
+        reactor.receive(request, UnsafeBufferPointer(start: $0, count: count))
+    }
+}
+
+func readHead(
+    _ handle: OpaquePointer, _ method: UnsafePointer<CChar>, _ target: UnsafePointer<CChar>, _ targetCount: Int,
+    _ version: UnsafePointer<CChar>
+) -> RequestHead {
+    var head = RequestHead(
+        method: method, target: target, targetCount: targetCount, version: version,
+        byteCount: cmhd_head_bytes(handle))
+    withUnsafeMutablePointer(to: &head) { _ = MHD_get_connection_values_n(handle, .HEADER_KIND, readHeader, $0) }
+    head.finish()
+    return head
+}
+
+func readHeader(
+    _ context: UnsafeMutableRawPointer?, _: MHD_ValueKind, _ name: UnsafePointer<CChar>?, _ nameCount: Int,
+    _ value: UnsafePointer<CChar>?, _ valueCount: Int
+) -> MHD_Result {
+    guard let context, let name, let value else { return .YES }
+    context.assumingMemoryBound(to: RequestHead.self).pointee.add(name: name, nameCount, value: value, valueCount)
+    return .YES
+}
+
+func requestCompleted(
+    _ context: UnsafeMutableRawPointer?, _: OpaquePointer?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _: MHD_RequestTerminationCode
+) {
+    guard let context, let slot, let known = slot.pointee else { return }
+    slot.pointee = nil
+    let connection = Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue()
+    Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().completed(connection)
+}

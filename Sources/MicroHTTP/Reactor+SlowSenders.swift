@@ -1,0 +1,53 @@
+import CMicroHTTPD
+import Glibc
+
+extension Reactor {
+    /// Connections that one turn looks at: ten thousand would make the others wait for some hundred microseconds.
+    private static let lookedAtOnceMax = 2048
+
+    /// Looks at all connections about once a second, and ends those that have been in one phase for too long.
+    /// libmicrohttpd's own timeout begins anew with each byte.
+    func cutOffSlowSenders(_ now: UInt64) {
+        guard now >= nextLookAt else { return }
+        let isCrowded = connections.count * 4 >= configuration.connectionsMaxOfReactor * 3
+        let end = min(nextLooked + Self.lookedAtOnceMax, connections.count)
+        // What is cut here libmicrohttpd closes later: the list does not change meanwhile.
+        for index in min(nextLooked, end)..<end {
+            let connection = connections[index]
+            let (phase, since) = connection.look(now)
+            guard let seconds = patience(for: connection, in: phase, isCrowded: isCrowded) else { continue }
+            if now >= since + UInt64(seconds) * 1_000_000_000 { cutOff(connection, in: phase, now) }
+        }
+        nextLooked = end
+        guard end == connections.count else { return }
+        nextLooked = 0
+        lingering?.removeOverdue(now)
+        nextLookAt = now + (isCrowded ? 250_000_000 : 1_000_000_000)
+    }
+
+    /// How long a connection may be in a phase; nil: as long as it takes.
+    private func patience(for connection: Connection, in phase: Connection.Phase, isCrowded: Bool) -> Int? {
+        func seconds(for bytes: Int) -> Int { configuration.senderSeconds + bytes / configuration.senderBytesPerSecond }
+        switch phase {
+        case .head where isCrowded && connection.isNew:
+            return min(configuration.crowdedSenderSeconds, configuration.senderSeconds)
+        case .head: return configuration.senderSeconds
+        case .body: return seconds(for: connection.request?.bodyBytesExpected ?? 0)
+        case .sending: return seconds(for: connection.request?.answeredBytes ?? 0)
+        case .nextRequest: return configuration.connectionTimeoutSeconds
+        case .answer: return nil
+        }
+    }
+
+    /// Ends a connection that libmicrohttpd reads from or sends to.
+    private func cutOff(_ connection: Connection, in phase: Connection.Phase, _ now: UInt64) {
+        let descriptor = cmhd_connection_descriptor(connection.handle)
+        guard descriptor >= 0 else { return }
+        if phase == .head || phase == .body {
+            let request = connection.request ?? Request(target: [UInt8(ascii: "/")], receivedAt: now)
+            answerPast(request, on: descriptor, with: .tooSlow)
+        }
+        // libmicrohttpd finds the end of the connection, and closes it.
+        shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+}

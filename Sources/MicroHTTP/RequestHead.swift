@@ -1,0 +1,138 @@
+import Glibc
+
+/// A request's head as libmicrohttpd has left it in its buffer, read once for what libmicrohttpd takes more generously than
+/// RFC 9112 allows. Servers that read one head differently can be made to disagree about where a request ends.
+///
+/// libmicrohttpd 0.9.75 has no mode that refuses all of it, and the one there is answers twice. It cuts the head into C
+/// strings where it stands, by NULs in the place of separators. So a sound head is a chain without gaps: each name begins
+/// two bytes behind the value before it, and the last value ends four bytes before the head does. A folded line, a NUL, a
+/// bare LF and a line that was left out each break it.
+struct RequestHead {
+    enum Mistake: String {
+        case line = "The request line is damaged."
+        case broken = "A header is folded, ends without CR, or has a NUL or CR in it."
+        case name = "The name of a header is empty, or has a character in it that names do not have."
+        case host = "Exactly one Host is needed."
+        case target = "The address has a space or a control character in it."
+    }
+
+    private(set) var mistake: Mistake?
+    private(set) var contentLength: UnsafeBufferPointer<UInt8>?
+    private(set) var transferCoding: UnsafePointer<CChar>?
+    /// How many headers say where the body ends.
+    private(set) var framingHeaderCount = 0
+    let isHTTP10: Bool
+    private var hostCount = 0
+    /// Where the next name must stand.
+    private var next: UnsafePointer<CChar>
+    private let start: UnsafePointer<CChar>
+    private let byteCount: Int
+
+    /// - Parameters:
+    ///   - targetCount: bytes of the target as it came, which `target` no longer has all of.
+    ///   - byteCount: of the whole head, from the method to the empty line.
+    init(
+        method: UnsafePointer<CChar>, target: UnsafePointer<CChar>, targetCount: Int, version: UnsafePointer<CChar>,
+        byteCount: Int
+    ) {
+        let versionCount = strlen(version)
+        isHTTP10 = strcmp(version, "HTTP/1.0") == 0
+        start = method
+        self.byteCount = byteCount
+        next = version + versionCount + 2
+        if target != method + strlen(method) + 1 || version != target + targetCount + 1 { mistake = .line }
+    }
+
+    mutating func add(
+        name: UnsafePointer<CChar>, _ nameCount: Int, value: UnsafePointer<CChar>, _ valueCount: Int
+    ) {
+        if name != next { note(.broken) }
+        next = value + valueCount + 2
+        let characters = UnsafeRawBufferPointer(start: name, count: nameCount)
+        if characters.isEmpty || !characters.allSatisfy(Self.isTokenByte) { note(.name) }
+        switch nameCount {
+        case 4 where strcasecmp(name, "Host") == 0: hostCount += 1
+        case 14 where strcasecmp(name, "Content-Length") == 0:
+            framingHeaderCount += 1
+            let bytes = UnsafeRawPointer(value).assumingMemoryBound(to: UInt8.self)
+            contentLength = UnsafeBufferPointer(start: bytes, count: valueCount)
+        case 17 where strcasecmp(name, "Transfer-Encoding") == 0:
+            framingHeaderCount += 1
+            transferCoding = value
+        default: break
+        }
+    }
+
+    /// To be called when all headers are added.
+    mutating func finish() {
+        // What remains of CR was no part of a line's end.
+        if next + 2 != start + byteCount || memchr(start, 0x0D, byteCount) != nil { note(.broken) }
+        if hostCount > 1 || hostCount == 0 && !isHTTP10 { note(.host) }
+    }
+
+    /// Where libmicrohttpd reads the body into: right behind the head.
+    func withBodyStart<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+        (start + byteCount).withMemoryRebound(to: UInt8.self, capacity: 1) { body($0) }
+    }
+
+    /// RFC 9110, 5.6.2. A bit for each character of ASCII.
+    private static let tokenBytes: (low: UInt64, high: UInt64) = {
+        let letters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8
+        return letters.reduce(into: (0, 0)) { bits, letter in
+            if letter < 64 { bits.low |= 1 << UInt64(letter) } else { bits.high |= 1 << UInt64(letter - 64) }
+        }
+    }()
+
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        (byte < 64 ? tokenBytes.low >> UInt64(byte) : byte < 128 ? tokenBytes.high >> UInt64(byte - 64) : 0) & 1 == 1
+    }
+
+    private mutating func note(_ found: Mistake) { mistake = mistake ?? found }
+}
+
+/// How a request's body is separated from what follows it (RFC 9112, 6).
+enum BodyFraming: Equatable {
+    case none
+    case length(Int)
+    case chunked
+    /// Two readers could understand it differently, which is how requests are smuggled; or nobody knows its end.
+    case unusable(String)
+
+    init(_ head: RequestHead) {
+        if head.framingHeaderCount > 1 {
+            self = .unusable("Content-Length or Transfer-Encoding is there more than once.")
+        } else if let coding = head.transferCoding {
+            let isKnown = strcasecmp(coding, "chunked") == 0 && !head.isHTTP10
+            self = isKnown ? .chunked : .unusable("The transfer coding is not known here.")
+        } else if let length = head.contentLength {
+            self =
+                Self.number(length).map { $0 == 0 ? BodyFraming.none : .length($0) }
+                ?? .unusable("Content-Length is no number.")
+        } else {
+            self = .none
+        }
+    }
+
+    /// Whether a body may be longer than so many bytes.
+    func isAbove(_ bytes: Int) -> Bool {
+        switch self {
+        case .none, .unusable: false
+        case .length(let count): count > bytes
+        case .chunked: true
+        }
+    }
+
+    var mistake: String? {
+        if case .unusable(let detail) = self { detail } else { nil }
+    }
+
+    /// Nil for what is no number.
+    private static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
+        var number = 0
+        for byte in bytes {
+            guard (48...57).contains(byte), number < 1 << 48 else { return nil }
+            number = number * 10 + Int(byte - 48)
+        }
+        return bytes.isEmpty ? nil : number
+    }
+}

@@ -1,0 +1,97 @@
+/// A keyed permutation of the 64-bit numbers: Speck64/128 (Beaulieu and others, "The Simon and Speck Families of
+/// Lightweight Block Ciphers", 2013).
+///
+/// It makes ids of numbers that count something: without the key they tell neither how much was counted nor in which
+/// order, and each number has exactly one id. It is additions, rotations and exclusive ors without tables, so that it
+/// costs some hundred instructions, and as few lines in a test's own language.
+public struct KeyedPermutation: Sendable {
+    public static let keyBytes = 16
+    private static let rounds = 27
+    private let roundKeys: [UInt32]
+
+    /// - Parameter key: 16 bytes, of which each half of a word counts.
+    public init(key: [UInt8]) {
+        precondition(key.count == KeyedPermutation.keyBytes, "a key has 16 bytes")
+        var words = stride(from: 0, to: key.count, by: 4).map { start in
+            key[start..<start + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        }
+        var roundKey = words.removeFirst()
+        var roundKeys = [roundKey]
+        for round in 0..<UInt32(KeyedPermutation.rounds - 1) {
+            let word = (roundKey &+ words.removeFirst().rotated(right: 8)) ^ round
+            words.append(word)
+            roundKey = roundKey.rotated(right: 29) ^ word
+            roundKeys.append(roundKey)
+        }
+        self.roundKeys = roundKeys
+    }
+
+    /// With a key of the system's generator: for ids that end with the process.
+    public init() {
+        self.init(key: (0..<KeyedPermutation.keyBytes).map { _ in UInt8.random(in: .min ... .max) })
+    }
+
+    public func seal(_ number: UInt64) -> OpaqueID {
+        var (high, low) = (UInt32(truncatingIfNeeded: number >> 32), UInt32(truncatingIfNeeded: number))
+        for key in roundKeys {
+            high = (high.rotated(right: 8) &+ low) ^ key
+            low = low.rotated(right: 29) ^ high
+        }
+        return OpaqueID(bits: UInt64(high) << 32 | UInt64(low))
+    }
+
+    /// The number that ``seal(_:)`` made the id of. For an id that it did not make: some number.
+    public func open(_ id: OpaqueID) -> UInt64 {
+        var (high, low) = (UInt32(truncatingIfNeeded: id.bits >> 32), UInt32(truncatingIfNeeded: id.bits))
+        for key in roundKeys.reversed() {
+            low = (low ^ high).rotated(right: 3)
+            high = ((high ^ key) &- low).rotated(right: 24)
+        }
+        return UInt64(high) << 32 | UInt64(low)
+    }
+}
+
+/// 64 bits as ids have them on the wire: 13 digits of Crockford's base 32, lower case, always as many.
+public struct OpaqueID: Sendable, Hashable {
+    public static let digits = 13
+    public let bits: UInt64
+
+    public init(bits: UInt64) { self.bits = bits }
+
+    /// Nil for all but the one text that ``append(to:)`` writes.
+    public init?(_ text: some Collection<UInt8>) {
+        guard text.count == OpaqueID.digits else { return nil }
+        var bits: UInt64 = 0
+        for byte in text {
+            guard let digit = OpaqueID.value(of: byte), bits >> 59 == 0 else { return nil }
+            bits = bits << 5 | digit
+        }
+        self.bits = bits
+    }
+
+    public var text: String {
+        String(unsafeUninitializedCapacity: OpaqueID.digits) { out in
+            for index in 0..<OpaqueID.digits { out[index] = digit(index) }
+            return OpaqueID.digits
+        }
+    }
+
+    public func append(to bytes: inout [UInt8]) {
+        for index in 0..<OpaqueID.digits { bytes.append(digit(index)) }
+    }
+
+    private func digit(_ index: Int) -> UInt8 {
+        let value = UInt8(truncatingIfNeeded: bits >> UInt64(5 * (OpaqueID.digits - 1 - index)) & 31)
+        return OpaqueID.alphabet.withUTF8Buffer { $0[Int(value)] }
+    }
+
+    private static let alphabet: StaticString = "0123456789abcdefghjkmnpqrstvwxyz"
+
+    private static func value(of byte: UInt8) -> UInt64? {
+        alphabet.withUTF8Buffer { $0.firstIndex(of: byte) }.map(UInt64.init)
+    }
+}
+
+extension UInt32 {
+    fileprivate func rotated(right count: UInt32) -> UInt32 { self >> count | self << (32 - count) }
+}

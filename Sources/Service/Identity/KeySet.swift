@@ -1,0 +1,165 @@
+import Crypto
+import CryptoExtras
+import Foundation
+import Values
+
+/// The public keys of a published key set (RFC 7517) that tokens can be verified by.
+///
+/// Each key is read by itself. Issuers publish keys for other purposes too, and of kinds that are younger than this code:
+/// one that is of no use here must not take the others with it, nor keep a withdrawn key in use because the whole set is
+/// refused.
+struct KeySet: Sendable {
+    /// Why a document or a key cannot be used, in words for the log.
+    struct Unusable: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// What it was read from: equal bytes are equal keys.
+    let document: Data
+    /// By their ids; a key without one has its place in the set as its id. Nothing keeps an issuer from giving one id to
+    /// several.
+    private(set) var keys: [String: [SigningKey]] = [:]
+    private(set) var usedCount = 0
+    private(set) var skippedCount = 0
+    /// The first keys that were left out, and why.
+    private(set) var skipped: [String] = []
+
+    /// - Throws: where the document is no key set at all.
+    init(reading document: Data) throws(Unusable) {
+        guard document.count <= Limits.keySetBytesMax else { throw Unusable(description: "the document is too large") }
+        let value: JSONValue
+        do throws(Failure) {
+            value = try JSONValue(parsing: Array(document))
+        } catch {
+            throw Unusable(description: "it is not valid JSON")
+        }
+        guard case .object(let members) = value, case .array(let published)? = members["keys"] else {
+            throw Unusable(description: "it is no key set: there is no list of keys")
+        }
+        self.document = document
+        for (index, key) in published.enumerated() {
+            do throws(Unusable) {
+                try add(key, at: index)
+            } catch {
+                skippedCount += 1
+                if skipped.count < Limits.skippedKeysLoggedMax { skipped.append("key \(index): \(error)") }
+            }
+        }
+    }
+
+    private mutating func add(_ key: JSONValue, at index: Int) throws(Unusable) {
+        guard case .object(let members) = key else { throw Unusable(description: "it is no object") }
+        var id = "\(index)"
+        if let named = members["kid"] {
+            guard case .string(let text) = named else { throw Unusable(description: "its kid is no text") }
+            id = text
+        }
+        guard usedCount < Limits.signingKeysMax else { throw Unusable(description: "there are too many keys") }
+        keys[id, default: []].append(try SigningKey(members))
+        usedCount += 1
+    }
+}
+
+/// A public key with the one algorithm it may be used with (RFC 8725, 3.1).
+struct SigningKey: Sendable {
+    private enum Material: Sendable {
+        case p256(P256.Signing.PublicKey)
+        case p384(P384.Signing.PublicKey)
+        case p521(P521.Signing.PublicKey)
+        case ed25519(Curve25519.Signing.PublicKey)
+        case rsa(_RSA.Signing.PublicKey)
+    }
+
+    let algorithm: String
+    private let material: Material
+
+    /// - Throws: where the key is not for verifying signatures, of no known kind, or damaged. Private parts are not read.
+    init(_ jwk: [String: JSONValue]) throws(KeySet.Unusable) {
+        if let use = jwk["use"], use != .string("sig") {
+            throw KeySet.Unusable(description: "its use is not sig")
+        }
+        if let operations = jwk["key_ops"] {
+            guard case .array(let names) = operations, names.contains(.string("verify")) else {
+                throw KeySet.Unusable(description: "its key_ops do not name verify")
+            }
+        }
+        algorithm = try Self.algorithm(of: jwk)
+        do {
+            material = try Self.material(of: jwk, algorithm)
+        } catch {
+            throw (error as? KeySet.Unusable) ?? KeySet.Unusable(description: "it is damaged, or too small to be safe")
+        }
+    }
+
+    /// The algorithm that a key names, else the one its type is made for. A shared secret has no place in a published set.
+    private static func algorithm(of jwk: [String: JSONValue]) throws(KeySet.Unusable) -> String {
+        let (type, curve) = (jwk.string("kty"), jwk.string("crv"))
+        let fitting: [String] =
+            switch (type, curve) {
+            case ("RSA"?, _): ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
+            case ("EC"?, "P-256"?): ["ES256"]
+            case ("EC"?, "P-384"?): ["ES384"]
+            case ("EC"?, "P-521"?): ["ES512"]
+            case ("OKP"?, "Ed25519"?): ["EdDSA"]
+            default: []
+            }
+        guard let usual = fitting.first else {
+            throw KeySet.Unusable(description: "its kind is not known here (\(type ?? "no kty"), \(curve ?? "no crv"))")
+        }
+        guard let named = jwk["alg"] else { return usual }
+        guard case .string(let name) = named, fitting.contains(name) else {
+            throw KeySet.Unusable(description: "its alg is not known here, or does not fit its kty")
+        }
+        return name
+    }
+
+    private static func material(of jwk: [String: JSONValue], _ algorithm: String) throws -> Material {
+        switch algorithm {
+        case "ES256": .p256(try P256.Signing.PublicKey(x963Representation: point(jwk, coordinateBytes: 32)))
+        case "ES384": .p384(try P384.Signing.PublicKey(x963Representation: point(jwk, coordinateBytes: 48)))
+        case "ES512": .p521(try P521.Signing.PublicKey(x963Representation: point(jwk, coordinateBytes: 66)))
+        case "EdDSA": .ed25519(try Curve25519.Signing.PublicKey(rawRepresentation: bytes(jwk, "x")))
+        // Refuses moduli below 2048 bits.
+        default: .rsa(try _RSA.Signing.PublicKey(n: bytes(jwk, "n"), e: bytes(jwk, "e")))
+        }
+    }
+
+    private static func point(_ jwk: [String: JSONValue], coordinateBytes: Int) throws(KeySet.Unusable) -> [UInt8] {
+        let (x, y) = (try bytes(jwk, "x"), try bytes(jwk, "y"))
+        guard x.count == coordinateBytes, y.count == coordinateBytes else {
+            throw KeySet.Unusable(description: "its coordinates are not of \(coordinateBytes) bytes")
+        }
+        return [4] + x + y
+    }
+
+    private static func bytes(_ jwk: [String: JSONValue], _ name: String) throws(KeySet.Unusable) -> [UInt8] {
+        guard let text = jwk.string(name), let bytes = RFC4648.decodeURL(text.utf8), !bytes.isEmpty else {
+            throw KeySet.Unusable(description: "it has no usable \(name)")
+        }
+        return bytes
+    }
+
+    /// Whether the signature is this key's.
+    func verify(_ signature: [UInt8], signs signed: [UInt8]) -> Bool {
+        switch material {
+        case .p256(let key):
+            guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
+            return key.isValidSignature(signature, for: signed)
+        case .p384(let key):
+            guard let signature = try? P384.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
+            return key.isValidSignature(signature, for: signed)
+        case .p521(let key):
+            guard let signature = try? P521.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
+            return key.isValidSignature(signature, for: signed)
+        case .ed25519(let key): return key.isValidSignature(signature, for: signed)
+        case .rsa(let key):
+            let signature = _RSA.Signing.RSASignature(rawRepresentation: signature)
+            let padding: _RSA.Signing.Padding = algorithm.hasPrefix("PS") ? .PSS : .insecurePKCS1v1_5
+            return switch algorithm.suffix(3) {
+            case "256": key.isValidSignature(signature, for: SHA256.hash(data: signed), padding: padding)
+            case "384": key.isValidSignature(signature, for: SHA384.hash(data: signed), padding: padding)
+            default: key.isValidSignature(signature, for: SHA512.hash(data: signed), padding: padding)
+            }
+        }
+    }
+}

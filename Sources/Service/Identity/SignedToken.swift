@@ -1,0 +1,61 @@
+import Crypto
+import Values
+
+/// A token in its compact form (RFC 7515, 3.1), taken apart; nothing of it is proved yet.
+struct SignedToken: Sendable {
+    let header: [String: JSONValue]
+    let algorithm: String
+    let payload: [UInt8]
+    private let signature: [UInt8]
+    private let signed: [UInt8]
+
+    init(_ token: UnsafeBufferPointer<UInt8>) throws(Failure) {
+        let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let head = RFC4648.decodeURL(parts[0]), let body = RFC4648.decodeURL(parts[1]),
+            let signature = RFC4648.decodeURL(parts[2])
+        else { throw Claims.refusal("The token is no JWT.") }
+        guard case .object(let header) = try Self.json(head), let algorithm = header.string("alg") else {
+            throw Claims.refusal("The token names no algorithm.")
+        }
+        (self.header, self.algorithm, payload, self.signature) = (header, algorithm, body, signature)
+        signed = Array(token[..<parts[1].endIndex])
+    }
+
+    /// The key that the token names; nil if it names none.
+    func keyId() throws(Failure) -> String? {
+        guard let id = header["kid"] else { return nil }
+        guard case .string(let text) = id else { throw Claims.refusal("The token's kid is no text.") }
+        return text
+    }
+
+    /// - Throws: where the token says that it is something else than an access token (RFC 8725, 3.11), or that more must be
+    ///   understood than is (RFC 7515, 4.1.11).
+    func requireAccessToken() throws(Failure) {
+        guard header["crit"] == nil else { throw Claims.refusal("The token has critical headers.") }
+        guard let type = header["typ"] else { return }
+        let known = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"]
+        guard case .string(let name) = type, known.contains(name.lowercased()) else {
+            throw Claims.refusal("The token's typ is neither JWT nor at+jwt.")
+        }
+    }
+
+    /// HMAC with SHA-256; whether the token says so is the caller's question.
+    func isSigned(by secret: SymmetricKey) -> Bool {
+        HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: secret)
+    }
+
+    func isSigned(by key: SigningKey) -> Bool {
+        key.algorithm == algorithm && key.verify(signature, signs: signed)
+    }
+
+    /// What the token says; to be believed when its signature is verified.
+    func claims() throws(Failure) -> JSONValue { try Self.json(payload) }
+
+    private static func json(_ bytes: [UInt8]) throws(Failure) -> JSONValue {
+        do throws(Failure) {
+            return try JSONValue(parsing: bytes)
+        } catch {
+            throw Claims.refusal("The token holds no JSON.")
+        }
+    }
+}

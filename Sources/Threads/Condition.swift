@@ -1,0 +1,92 @@
+#if canImport(Glibc)
+    import Glibc
+
+    /// A lock and a condition whose waits are bounded by time that passes.
+    ///
+    /// `NSCondition` bounds them by the wall clock: when that is set back by an hour, a wait of a second takes an hour.
+    @usableFromInline
+    final class Condition {
+        /// Guards what its owner says.
+        private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+        private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+        @usableFromInline
+        init() {
+            mutex.initialize(to: pthread_mutex_t())
+            condition.initialize(to: pthread_cond_t())
+            pthread_mutex_init(mutex, nil)
+            var attributes = pthread_condattr_t()
+            pthread_condattr_init(&attributes)
+            pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+            pthread_cond_init(condition, &attributes)
+            pthread_condattr_destroy(&attributes)
+        }
+
+        deinit {
+            pthread_cond_destroy(condition)
+            pthread_mutex_destroy(mutex)
+            condition.deallocate()
+            mutex.deallocate()
+        }
+
+        @usableFromInline
+        func lock() { pthread_mutex_lock(mutex) }
+
+        @usableFromInline
+        func unlock() { pthread_mutex_unlock(mutex) }
+
+        @usableFromInline
+        func wait() { pthread_cond_wait(condition, mutex) }
+
+        /// Returns after a signal, when the time is over, or for no reason.
+        @usableFromInline
+        func wait(atMost duration: Duration) {
+            var deadline = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &deadline)
+            let (seconds, attoseconds) = duration.components
+            let nanoseconds = deadline.tv_nsec + Int(attoseconds / 1_000_000_000)
+            // A wait of centuries is one without an end.
+            deadline.tv_sec += Int(min(seconds, 1 << 40)) + nanoseconds / 1_000_000_000
+            deadline.tv_nsec = nanoseconds % 1_000_000_000
+            pthread_cond_timedwait(condition, mutex, &deadline)
+        }
+
+        @usableFromInline
+        func signal() { pthread_cond_signal(condition) }
+
+        @usableFromInline
+        func broadcast() { pthread_cond_broadcast(condition) }
+    }
+#else
+    import Foundation
+
+    /// Where there is no service, there is the client, which waits for nothing for long.
+    @usableFromInline
+    final class Condition {
+        /// Guards what its owner says.
+        private let condition = NSCondition()
+
+        @usableFromInline
+        init() {}
+
+        @usableFromInline
+        func lock() { condition.lock() }
+
+        @usableFromInline
+        func unlock() { condition.unlock() }
+
+        @usableFromInline
+        func wait() { condition.wait() }
+
+        @usableFromInline
+        func wait(atMost duration: Duration) {
+            _ = condition.wait(until: Date(timeIntervalSinceNow: duration / .seconds(1)))
+        }
+
+        @usableFromInline
+        func signal() { condition.signal() }
+
+        @usableFromInline
+        func broadcast() { condition.broadcast() }
+    }
+#endif

@@ -1,0 +1,31 @@
+import Rows
+import Values
+
+/// The last byte chooses what the headers say, and a line's end says nothing; the rest is a delivery of table changes.
+let readDelivery: FuzzTarget = { input in
+    guard let last = input.last else { return }
+    let choice = last &- 0x0A
+    var delivery = ChangeDelivery()
+    let types = [
+        nil, "application/json", "application/cloudevents+json", "application/cloudevents-batch+json", "text/plain",
+    ]
+    delivery.contentType = types[Int(choice) % types.count]
+    if choice & 0x40 != 0 {
+        delivery.attributes = ["specversion": "1.0", "id": "1", "source": "/", "type": "t", "iodebeziumop": "c"]
+    }
+    let formats: [ChangeFormat?] = [nil] + ChangeFormat.allCases
+    let format = formats[Int(choice >> 3 & 7) % formats.count]
+    guard let batch = try? ChangeBatch(reading: Array(input.dropLast()), delivery: delivery, format: format) else {
+        return
+    }
+    for change in batch.changes {
+        require(!change.table.isEmpty && !change.schema.isEmpty, "a change of no table")
+        require(
+            (change.deduplicationID?.utf8.count ?? 0) <= ChangeLimits.deduplicationIDBytesMax, "an id without bound")
+        for case let row? in [change.record, change.oldRecord] {
+            // Rows are stored as JSON and read again with the reader's own bounds.
+            let bytes = JSONWriter.bytes(JSONValue.object(row))
+            require((try? JSONValue(parsing: bytes)) != nil, "a row that cannot be read again")
+        }
+    }
+}

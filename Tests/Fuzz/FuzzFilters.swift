@@ -1,0 +1,22 @@
+import Rows
+import Values
+
+/// A filter and, on the next line, a row. A filter's canonical text is the same filter; nothing matches both a condition
+/// and its negation; what matches is found by an index.
+let readFilter: FuzzTarget = { input in
+    let lines = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+    guard let filter = try? Filter(parsing: String(decoding: lines[0], as: UTF8.self)) else { return }
+    guard let again = try? Filter(parsing: filter.canonical) else {
+        return require(false, "the canonical text is no filter: \(filter.canonical)")
+    }
+    require(again == filter, "the canonical text is another filter: \(filter.canonical)")
+    guard lines.count == 2, case .object(let row)? = try? JSONValue(parsing: Array(lines[1]), isExact: true) else {
+        return
+    }
+    let isMatch = filter.matches(row)
+    require(again.matches(row) == isMatch, "the canonical text matches otherwise")
+    require((filter.mismatch(in: row) == nil) == isMatch, "the explanation says otherwise")
+    require(filter.matches(old: row, new: nil).old == isMatch, "an old row matches otherwise")
+    let opposite = try? Filter(parsing: "not.\(filter.canonical)")
+    require(!isMatch || opposite?.matches(row) != true, "a row matches a filter and its opposite")
+}

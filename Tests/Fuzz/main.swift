@@ -1,0 +1,14 @@
+import Glibc
+
+// Coverage-guided fuzzing of whatever reads bytes of strangers: `.ci/fuzz` builds it with libFuzzer and AddressSanitizer
+// and runs each target. The first argument names the target; the others are libFuzzer's.
+
+let targets: [String: FuzzTarget] = [
+    "json": readJSON, "filters": readFilter, "deliveries": readDelivery, "tokens": readToken, "heads": sendHead,
+]
+
+guard CommandLine.arguments.count > 1, let target = targets[CommandLine.arguments[1]] else {
+    print("The first argument must be one of: \(targets.keys.sorted().joined(separator: ", "))")
+    exit(64)
+}
+runFuzzer(target, arguments: [CommandLine.arguments[0]] + CommandLine.arguments.dropFirst(2))

@@ -1,0 +1,138 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MicroHTTP
+
+/// What anybody can do to the server without a token.
+@Suite struct HostileClientTests {
+    @Test func requests_endWithTheirConnection_whateverTheirShape() async throws {
+        // libmicrohttpd misses the end of a connection that comes together with its last bytes.
+        let service = try EchoServer { $0.connectionTimeoutSeconds = 1 }
+        for shape in MalformedRequests.all {
+            let raw = try RawConnection(service.port)
+            // In pieces too: some are dropped only when there is something behind what broke them. It may be closed.
+            try? raw.send(shape)
+            try? raw.send(MalformedRequests.sound)
+            raw.finishSending()
+            _ = try? raw.read()
+        }
+        try await eventually("no request is left") { service.server.requestsOpen == 0 }
+        let next = try RawConnection(service.port)
+        try next.send("GET /hello?name=alive HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try next.read(until: "hello alive")
+        // What is left would have it wait for all of the time.
+        let took = ContinuousClock().measure { service.server.shutdown(deadlineSeconds: 600) }
+        #expect(took < .seconds(300))
+    }
+
+    @Test func queriesOfManyItems_areAnsweredLikeOthers() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /hello?name=a\(String(repeating: "&b", count: 1000)) HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try raw.read(until: "hello a").hasPrefix("HTTP/1.1 200"))
+    }
+
+    // MARK: Framing
+
+    /// What arrives so that its lines cannot be looked at is the last of its connection.
+    @Test func chunks_whoseLinesWereNotSeen_endTheirConnection() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        try raw.send(
+            "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n")
+        _ = try raw.read(until: "100 Continue\r\n\r\n")
+        try raw.send("3\r\nabc\r\n0\r\nX-Trailer: a\r\n\r\n" + MalformedRequests.sound)
+        let rest = try raw.read()
+        #expect(rest.hasPrefix("HTTP/1.1 200") && rest.contains("Connection: close") && rest.hasSuffix("abc"))
+    }
+
+    // MARK: Slow senders
+
+    @Test func connectionsThatSayNothing_doNotKeepOthersOut() throws {
+        let service = try EchoServer {
+            $0.connectionsMax = 16
+            $0.connectionTimeoutSeconds = 600
+            $0.senderSeconds = 600
+        }
+        let silent = try (0..<100).map { _ in try RawConnection(service.port) }
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /hello?name=b HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try raw.read(until: "hello b").hasPrefix("HTTP/1.1 200"))
+        _ = silent
+    }
+
+    @Test func connectionsThatDrip_doNotKeepOthersOut() throws {
+        let service = try EchoServer {
+            $0.connectionsMax = 64
+            $0.connectionTimeoutSeconds = 600
+        }
+        let dripping = try (0..<100).map { _ in try RawConnection(service.port) }
+        for connection in dripping { try connection.send("GET /hello HTTP/1.1\r\nHost: x\r\nX-Name: ") }
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /hello?name=b HTTP/1.1\r\nHost: x\r\n\r\n")
+        var rounds = 0
+        // Those that were cut off can send no more.
+        while !raw.hasAnswer(within: 20), rounds < 1000 {
+            for connection in dripping { try? connection.send("a") }
+            rounds += 1
+        }
+        #expect(try raw.read(until: "hello b").hasPrefix("HTTP/1.1 200"))
+    }
+
+    // MARK: Refusals, and no descriptors
+
+    @Test func refusal_reachesWhoSendsEverythingFirst() throws {
+        let service = try EchoServer()
+        let raw = try RawConnection(service.port)
+        let body = String(repeating: "x", count: 8 << 20)
+        try raw.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n" + body)
+        #expect(try raw.read().hasPrefix("HTTP/1.1 413"))
+    }
+
+    @Test(arguments: [256, 1024, 4096, 1 << 20])
+    func streamsAndConnections_leaveDescriptorsForTheRest(_ descriptors: Int) {
+        let lowered = ServerConfiguration().within(descriptors: descriptors)
+        #expect(lowered.streamsMax + lowered.connectionsMax + 100 <= descriptors)
+    }
+
+    @Test func streamWithoutADescriptor_givesItsPlaceBack() {
+        let given = Collected<Bool>()
+        do {
+            let handOff = StreamHandOff(
+                configuration: ServerConfiguration(), adopt: { _ in }, giveBack: { given.append(true) })
+            #expect(!handOff.duplicate(-1))
+        }
+        #expect(given.all == [true])
+    }
+
+    // MARK: The end
+
+    @Test func drainingServer_answersEverybodyOnce() throws {
+        let service = try EchoServer()
+        let known = try RawConnection(service.port)
+        try known.send(MalformedRequests.sound)
+        #expect(try known.readAnswer().isLast == false)
+        service.server.drain()
+        // The reactor has seen it when it says so to somebody.
+        var isDraining = false
+        while !isDraining {
+            let new = try RawConnection(service.port)
+            try new.send(MalformedRequests.sound)
+            isDraining = try new.readAnswer().isLast
+        }
+        try known.send(MalformedRequests.sound)
+        #expect(try known.readAnswer().isLast)
+        #expect(try known.read() == "")
+    }
+
+    @Test func halfAHead_doesNotHoldTheEnd() async throws {
+        let service = try EchoServer { $0.senderSeconds = 600 }
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /hello HTTP/1.1\r\nHost: ")
+        try await eventually("the request has begun") { service.server.requestsOpen == 1 }
+        let took = ContinuousClock().measure { service.server.shutdown(deadlineSeconds: 600, idleSeconds: 1) }
+        #expect(took < .seconds(300))
+        #expect(throws: (any Error).self) { _ = try RawConnection(service.port) }
+    }
+}

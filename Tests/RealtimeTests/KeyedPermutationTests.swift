@@ -1,0 +1,40 @@
+import Realtime
+import TestSupport
+import Testing
+
+@Suite struct KeyedPermutationTests {
+    /// The example of the paper.
+    @Test func example_isThePapers() {
+        let key: [UInt8] = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]
+        let permutation = KeyedPermutation(key: key)
+        #expect(permutation.seal(0x3b72_6574_7475_432d).bits == 0x8c6f_a548_454e_028b)
+        #expect(permutation.open(OpaqueID(bits: 0x8c6f_a548_454e_028b)) == 0x3b72_6574_7475_432d)
+    }
+
+    @Test func everyNumber_hasOneID_andComesBack() throws {
+        let permutation = KeyedPermutation()
+        let numbers: [UInt64] = Array(0..<10_000) + [.max, .max - 1, 1 << 63]
+        let ids = numbers.map(permutation.seal)
+        #expect(Set(ids).count == numbers.count)
+        #expect(ids.map(permutation.open) == numbers)
+        for id in ids { #expect(OpaqueID(id.text.utf8) == id) }
+    }
+
+    /// What stands beside one another among the numbers does not among the ids: of any two, each is as often the larger
+    /// one, and every bit of them is as often set as not.
+    @Test func ids_tellNeitherOrderNorDistance() {
+        let permutation = KeyedPermutation(key: Array(1...16))
+        let ids = (0..<4_096).map { permutation.seal($0).bits }
+        let rises = zip(ids, ids.dropFirst()).count { $0.0 < $0.1 }
+        #expect((1_900...2_200).contains(rises))
+        for bit in 0..<64 {
+            let set = ids.count { $0 & (1 << UInt64(bit)) != 0 }
+            #expect((1_850...2_250).contains(set), "bit \(bit)")
+        }
+        // Flipping one bit of a number changes about half of the id's.
+        for bit in 0..<64 {
+            let changed = (ids[7] ^ permutation.seal(7 ^ (1 << UInt64(bit))).bits).nonzeroBitCount
+            #expect((12...52).contains(changed), "bit \(bit)")
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import BellhopClient
+import Database
+import Foundation
+import Rows
+import TestSupport
+import Testing
+import Values
+
+/// The wall clock of the built service is set back and forth, as by NTP or by hand, while it runs.
+@Suite struct ClockStepTests {
+    /// The wall clock of one process, moved by a library that is loaded before the system's.
+    private struct WallClock {
+        let wrapper: [String]
+        private let descriptor: Int32
+
+        init(in directory: TemporaryDirectory) throws {
+            let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .appendingPathComponent("Fixtures/WallClock/step.c").path
+            let (library, file) = (directory.file("step.so"), directory.file("step"))
+            // The toolchain of Swift has the one; where it does not, a system that links programs has the other.
+            let isBuilt = ["clang", "cc"].contains { compiler in
+                let command = Process()
+                command.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+                command.arguments = [compiler, "-shared", "-fPIC", "-o", library, source]
+                guard (try? command.run()) != nil else { return false }
+                command.waitUntilExit()
+                return command.terminationStatus == 0
+            }
+            try #require(isBuilt)
+            descriptor = open(file, O_RDWR | O_CREAT, 0o600)
+            wrapper = ["env", "LD_PRELOAD=\(library)", "WALL_CLOCK_STEP=\(file)"]
+            step(to: 0)
+        }
+
+        func step(to secondsAhead: Int64) {
+            withUnsafeBytes(of: secondsAhead) { #expect(pwrite(descriptor, $0.baseAddress, $0.count, 0) == $0.count) }
+        }
+    }
+
+    private static let shop = "/v1/shops/s1"
+
+    private static func prepare(_ service: RunningBellhop) async throws {
+        let backend = service.client(as: .service())
+        #expect(try await backend.put(shop, ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
+        let challenge: JSON = [
+            "name": "Most cuts", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "add",
+        ]
+        #expect(try await backend.put("/v1/challenges/c1", challenge).status == 201)
+        #expect(try await service.client(as: .staff(of: "s1")).put("\(shop)/dj", ["isActive": true]).status == 200)
+        let ada = service.client(as: .user("ada"))
+        #expect(try await ada.put("\(shop)/presence/me").status == 200)
+        #expect(try await ada.post("\(shop)/dj/tracks", DJTests.track("t1")).status == 201)
+    }
+
+    /// More votes than are published one by one: what is left comes round.
+    private static func vote(_ guest: BellhopClient, _ watcher: StreamListener) async throws {
+        #expect(try await guest.put("\(shop)/presence/me").status == 200)
+        var version = 0
+        for side in Array(repeating: ["down", "up"], count: 15).joined() {
+            let answer = try await DJTests.vote(guest, "t1", side)
+            #expect(answer.status == 200, "\(answer.problem)")
+            version = answer.json["version"].int ?? .max
+        }
+        while try await watcher.next("dj:queue_update").json["version"].int ?? 0 < version {}
+    }
+
+    /// The first one is published at once, the others a second later.
+    private static func score(_ backend: BellhopClient, _ watcher: StreamListener) async throws {
+        var version = 0
+        for _ in 0..<3 {
+            let answer = try await backend.post(
+                "/v1/challenges/c1/scores", ["userId": "ada", "score": 1],
+                headers: ["Idempotency-Key": UUID().uuidString])
+            #expect(answer.status == 200, "\(answer.problem)")
+            version = answer.json["version"].int ?? .max
+        }
+        while try await watcher.next("leaderboard:update").json["version"].int ?? 0 < version {}
+    }
+
+    @Test func votesBoardsQueuesAndPruning_goOn() async throws {
+        let directory = try TemporaryDirectory()
+        let (wall, file) = (try WallClock(in: directory), directory.file("b.sqlite"))
+        let service = try RunningBellhop(file, settings: ["EVENTS_KEPT_HOURS": "1"], through: wall.wrapper)
+        try await Self.prepare(service)
+        let watcher = StreamListener(
+            service.client(as: .user("eve")).events(topics: ["leaderboard:c1", "dj:s1"]))
+        try await watcher.next("stream:ready")
+        var options = StoreOptions()
+        options.access = .readOnly
+        let log = try Store.open(DatabaseURL("sqlite:\(file)"), options: options)
+        defer { log.close() }
+        for (round, ahead) in [0, -7200, 0, 7200, 0].enumerated() {
+            wall.step(to: Int64(ahead))
+            try await Self.vote(service.client(as: .user("guest\(round)")), watcher)
+            try await Self.score(service.client(as: .service()), watcher)
+            let queue = try await service.client(as: .user("eve")).get("\(Self.shop)/queue").json
+            let computedAt = try #require(queue["updatedAt"].string.flatMap { Timestamp(rfc3339: $0) })
+            let now = Int64(Date().timeIntervalSince1970) + Int64(ahead)
+            #expect((now - 62...now + 2).contains(computedAt.seconds), "round \(round)")
+            // Of the hours before and behind nothing is left.
+            let (oldest, newest) = ((now - 3660) * 1_000_000, (now + 3660) * 1_000_000)
+            try await eventually("the log is pruned in round \(round)") {
+                try log.read {
+                    try $0.integer("SELECT count(*) FROM events WHERE created_at < \(oldest) OR created_at > \(newest)")
+                } == 0
+            }
+        }
+        let (status, text) = service.stop()
+        #expect(status == 0)
+        #expect(!text.contains("Upkeep failed"), "\(text)")
+    }
+}

@@ -1,0 +1,129 @@
+import BellhopClient
+import Database
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// A tag confirms one version of what one caller is shown, in one epoch (decision 34).
+@Suite struct EntityTagsTests {
+    private static let draft = BookingsTests.draft("2026-01-10T22:00:00Z", barber: nil)
+
+    /// Everything that has a tag, with somebody's own in it where there is any.
+    private static func addresses(at service: TestService) async throws -> [String] {
+        let backend = service.client(as: .service())
+        let ada = try await DJTests.guest("ada", at: service)
+        #expect(try await ada.post("\(DJTests.session)/tracks", DJTests.track("t1")).status == 201)
+        #expect(try await backend.put("/v1/challenges/c1", ChallengesTests.draft).status == 201)
+        for user in ["ada", "bob"] {
+            #expect(try await service.client(as: .user(user)).post("/v1/posts", ["text": "a"]).status == 201)
+        }
+        return [
+            "/v1/badges", "/v1/badges?include=conversations", DJTests.session, "/v1/challenges/c1/leaderboard",
+            "/v1/feed",
+        ]
+    }
+
+    @Test func tagOfOne_confirmsNothingToAnother() async throws {
+        let service = try await DJTests.open()
+        for path in try await Self.addresses(at: service) {
+            let ada = service.client(as: .user("ada"))
+            let tag = try #require(try await ada.get(path)[header: "ETag"], "\(path)")
+            #expect(try await ada.get(path, headers: ["If-None-Match": tag]).status == 304, "\(path)")
+            var others: [TestService.Identity] = [.user("bob"), .user("ada", tenant: "other"), .admin]
+            others.append(.init(subject: "ada", claims: ["role": "staff", "shop_ids": ["s1"]]))
+            for other in others {
+                let answer = try await service.client(as: other).get(path, headers: ["If-None-Match": tag])
+                #expect(answer.status != 304, "\(path) \(other)")
+            }
+        }
+        // The same version, and each sees the own vote.
+        let (ada, bob) = (service.client(as: .user("ada")), service.client(as: .user("bob")))
+        let (hers, his) = (try await ada.get(DJTests.session), try await bob.get(DJTests.session))
+        #expect(hers.json["version"] == his.json["version"])
+        #expect(hers.json["queue"][0]["userVote"] == "up")
+        #expect(his.json["queue"][0]["userVote"] == "none")
+    }
+
+    /// The counts' version is the same again after a restore, and the counts are others.
+    @Test func tagOfAnotherEpoch_confirmsNothing() async throws {
+        let service = try await DJTests.open()
+        let ada = service.client(as: .user("ada"))
+        var known: [(path: String, answer: ServiceAnswer)] = []
+        for path in try await Self.addresses(at: service) { known.append((path, try await ada.get(path))) }
+        let booking = try await ada.post("/v1/bookings", Self.draft)
+        #expect(booking.status == 201)
+        try await service.alterTable(sqlite: "DELETE FROM event_epochs", postgres: "DELETE FROM event_epochs")
+        try await service.restart()
+        let client = service.client(as: .user("ada"))
+        for (path, before) in known {
+            let after = try await client.get(path, headers: ["If-None-Match": before[header: "ETag"] ?? ""])
+            #expect(after.status == 200, "\(path)")
+            #expect(after[header: "ETag"] != before[header: "ETag"], "\(path)")
+            guard path != "/v1/feed" else { continue }
+            #expect(after.json["version"] == before.json["version"], "\(path)")
+            let epochs = (before.json["epoch"].string ?? "none", after.json["epoch"].string ?? "none")
+            #expect(epochs.0 != epochs.1, "\(path)")
+        }
+        let path = "/v1/bookings/\(booking.json["id"].string ?? "")"
+        let stale = try await client.patch(
+            path, ["status": "cancelled"], headers: ["If-Match": booking[header: "ETag"] ?? ""])
+        #expect(stale.refusal == "412 precondition.stale")
+        let present = try await client.get(path)
+        let change = try await client.patch(
+            path, ["status": "cancelled"], headers: ["If-Match": present[header: "ETag"] ?? ""])
+        #expect(change.status == 200)
+    }
+
+    /// Every payload with a version says what it counts in: answers, and events of every kind.
+    @Test func versions_comeWithTheirEpoch() async throws {
+        let service = try await DJTests.open()
+        let epoch = service.app.runner.reader.log.epoch
+        let (ada, staff) = (service.client(as: .user("ada")), service.client(as: .staff(of: "s1")))
+        let stream = try await service.listen(as: .user("ada"), topics: ["dj:s1", "leaderboard:c1"])
+        #expect(stream.ready.json["badges"]["epoch"].string == epoch)
+        for path in try await Self.addresses(at: service) where path != "/v1/feed" {
+            #expect(try await ada.get(path).json["epoch"].string == epoch, "\(path)")
+        }
+        let made = try await ada.post("/v1/bookings", Self.draft)
+        #expect(made.json["epoch"].string == epoch)
+        #expect(try await ada.get("/v1/bookings").json["items"][0]["epoch"].string == epoch)
+        #expect(try await BookingsTests.move(staff, made.json, to: ["status": "confirmed"]).status == 200)
+        let score = try await service.client(as: .service()).post(
+            "/v1/challenges/c1/scores", ["score": 5, "userId": "ada"], headers: ["Idempotency-Key": "k"])
+        #expect(score.json["epoch"].string == epoch)
+        #expect(try await staff.put(DJTests.session, ["isActive": false]).status == 200)
+        _ = try await stream.next("badges:update")
+        while try await stream.next("dj:session").json["isActive"] == true {}
+        let versioned = stream.received.map { ($0.name, $0.json) }.filter { $0.1["version"].int != nil }
+        #expect(versioned.allSatisfy { $0.1["epoch"].string == epoch }, "\(versioned)")
+        let names = Set(versioned.map { $0.0 })
+        #expect(names.isSuperset(of: ["badges:update", "booking:status_change", "dj:session", "track:added"]))
+    }
+
+    /// A cache between must not give one user's answer to another.
+    @Test func answersByToken_varyByIt() async throws {
+        let service = try TestService.start()
+        func vary(_ path: String, _ headers: [String: String] = [:]) async throws -> String? {
+            try await service.client(as: .user("ada")).get(path, headers: headers)[header: "Vary"]
+        }
+        let tag = try await service.client(as: .user("ada")).get("/v1/badges")[header: "ETag"] ?? ""
+        for path in ["/v1/badges", "/v1/me", "/v1/notifications", "/v1/feed", "/v1/bookings/none"] {
+            #expect(try await vary(path) == "Authorization", "\(path)")
+        }
+        #expect(try await vary("/v1/badges", ["If-None-Match": tag]) == "Authorization")
+        #expect(try await vary("/v1/stream?nonsense=1") == "Authorization, Cookie")
+        for path in ["/healthz", "/v1/config", "/nowhere"] { #expect(try await vary(path) == nil, "\(path)") }
+        let nobody = try await BellhopClient(baseURL: service.baseURL).get("/v1/badges")
+        #expect(nobody.status == 401)
+        #expect(nobody[header: "Vary"] == "Authorization")
+        let raw = try RawConnection(service.port)
+        let token = service.token(for: .user("ada"))
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        #expect(try raw.read(until: "\r\n\r\n").contains("Vary: Authorization, Cookie\r\n"))
+        let shared = try TestService.start(["corsOrigins": "https://app.example"])
+        let answer = try await shared.client(as: .user("ada")).get("/v1/me")
+        #expect(answer[header: "Vary"] == "Origin, Authorization")
+    }
+}

@@ -1,0 +1,142 @@
+import BellhopClient
+import Foundation
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// What an issuer may publish beside the keys of its tokens (RFC 7517): a key that is of no use here must not take the
+/// others with it.
+@Suite struct KeySetTests {
+    private static func status(_ service: TestService, _ token: String) async throws -> Int {
+        try await BellhopClient(baseURL: service.baseURL).with(token: token).get("/v1/me").status
+    }
+
+    private static let bytes32 = String(repeating: "A", count: 42) + "E"
+
+    /// A good key of P-256, but for what else is said of it: the one of RFC 7515, A.3.
+    private static func point(_ more: String) -> String {
+        #"""
+        {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+         "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",\#(more)}
+        """#
+    }
+
+    /// Each is a JSON text, by what it is.
+    static let useless: [(String, String)] = [
+        ("a shared secret", #"{"kty":"oct","kid":"x","alg":"HS256","k":"\#(bytes32)"}"#),
+        ("X25519", #"{"kty":"OKP","crv":"X25519","kid":"x","x":"\#(bytes32)"}"#),
+        ("Ed448", #"{"kty":"OKP","crv":"Ed448","kid":"x","x":"\#(bytes32)"}"#),
+        ("ES256K", #"{"kty":"EC","crv":"secp256k1","alg":"ES256K","kid":"x","x":"\#(bytes32)","y":"\#(bytes32)"}"#),
+        ("ML-DSA", #"{"kty":"AKP","alg":"ML-DSA-65","kid":"x","pub":"\#(bytes32)"}"#),
+        ("an unknown algorithm", #"{"kty":"RSA","alg":"RS1024","kid":"x","n":"\#(bytes32)","e":"AQAB"}"#),
+        ("an unknown type", #"{"kty":"QKD","kid":"x"}"#),
+        ("a key of another type's algorithm", #"{"kty":"RSA","alg":"ES256","kid":"x","n":"\#(bytes32)","e":"AQAB"}"#),
+        (
+            "RSA of 1024 bits",
+            #"{"kty":"RSA","alg":"RS256","kid":"x","n":"\#(String(repeating: "_", count: 170))8","e":"AQAB"}"#
+        ),
+        ("no point of the curve", #"{"kty":"EC","crv":"P-256","kid":"x","x":"\#(bytes32)","y":"\#(bytes32)"}"#),
+        ("no coordinates", #"{"kty":"EC","crv":"P-256","kid":"x"}"#),
+        ("numbers for texts", #"{"kty":"EC","crv":256,"kid":7,"x":1,"y":2}"#),
+        ("RSA by the exponent 1", #"{"kty":"RSA","kid":"x","n":"\#(String(repeating: "_", count: 341))w","e":"AQ"}"#),
+        ("P-256 for encryption", point(#""kid":"x","use":"enc""#)),
+        ("P-256 to sign alone", point(#""kid":"x","key_ops":["sign"]"#)),
+        ("operations that are no list", point(#""kid":"x","key_ops":"verify""#)),
+        ("coordinates that are too short", #"{"kty":"EC","crv":"P-256","kid":"x","x":"AAAA","y":"AAAA"}"#),
+        ("padded base64", #"{"kty":"OKP","crv":"Ed25519","kid":"x","x":"\#(bytes32)="}"#),
+        ("an id that is no text", point(#""kid":1"#)),
+        ("a shared secret by the good key's id", #"{"kty":"oct","kid":"k1","alg":"HS256","k":"\#(bytes32)"}"#),
+        ("no type", "{}"), ("no object", "7"), ("null", "null"), ("a list", "[]"),
+    ]
+
+    @Test(arguments: KeySetTests.useless.indices)
+    func uselessKey_leavesTheOthersUsable(_ index: Int) async throws {
+        let (what, key) = Self.useless[index]
+        var issuer = try Issuer()
+        try await issuer.add("k1")
+        try issuer.publish(beside: [key])
+        let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
+        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(what)")
+        let metrics = try await BellhopClient(baseURL: service.baseURL).get("/metrics").text
+        #expect(metrics.contains("bellhop_signing_keys{state=\"used\"} 1"), "\(what)")
+        #expect(metrics.contains("bellhop_signing_keys{state=\"skipped\"} 1"), "\(what)")
+    }
+
+    /// Of the same id, before and behind it, and of another type: a token is tried with all of them.
+    @Test func usefulKeys_leaveTheOthersUsable() async throws {
+        let (own, others) = (Self.point(#""kid":"k1""#), [Self.point(#""kid":"x""#), Self.point(#""use":"sig""#)])
+        let edwards = #"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#
+        for beside in [[own], [own, own], [edwards, own], others] {
+            var issuer = try Issuer()
+            try await issuer.add("k1")
+            try issuer.publish(beside: beside)
+            let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
+            #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(beside)")
+            var other = try Issuer()
+            try await other.add("k1")
+            #expect(try await Self.status(service, other.token("k1", at: service.clock.now)) == 401, "\(beside)")
+        }
+    }
+
+    @Test func uselessKey_doesNotKeepAWithdrawnOneAlive() async throws {
+        var issuer = try Issuer()
+        try await issuer.add("k1")
+        let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
+        let token = try await issuer.token("k1", at: service.clock.now)
+        #expect(try await Self.status(service, token) == 200)
+        issuer.withdraw()
+        try await issuer.add("k2")
+        try issuer.publish(beside: Self.useless.map(\.1))
+        service.clock.advance(seconds: Limits.keySetLifetimeSeconds / 2)
+        // The unknown key has the set fetched again.
+        let second = try await issuer.token("k2", at: service.clock.now)
+        #expect(try await Self.status(service, second) == 200)
+        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 401)
+        #expect(try await Self.status(service, token) == 401)
+    }
+
+    @Test func clockSetBack_doesNotKeepTheSetFromBeingFetched() async throws {
+        var issuer = try Issuer()
+        try await issuer.add("k1")
+        let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
+        service.clock.advance(seconds: -86_400)
+        try await issuer.add("k2")
+        service.clock.advance(seconds: 11)
+        #expect(try await Self.status(service, issuer.token("k2", at: service.clock.now)) == 200)
+    }
+
+    @Test func keysForOtherUses_neverVerify() async throws {
+        for other in [#","use":"enc""#, #","key_ops":["sign"]"#, #","key_ops":[]"#, #","key_ops":"verify""#] {
+            var issuer = try Issuer()
+            try await issuer.add("k1")
+            try await issuer.add("k2", more: other)
+            let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
+            #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(other)")
+            #expect(try await Self.status(service, issuer.token("k2", at: service.clock.now)) == 401, "\(other)")
+        }
+        var issuer = try Issuer()
+        try await issuer.add("k1", more: #","use":"sig","key_ops":["verify","sign"]"#)
+        let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
+        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200)
+    }
+
+    @Test func keySetFile_thatIsMissingOrBroken_stopsTheStart() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("keys.json")
+        func refusal() throws -> (status: Int32, text: String) {
+            let settings = ["JWKS": file, "PORT": "0", "DATABASE": "sqlite::memory:"]
+            return try BellhopProcess(["serve"], settings: settings, through: ["timeout", "20"]).finish()
+        }
+        let missing = try refusal()
+        #expect(missing.status == 78)
+        #expect(missing.text.contains("jwks (BELLHOP_JWKS): \(file)"), "\(missing.text)")
+        for broken in ["", "{", "[]", #"{"keys":7}"#, #"{"keys":[]}"#, #"{"keys":[{"kty":"oct","k":"AAAA"}]}"#] {
+            try Data(broken.utf8).write(to: URL(fileURLWithPath: file))
+            let (status, text) = try refusal()
+            #expect(status == 78, "\(broken): \(text)")
+            #expect(text.contains("jwks (BELLHOP_JWKS): \(file)"), "\(broken): \(text)")
+        }
+    }
+}

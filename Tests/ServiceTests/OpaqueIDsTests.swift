@@ -1,0 +1,122 @@
+import BellhopClient
+import Database
+import Foundation
+import Realtime
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// What has a number has it for the service alone: ids on the wire tell nobody how much happens to others.
+@Suite struct OpaqueIDsTests {
+    private static func notify(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws
+    {
+        let body: JSON = ["id": .string(id), "type": "visit.created", "userId": .string(user)]
+        #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
+    }
+
+    /// How often a text is larger than the one before it: a counter's always are, or nearly.
+    private static func rises(_ texts: [String]) -> Int { zip(texts, texts.dropFirst()).count { $0.0 < $0.1 } }
+
+    @Test func idsOfEvents_tellNothingOfWhatHappensToOthers() async throws {
+        let service = try TestService.start()
+        let stream = try await service.listen(as: .user("ada"))
+        // Between any two of Ada's are two of another clinic's.
+        for index in 0..<40 {
+            try await Self.notify(service, "ada", "a\(index)")
+            try await Self.notify(service, "theirs", "t\(index)", tenant: "other")
+        }
+        while stream.received.filter({ $0.name == "badges:update" }).count < 40 { try await stream.next() }
+        let ids = stream.received.map(\.id)
+        #expect(Set(ids).count == ids.count)
+        let digits = try ids.map { id in try #require(id.split(separator: "-").last) }
+        #expect(digits.allSatisfy { $0.utf8.count == OpaqueID.digits })
+        // A counter's texts rise, whatever its digits; these rise as often as they fall.
+        let rises = Self.rises(digits.map(String.init))
+        #expect(rises > digits.count / 4)
+        #expect(rises < digits.count * 3 / 4)
+        // Inside they are the log's numbers, in its order.
+        let numbers = service.sequences(stream.received)
+        #expect(numbers.count == ids.count)
+        #expect(numbers == numbers.sorted())
+        let newest = try service.app.store.read { try EventLog.newestSequence(in: $0) }
+        #expect(numbers.last.map { newest - $0 < 3 } == true)
+    }
+
+    @Test func ids_areTheSameAfterARestart_andOthersInAnotherEpoch() async throws {
+        let service = try TestService.start()
+        try await Self.notify(service, "ada", "a0")
+        let before = try await service.position(as: .user("ada"))
+        try await service.restart()
+        #expect(try await service.position(as: .user("ada")) == before)
+        try await service.alterTable(sqlite: "DELETE FROM event_epochs", postgres: "DELETE FROM event_epochs")
+        try await service.restart()
+        let after = try await service.position(as: .user("ada"))
+        let (epoch, oldEpoch) = (after.prefix { $0 != "-" }, before.prefix { $0 != "-" })
+        #expect(epoch != oldEpoch)
+        #expect(after.suffix(OpaqueID.digits) != before.suffix(OpaqueID.digits))
+        // The old number under the new name is of no place.
+        let mixed = "\(epoch)-\(before.suffix(OpaqueID.digits))"
+        let stream = try await service.listen(as: .user("ada"), lastEventID: mixed)
+        #expect(try await stream.next("stream:resync").json["reason"] == "gap")
+    }
+
+    /// A forged id is answered as every other that is of no use: streams begin anew and say so, and an explanation names
+    /// its place.
+    @Test func forgedID_isOfNoUse() async throws {
+        let service = try TestService.start()
+        try await Self.notify(service, "ada", "a0")
+        let here = try await service.position(as: .user("ada"))
+        let epoch = here.prefix { $0 != "-" }
+        let backend = service.client(as: .service())
+        for forged in [
+            "\(epoch)-1", "\(epoch)-0000000000001", "\(epoch)-\(OpaqueID(bits: .random(in: .min ... .max)).text)",
+        ] {
+            let stream = try await service.listen(as: .user("ada"), lastEventID: forged)
+            #expect(try await stream.next("stream:resync").json["reason"] == "gap", "\(forged)")
+            #expect(stream.ready.id == here)
+            let explained = try await backend.post(
+                "/v1/explain", ["eventId": .string(forged), "claims": ["sub": "ada"]])
+            #expect(explained.mistakes == "422 /eventId", "\(forged)")
+        }
+        let explained = try await backend.post("/v1/explain", ["eventId": .string(here), "claims": ["sub": "ada"]])
+        #expect(explained.json["event"]["id"].string == here, "\(explained.problem)")
+    }
+
+    @Test func idsOfRequests_doNotCount() async throws {
+        let service = try TestService.start()
+        let client = service.client(as: .user("ada"))
+        var ids: [String] = []
+        for _ in 0..<64 { ids.append(try await client.get("/v1/me")[header: "X-Request-Id"] ?? "") }
+        #expect(Set(ids).count == 64)
+        #expect(ids.allSatisfy { OpaqueID($0.utf8) != nil }, "\(ids.prefix(3))")
+        #expect((16...48).contains(Self.rises(ids)))
+        // A client's own is taken as it is.
+        let own = try await client.get("/v1/me", headers: ["X-Request-Id": "mine-1"])
+        #expect(own[header: "X-Request-Id"] == "mine-1")
+    }
+
+    /// A stream's name says where it is, to the process alone that has it: not how many there are.
+    @Test func namesOfStreams_doNotCount() async throws {
+        let service = try TestService.start()
+        var names: [String] = []
+        for _ in 0..<12 {
+            let stream = try await service.listen(as: .user("ada"))
+            names.append(stream.ready.json["streamId"].string ?? "")
+            let name = names.last ?? ""
+            #expect(try await service.client(as: .user("ada")).get("/v1/streams/\(name)/subscriptions").status == 200)
+            stream.close()
+        }
+        #expect(Set(names).count == names.count)
+        let digits = try names.map { try #require($0.split(separator: "-").last) }
+        #expect(digits.allSatisfy { OpaqueID($0.utf8) != nil }, "\(names)")
+        // Of neighbours nearly all digits differ.
+        for (one, next) in zip(digits, digits.dropFirst()) {
+            let differing = zip(one, next).count { $0.0 != $0.1 }
+            #expect(differing > 6)
+        }
+        let process = names[0].prefix { $0 != "-" }
+        let made = "\(process)-0123456789abc"
+        #expect(try await service.client(as: .user("ada")).get("/v1/streams/\(made)/subscriptions").status == 404)
+    }
+}

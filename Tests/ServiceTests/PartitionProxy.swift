@@ -1,0 +1,66 @@
+import Foundation
+import Glibc
+import TestSupport
+
+/// Stands between a replica and PostgreSQL, and carries nothing while the network is cut: neither side is told, as with a
+/// cable.
+///
+/// `@unchecked Sendable`: the variables are only touched with `condition` locked.
+final class PartitionProxy: @unchecked Sendable {
+    private let listener: LoopbackListener
+    let target: Int
+    /// Guards the variables below.
+    private let condition = NSCondition()
+    private var isCut = false
+    private var descriptors: [Int32] = []
+
+    init(to target: Int) throws {
+        self.target = target
+        listener = try LoopbackListener()
+        listener.serve { [self] client in serve(client) }
+    }
+
+    var port: Int { listener.port }
+
+    func cut() { condition.withLock { isCut = true } }
+
+    /// What was sent meanwhile arrives.
+    func heal() {
+        condition.withLock { isCut = false }
+        condition.broadcast()
+    }
+
+    func stop() {
+        heal()
+        listener.stop()
+        for descriptor in condition.withLock({ descriptors }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+
+    private func serve(_ client: Int32) {
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        address.sin_port = UInt16(target).bigEndian
+        _ = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        condition.withLock { descriptors += [client, server] }
+        Thread.detachNewThread { [self] in carry(server, client) }
+        carry(client, server)
+    }
+
+    private func carry(_ from: Int32, _ to: Int32) {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = read(from, &buffer, buffer.count)
+            condition.withLock { while isCut { condition.wait() } }
+            guard count > 0 else { break }
+            _ = buffer.withUnsafeBytes { send(to, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) }
+        }
+        shutdown(from, Int32(SHUT_RDWR))
+        shutdown(to, Int32(SHUT_RDWR))
+    }
+}

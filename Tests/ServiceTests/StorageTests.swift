@@ -1,0 +1,180 @@
+import BellhopClient
+import Foundation
+import TestSupport
+import Testing
+
+/// The ground gives way under the files of the built service: what it answers, what it reports, and how it goes on.
+@Suite struct StorageTests {
+    private let directory: TemporaryDirectory
+    private let folder: String
+    private var file: String { folder + "/b.sqlite" }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        folder = directory.file("data")
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    }
+
+    private func notify(_ service: RunningBellhop, _ id: String) async throws -> ServiceAnswer {
+        try await service.client(as: .service()).post(
+            "/v1/events", ["id": .string(id), "type": "visit.created", "userId": "ada"])
+    }
+
+    // MARK: Files that are gone
+
+    enum Loss: String, CaseIterable {
+        case fileRemoved, fileReplaced, fileReplacedByAnEmptyOne, logRemoved, logReplaced, indexRemoved, folderRenamed
+
+        func happen(to file: String) throws {
+            let files = FileManager.default
+            func replace(_ path: String, by data: Data) throws {
+                try data.write(to: URL(fileURLWithPath: path + ".new"))
+                try files.removeItem(atPath: path)
+                try files.moveItem(atPath: path + ".new", toPath: path)
+            }
+            switch self {
+            case .fileRemoved: try files.removeItem(atPath: file)
+            case .fileReplaced: try replace(file, by: Data(contentsOf: URL(fileURLWithPath: file)))
+            case .fileReplacedByAnEmptyOne: try replace(file, by: Data())
+            case .logRemoved: try files.removeItem(atPath: file + "-wal")
+            case .logReplaced: try replace(file + "-wal", by: Data("somebody else's".utf8))
+            case .indexRemoved: try files.removeItem(atPath: file + "-shm")
+            case .folderRenamed:
+                let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+                try files.moveItem(atPath: folder, toPath: folder + ".old")
+            }
+        }
+    }
+
+    /// Until it is noticed the answers are as before: nobody is ever shown an empty database.
+    @Test(arguments: Loss.allCases)
+    func filesThatAreGone_areNoticed_andNeverReadAsEmpty(_ loss: Loss) async throws {
+        let service = try RunningBellhop(file)
+        let user = service.client(as: .user("ada"))
+        #expect(try await notify(service, "e1").status == 201)
+        try loss.happen(to: file)
+        let begin = ContinuousClock.now
+        while true {
+            let badges = try await user.get("/v1/badges")
+            let list = try await user.get("/v1/notifications")
+            if badges.status == 200 { #expect(badges.json["bell"].int == 1) }
+            if list.status == 200 { #expect(list.json["items"].array?.count == 1) }
+            if badges.status != 200 { break }
+            try #require(ContinuousClock.now - begin < .seconds(20), "it is noticed within a second")
+        }
+        for answer in [try await notify(service, "e2"), try await user.get("/v1/badges")] {
+            #expect(answer.refusal == "503 storage.moved")
+            #expect(answer[header: "Retry-After"] == "30")
+        }
+        let ticket = try await user.post("/v1/stream-tickets")
+        #expect(ticket.refusal == "503 storage.moved")
+        #expect(try await user.get("/v1/stream").refusal == "503 storage.moved")
+        let client = BellhopClient(baseURL: service.baseURL)
+        let ready = try await client.get("/readyz")
+        #expect(ready.refusal == "503 not_ready")
+        #expect(ready.json["detail"].string?.contains("was removed, moved or replaced") == true)
+        #expect(try await client.get("/healthz").status == 200)
+        #expect(try await client.get("/metrics").text.contains("bellhop_database_trouble{reason=\"moved\"} 1"))
+        try service.process.awaitText("Nothing can be stored.")
+        let (status, text) = service.stop()
+        #expect(status == 0)
+        #expect(text.components(separatedBy: "Nothing can be stored.").count == 2, "\(text)")
+        #expect(!text.contains("could not be done"), "\(text)")
+        // What lies there now is somebody else's.
+        if loss == .logReplaced {
+            #expect(try String(contentsOfFile: file + "-wal", encoding: .utf8) == "somebody else's")
+        }
+    }
+
+    /// A write that is answered as done must not have gone into a file that was gone by then.
+    @Test func writesAfterTheFileIsGone_areNeverAcknowledged() async throws {
+        let service = try RunningBellhop(file)
+        #expect(try await notify(service, "e1").status == 201)
+        try Loss.fileRemoved.happen(to: file)
+        #expect(try await notify(service, "e2").refusal == "503 storage.moved")
+    }
+
+    // MARK: Disks that are full
+
+    /// What leaves no room, and how it is set right.
+    enum Scarcity: String, CaseIterable {
+        /// A file system of four megabytes, which another file fills up.
+        case disk
+
+        /// A mount that lives and ends with the service, which only those see who look through its eyes.
+        private static let mounting =
+            ["unshare"] + (geteuid() == 0 ? ["-m"] : ["-rm"])
+            + ["sh", "-c", "mount -t tmpfs -o size=4m none \"$0\" && exec \"$@\""]
+
+        static func canMount(at folder: String) -> Bool {
+            (try? BellhopProcess(["--version"], through: mounting + [folder]).finish())?.status == 0
+        }
+
+        func wrapper(_ folder: String) -> [String] {
+            switch self {
+            case .disk: Self.mounting + [folder]
+            }
+        }
+
+        func begin(_ process: BellhopProcess, _ folder: String) throws {
+            guard self == .disk else { return }
+            let filler = "/proc/\(process.identifier)/root\(folder)/filler"
+            let descriptor = open(filler, O_WRONLY | O_CREAT, 0o600)
+            try #require(descriptor >= 0, "\(filler)")
+            defer { close(descriptor) }
+            let bytes = [UInt8](repeating: 1, count: 4096)
+            while write(descriptor, bytes, bytes.count) > 0 {}
+            #expect(errno == ENOSPC)
+        }
+
+        func end(_ process: BellhopProcess, _ folder: String) throws {
+            switch self {
+            case .disk: #expect(unlink("/proc/\(process.identifier)/root\(folder)/filler") == 0)
+            }
+        }
+    }
+
+    @Test(arguments: Scarcity.allCases)
+    func fullDisk_isSaid_andLeftBehindByItself(_ scarcity: Scarcity) async throws {
+        if scarcity == .disk, !Scarcity.canMount(at: folder) { return }
+        let service = try RunningBellhop(file, through: scarcity.wrapper(folder))
+        let client = BellhopClient(baseURL: service.baseURL)
+        var stored = 0
+        /// Nothing but these two is ever answered.
+        func attempt() async throws -> Bool {
+            let answer = try await notify(service, UUID().uuidString)
+            if answer.status == 201 {
+                stored += 1
+                return true
+            }
+            #expect(answer.refusal == "503 storage.full")
+            #expect(answer[header: "Retry-After"] == "30")
+            return false
+        }
+        #expect(try await attempt())
+        #expect(try await client.get("/readyz").status == 200)
+        try scarcity.begin(service.process, folder)
+        // The log may have room left in what it has taken already.
+        while try await attempt() { try #require(stored < 450) }
+        let ready = try await client.get("/readyz")
+        #expect(ready.refusal == "503 not_ready")
+        #expect(ready.json["detail"].string?.contains("full") == true, "\(ready.json)")
+        #expect(try await client.get("/metrics").text.contains("bellhop_database_trouble{reason=\"full\"} 1"))
+        for _ in 0..<20 { _ = try await attempt() }
+        // Who reads does not notice.
+        #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
+        try service.process.awaitText("Nothing can be stored.")
+        try scarcity.end(service.process, folder)
+        try service.process.awaitText("There is room again")
+        #expect(try await client.get("/readyz").status == 200)
+        #expect(try await attempt())
+        #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
+        let (status, text) = service.stop()
+        #expect(status == 0)
+        for line in ["Nothing can be stored.", "There is room again"] {
+            #expect(text.components(separatedBy: line).count == 2, "\(text)")
+        }
+        #expect(!text.contains("could not be done"), "\(text)")
+        #expect(!text.contains("Upkeep failed"), "\(text)")
+    }
+}

@@ -1,0 +1,62 @@
+import Crypto
+import Foundation
+import Testing
+import Values
+
+@testable import Service
+
+/// Wycheproof's test vectors of JSON Web Signatures (`Tests/Fixtures/Wycheproof`).
+@Suite struct WycheproofTests {
+    private static let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Fixtures/Wycheproof/json_web_signature_test.json")
+
+    /// What is valid there and refused here, and why.
+    private static let refused: [Int: String] = [
+        346: "a key is for the one algorithm that it names (RFC 8725, 3.1): PS256 and not the token's PS384",
+        350: "the same key with key_ops",
+        347: "ES521 is no algorithm: the one of P-521 is called ES512",
+        351: "the same key with key_ops",
+        372: "a letter that is none of base64url, which some readers skip: one token has one spelling",
+        373: "the same in the payload",
+    ]
+
+    /// What is invalid there and accepted here, and why.
+    private static let accepted: [Int: String] = [
+        367: "said to have wrong padding, which the file has lost: it is the valid token 357, byte for byte",
+        370: "the same",
+    ]
+
+    @Test func signatures_areJudgedAsThere() throws {
+        let document = try JSONValue(parsing: Array(Data(contentsOf: Self.file)))
+        guard case .object(let root) = document else { return #expect(Bool(false), "no object") }
+        var count = 0
+        for group in root.objects("testGroups") ?? [] {
+            guard case .object(let key)? = group["public"] ?? group["private"] else { continue }
+            for test in group.objects("tests") ?? [] {
+                guard let id = test.integer("tcId"), let token = test.string("jws") else { continue }
+                let isValid = test.string("result") == "valid"
+                let isExpected = isValid ? Self.refused[Int(id)] == nil : Self.accepted[Int(id)] != nil
+                #expect(Self.isValid(token, by: key) == isExpected, "\(id): \(test.string("comment") ?? "")")
+                count += 1
+            }
+        }
+        #expect(count == root.integer("numberOfTests").map(Int.init))
+    }
+
+    /// As a service decides whose only key it is.
+    private static func isValid(_ token: String, by key: [String: JSONValue]) -> Bool {
+        var token = token
+        return token.withUTF8 { bytes in
+            guard let token = try? SignedToken(bytes) else { return false }
+            if key.string("kty") == "oct" {
+                guard token.algorithm == "HS256", let text = key.string("k"),
+                    let secret = RFC4648.decodeURL(text.utf8)
+                else { return false }
+                return token.isSigned(by: SymmetricKey(data: secret))
+            }
+            let set = JSONWriter.bytes(JSONValue.object(["keys": .array([.object(key)])]))
+            guard let keys = try? KeySet(reading: Data(set)).keys, let id = try? token.keyId() else { return false }
+            return keys[id]?.contains { token.isSigned(by: $0) } ?? false
+        }
+    }
+}

@@ -680,7 +680,7 @@ def run(options, folder):
     service = Service(options.binary, folder)
     service.name = "the service"
     # The people here do more than people would; the limit has tests of its own.
-    service.environment.update(BELLHOP_RATE_LIMIT_USER="0")
+    service.environment.update(BELLHOP_RATE_LIMIT_USER="0", BELLHOP_SELF_DECLARED="true")
     crowd = Crowd([service], "crowd", options.seed)
 
     def kill(blow):
@@ -703,7 +703,7 @@ def run(options, folder):
     finally:
         if service.process.poll() is None:
             service.kill()
-    log = Log(database_rows(folder, "SELECT sequence, name, collapse, data, audience FROM events ORDER BY sequence"))
+    log = Log(database_rows(folder, f"SELECT {Log.COLUMNS} FROM events ORDER BY sequence"))
     [[epoch]] = database_rows(folder, "SELECT epoch FROM event_epochs")
     judge_streams(listeners, log, epoch)
     judge_talk(crowd, log)

@@ -66,8 +66,9 @@ class Replica(Service):
         self.log_path = folder / f"replica-{name}.log"
         self.secret = secret
         self.environment.update(
-            # The users here do more than people would; the limit has tests of its own.
-            BELLHOP_JWT_SECRET=secret, BELLHOP_RATE_LIMIT_USER="0", BELLHOP_STREAMS_PER_USER_MAX="1000", **settings
+            # The users here do more than people would, and post scores; the limits have tests of their own.
+            BELLHOP_JWT_SECRET=secret, BELLHOP_RATE_LIMIT_USER="0", BELLHOP_SELF_DECLARED="true",
+            BELLHOP_STREAMS_PER_USER_MAX="1000", **settings
         )
 
 
@@ -146,7 +147,7 @@ class Stage:
 
     def log(self):
         return Log(self.cluster.rows(
-            "SELECT json_build_array(sequence, name, collapse, data, audience) FROM events ORDER BY sequence", DATABASE
+            f"SELECT json_build_array({Log.COLUMNS}) FROM events ORDER BY sequence", DATABASE
         ))
 
     def epoch(self):
@@ -208,8 +209,9 @@ class Stage:
         recounted = self.cluster.rows(
             """SELECT json_build_array(
                 user_id,
-                count(*) FILTER (WHERE seen_at IS NULL AND category = 'request'),
-                count(*) FILTER (WHERE seen_at IS NULL AND category NOT IN ('request', 'message')),
+                (SELECT count(*) FROM user_requests
+                    WHERE to_user_id = notifications.user_id AND status = 'open' AND user_requests.seen_at IS NULL),
+                count(*) FILTER (WHERE seen_at IS NULL AND category <> 'message' AND request_id IS NULL),
                 count(*)
             ) FROM notifications WHERE removed_at IS NULL GROUP BY user_id""",
             DATABASE,

@@ -605,6 +605,11 @@ class Listeners:
 class Log:
     """What the database holds, read past all row-level security: what the streams must have told."""
 
+    # What the events of one transaction have in common is stored once, and stands before their own members.
+    COLUMNS = """sequence, name, collapse, CASE WHEN shared IS NULL THEN data ELSE
+        '{' || (SELECT members FROM event_shared AS common WHERE common.sequence = events.shared)
+        || CASE WHEN data = '{}' THEN '' ELSE ',' END || substr(data, 2) END, audience"""
+
     Row = collections.namedtuple("Row", "sequence name collapse data")
 
     def __init__(self, rows, oldest=None):

@@ -153,6 +153,9 @@ extension Store {
         }
     }
 
+    /// What an operator does about a schema that is not ours.
+    private static let remedy = "restore a backup of before, or start the version that it belongs to"
+
     private static func pending(_ migrations: [Migration], in connection: Connection) throws -> [Migration] {
         var known: [String: Migration] = [:]
         for migration in migrations {
@@ -166,12 +169,14 @@ extension Store {
                 throw DatabaseError(
                     .schema,
                     """
-                    the database has migration \(entry.id), which this version does not know: it belongs to a newer one
+                    the database has migration \(entry.id), which this version does not know: it belongs to a newer \
+                    one; \(remedy)
                     """)
             }
             guard migration.checksum(for: connection.engine) == entry.checksum else {
                 throw DatabaseError(
-                    .schema, "migration \(entry.id) is not the one that was applied: its text was changed since")
+                    .schema,
+                    "migration \(entry.id) is not the one that was applied: its text was changed since; \(remedy)")
             }
             known[entry.id] = nil
         }

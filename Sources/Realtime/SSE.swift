@@ -32,6 +32,18 @@ public enum SSE {
         bytes.append(contentsOf: "\n\n".utf8)
     }
 
+    /// How many events there are in what was encoded here.
+    public static func eventCount(in bytes: UnsafeRawBufferPointer) -> Int {
+        let field = Array("event: ".utf8)
+        var (count, start) = (0, 0)
+        while start < bytes.count {
+            if bytes[start...].starts(with: field) { count += 1 }
+            guard let end = bytes[start...].firstIndex(of: lineFeed) else { break }
+            start = end + 1
+        }
+        return count
+    }
+
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
 

@@ -33,6 +33,27 @@ public enum JSONValue: Sendable, Hashable {
     }
 }
 
+extension JSONValue {
+    /// Texts and names are equal by their bytes, as they are in a database and in the issuer's view of a token.
+    public static func == (left: Self, right: Self) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.string(let left), .string(let right)): left.hasBytes(of: right)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)):
+            left.count == right.count
+                && left.allSatisfy { name, value in
+                    guard let place = right.index(forKey: name) else { return false }
+                    return right[place].key.hasBytes(of: name) && right[place].value == value
+                }
+        default: false
+        }
+    }
+}
+
 extension JSONValue: JSONWritable {
     /// Objects are written with sorted keys, so that equal values have equal bytes.
     public func write(to writer: inout JSONWriter) {

@@ -15,6 +15,13 @@ extension String {
     }
 }
 
+extension String? {
+    public func hasBytes(of other: String?) -> Bool {
+        guard let self, let other else { return self == nil && other == nil }
+        return self.hasBytes(of: other)
+    }
+}
+
 extension UnsafeBufferPointer<UInt8> {
     /// Byte by byte equal, eight at a time: ids are compared at every lookup.
     @inlinable

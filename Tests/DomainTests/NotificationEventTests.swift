@@ -114,7 +114,19 @@ import Values
         "decision 19: what is not known is left out",
         arguments: [
             (#"{}"#, "Visit Scheduled", "Your visit is scheduled"),
-            (#"{"visitType":"Dental Cleaning"}"#, "Dental Cleaning Scheduled", "Your dental Cleaning is scheduled"),
+            (#"{"visitType":"Dental Cleaning"}"#, "Dental Cleaning Scheduled", "Your dental cleaning is scheduled"),
+            (
+                #"{"visitType":"Removal of Stitches"}"#, "Removal of Stitches Scheduled",
+                "Your removal of stitches is scheduled"
+            ),
+            (#"{"visitType":"Follow-Up Visit"}"#, "Follow-Up Visit Scheduled", "Your follow-up visit is scheduled"),
+            (#"{"visitType":"X-Ray"}"#, "X-Ray Scheduled", "Your X-ray is scheduled"),
+            (#"{"visitType":"McKenzie Therapy"}"#, "McKenzie Therapy Scheduled", "Your McKenzie therapy is scheduled"),
+            (
+                #"{"visitType":"Follow-up for Ada"}"#, "Follow-up for Ada Scheduled",
+                "Your follow-up for Ada is scheduled"
+            ),
+            (#"{"visitType":"HIV Test","status":"In Progress"}"#, "HIV Test Scheduled", "Your HIV test is in progress"),
             (#"{"hospital":"St. Mary","status":"open"}"#, "Visit Scheduled", "Your visit at St. Mary is open"),
             (#"{"visitType":"MRI scan","hospital":null}"#, "MRI scan Scheduled", "Your MRI scan is scheduled"),
             (#"{"visitType":"  ","hospital":" ","status":"Pending"}"#, "Visit Scheduled", "Your visit is pending"),
@@ -155,6 +167,7 @@ import Values
 
     @Test func appName_isASetting() throws {
         #expect(try Self.event("auth.signup").draft(appName: "Bellhop")?.title == "Welcome to Bellhop!")
+        #expect(try Self.event("auth.signup").draft(appName: nil)?.title == "Welcome!")
     }
 
     @Test(arguments: [

@@ -48,7 +48,12 @@ private final class FuzzedServer: Sendable {
         address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
         let isConnected = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                var result: Int32
+                // libFuzzer's alarm may interrupt the handshake, which then goes on: the next call waits for its end.
+                repeat {
+                    result = connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                } while result != 0 && errno == EINTR
+                return result == 0
             }
         }
         require(isConnected, "the server takes no connection: \(errno)")

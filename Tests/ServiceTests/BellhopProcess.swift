@@ -19,8 +19,12 @@ final class BellhopProcess {
 
     /// - Parameters:
     ///   - settings: variables, without `BELLHOP_`.
+    ///   - variables: of the environment, by their whole names.
     ///   - wrapper: a command that runs another one.
-    init(_ arguments: [String], settings: [String: String] = [:], through wrapper: [String] = []) throws {
+    init(
+        _ arguments: [String], settings: [String: String] = [:], variables: [String: String] = [:],
+        through wrapper: [String] = []
+    ) throws {
         home = try TemporaryDirectory()
         var environment = ProcessInfo.processInfo.environment.filter {
             !$0.key.hasPrefix("BELLHOP_") && !$0.key.hasPrefix("XDG_")
@@ -28,6 +32,7 @@ final class BellhopProcess {
         environment["HOME"] = home.path
         // Whoever tests how it drains says so.
         environment["BELLHOP_DRAIN_SECONDS"] = "0"
+        environment.merge(variables) { $1 }
         for (name, value) in settings { environment["BELLHOP_" + name] = value }
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = wrapper + [Self.binary.path] + arguments

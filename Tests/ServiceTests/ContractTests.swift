@@ -2,6 +2,7 @@ import BellhopClient
 import Foundation
 import MicroHTTP
 import Testing
+import Values
 import Yams
 
 @testable import Service
@@ -67,14 +68,110 @@ import Yams
     }
 
     private static func resolved(_ node: Node, in document: Node) -> Node {
-        guard let target = node["$ref"]?.string else { return node }
-        return target.dropFirst(2).split(separator: "/").reduce(document as Node?) { $0?[String($1)] } ?? node
+        node["$ref"]?.string.flatMap { find($0, in: document) } ?? node
+    }
+
+    /// What a JSON pointer leads to: `#/paths/~1v1~1stream/get`.
+    private static func find(_ reference: String, in document: Node) -> Node? {
+        reference.dropFirst(2).split(separator: "/").reduce(document as Node?) { node, step in
+            node?[String(step).replacingOccurrences(of: "~1", with: "/").replacingOccurrences(of: "~0", with: "~")]
+        }
     }
 
     @Test func everyEvent_isDescribed_andEveryDescribedOneBelongsToAFeature() throws {
         let stream = try #require(Self.operations(try Self.document())["GET /v1/stream"])
         let described = try #require(stream["x-events"]?.mapping).keys.compactMap(\.string)
         #expect(Set(described) == Set(Catalog.features().flatMap(\.events)))
+    }
+
+    /// Tools read the events from the stream's `itemSchema`: one for each of `x-events`.
+    @Test func itemSchema_namesEveryEvent() throws {
+        let stream = try #require(Self.operations(try Self.document())["GET /v1/stream"])
+        let described = try #require(stream["x-events"]?.mapping).keys.compactMap(\.string)
+        let answer = try #require(stream["responses"]?.mapping?.first { $0.key.string == "200" }?.value)
+        let content = try #require(answer["content"]?["text/event-stream"])
+        let items = try #require(content["itemSchema"]?["oneOf"]?.sequence).map { $0["properties"] }
+        #expect(items.compactMap { $0?["event"]?["const"]?.string }.sorted() == described.sorted())
+        #expect(items.allSatisfy { $0?["data"]?["contentSchema"]?["$ref"]?.string != nil })
+    }
+
+    /// Whatever kind of topic there is may be subscribed to.
+    @Test func topics_areOfEveryKind() throws {
+        let schemas = try #require(try Self.document()["components"]?["schemas"])
+        let kinds = Catalog.features().flatMap(\.topics).map(\.prefix).sorted()
+        for name in ["Topics", "OptionalTopics"] {
+            let pattern = try #require(schemas[name]?["items"]?["pattern"]?.string)
+            let topic = try Regex(pattern)
+            for kind in kinds + ["other"] {
+                #expect(("\(kind):s1".wholeMatch(of: topic) != nil) == (kind != "other"), "\(kind) in \(name)")
+            }
+        }
+    }
+
+    /// The codes that stand in the code of the service, and those of the document, with their statuses.
+    @Test func everyErrorCode_isListed_andEveryListedOneIsAnswered() throws {
+        let listed = try #require(try Self.document()["components"]?["schemas"]?["Problem"]?["x-codes"]?.mapping)
+        var statuses: [String: Int] = [:]
+        for (code, entry) in listed {
+            statuses[code.string ?? ""] = entry["status"]?.int
+            #expect(entry["meaning"]?.string?.isEmpty == false, "\(code)")
+        }
+        let code = try Self.sources()
+        var answered: Set<String> = []
+        let kinds: [String: Failure.Kind] = [
+            "malformed": .malformed, "unauthenticated": .unauthenticated, "forbidden": .forbidden,
+            "notFound": .notFound, "conflict": .conflict, "stale": .stale, "tooLarge": .tooLarge,
+            "unsupportedMediaType": .unsupportedMediaType, "invalid": .invalid,
+            "preconditionRequired": .preconditionRequired, "rateLimited": .rateLimited, "unavailable": .unavailable,
+        ]
+        for match in code.matches(of: /\.(?<kind>[a-zA-Z]+),\s*"(?<code>[a-z_]+(?:\.[a-z_]+)*)"/) {
+            guard let kind = kinds[String(match.kind)], !Self.unanswered.contains(String(match.code)) else { continue }
+            answered.insert(String(match.code))
+            #expect(statuses[String(match.code)] == kind.status.code, "\(match.code)")
+        }
+        answered.formUnion(Claims.Refusal.allCases.map(\.rawValue))
+        let named = /[cC]ode(?::(?:\s*String\s*=)?|\s*=)\s*"(?<code>[a-z_]+(?:\.[a-z_]+)*)"/
+        for match in code.matches(of: named) { answered.insert(String(match.code)) }
+        for match in code.matches(of: /problem\(\s*\d+,\s*"[^"]+",\s*"(?<code>[a-z_.]+)"/) {
+            answered.insert(String(match.code))
+        }
+        #expect(answered.count > 60, "codes are found at all")
+        #expect(answered.subtracting(statuses.keys) == [], "answered, and not listed under Problem/x-codes")
+        #expect(Set(statuses.keys).subtracting(answered) == [], "listed, and not answered")
+    }
+
+    /// Codes that no request is answered with: they stop a start, or become the rejection of one item, or a log's line.
+    private static let unanswered: Set = [
+        "tables.invalid", "tables.unreadable", "webhook.bad_secret", "memberships.full", "event.unreadable",
+    ]
+
+    private static func sources() throws -> String {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return try ["Values", "Domain", "Rows", "Service"].map { module in
+            let folder = root.appendingPathComponent("Sources/\(module)")
+            let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
+            return try (files?.compactMap { $0 as? URL } ?? []).filter { $0.pathExtension == "swift" }
+                .map { try String(contentsOf: $0, encoding: .utf8) }.joined(separator: "\n")
+        }.joined(separator: "\n")
+    }
+
+    /// Each operation shows what is sent and what is answered; `conformance.py` holds examples against their schemas.
+    @Test func everyOperation_hasExamples() throws {
+        let document = try Self.document()
+        func expectExample(_ holder: Node?, _ what: String) {
+            guard let content = holder.map({ Self.resolved($0, in: document) })?["content"]?["application/json"] else {
+                return
+            }
+            #expect(content["example"] != nil || content["examples"] != nil, "\(what) has no example")
+        }
+        for (key, operation) in Self.operations(document) {
+            expectExample(operation["requestBody"], "the request of \(key)")
+            for (status, response) in operation["responses"]?.mapping ?? [:] {
+                guard let status = status.string, status.hasPrefix("2") else { continue }
+                expectExample(response, "\(status) of \(key)")
+            }
+        }
     }
 
     @Test func console_listensToEveryEvent() async throws {
@@ -100,9 +197,8 @@ import Yams
             switch node {
             case .mapping(let mapping):
                 if let target = mapping["$ref"]?.string {
-                    let found = target.dropFirst(2).split(separator: "/").reduce(document as Node?) { $0?[String($1)] }
                     #expect(target.hasPrefix("#/"), "\(target)")
-                    #expect(found != nil, "\(target)")
+                    #expect(Self.find(target, in: document) != nil, "\(target)")
                 }
                 for (_, value) in mapping { check(value) }
             case .sequence(let sequence): for value in sequence { check(value) }

@@ -143,6 +143,17 @@ import Values
             (DJFeature.votesTick.due?(Self.moment), "dj_tracks_removed"),
             (DJFeature.presenceTick.due?(Self.moment), "presences_expiry"),
             (DJFeature.presenceTick.due?(Self.moment), "presence_attempts_age"),
+            (
+                NotificationsFeature.pruning.due?(Self.moment),
+                "notifications_removed (tenant=? AND removed_at>? AND removed_at<?)"
+            ),
+            (
+                NotificationsFeature.pruning.due?(Self.moment),
+                "notifications_to_erase (tenant=? AND removed_at>? AND removed_at<?)"
+            ),
+            (ConversationsFeature.pruning.due?(Self.moment), "conversations_abandoned"),
+            (RequestsFeature.pruning.due?(Self.moment), "user_requests_answered"),
+            (ChangesFeature.tidying.due?(Self.moment), "change_deliveries_age (tenant=? AND created_at<?)"),
             (DJFeature.pruningVotes(tenant: "t"), "dj_tracks_removed"),
             (DJFeature.pruningVotes(tenant: "t"), "dj_votes_of_item (tenant=? AND item_id=?)"),
         ] { try Self.expectPlan(of: #require(sql), contains: index) }

@@ -277,6 +277,10 @@ import Values
         let stranger = try await service.listen(as: .user("eve"))
         let first = try await service.post("bob", "first")
         let delivered = try await early.next("feed:new_post").json
+        // CUT F-1: the members by the names of its document, beside the post's own.
+        expect(delivered, has: ["type": "new_post", "postId": delivered["id"], "barberId": delivered["authorId"]])
+        #expect(delivered["timestamp"].string != nil)
+        #expect(delivered["timestamp"] == delivered["createdAt"])
         expect(delivered, has: ["id": first["id"], "text": "first", "sequence": first["sequence"], "liked": nil])
         #expect(try await own.next("feed:new_post").json["id"] == first["id"])
 

@@ -104,7 +104,7 @@ import Values
         expect(config.json["polling"], has: ["tabSwitchStaleSeconds": 15])
         // ENG E-2: clients split long lists by it.
         #expect(config.json["subscriptions"]["valuesMax"].int == 1000)
-        expect(config.json["changes"], has: ["itemsMax": 1000, "tables": 9])
+        expect(config.json["changes"], has: ["itemsMax": 1000, "tables": 11])
         #expect(config.json["conversations"]["membersMax"].int == 256)
         #expect(config.json["userRequests"]["openMax"].int == 500)
         expect(config.json["posts"], has: ["newCountMax": 1000, "tellingSeconds": 1])

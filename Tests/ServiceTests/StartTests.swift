@@ -1,7 +1,11 @@
+import BellhopClient
 import Foundation
 import PostgresServer
 import TestSupport
 import Testing
+import Values
+
+@testable import Service
 
 /// How the built service starts, or says what stands in the way.
 @Suite struct StartTests {
@@ -22,6 +26,95 @@ import Testing
         let (status, text) = try serve(folder + "/missing/a.sqlite")
         #expect(status == 78)
         #expect(text == "bellhop: cannot start: database: the folder \(folder)/missing does not exist\n")
+    }
+
+    @Test(arguments: [["check", "--database", "sqlite:"], ["policies", "--tables", ""]])
+    func missingFolder_isCalledThat_byEveryCommand(_ command: [String]) throws {
+        let file = "\(folder)/missing/file"
+        let (status, text) = try BellhopProcess(command.dropLast() + [(command.last ?? "") + file]).finish()
+        #expect(status != 0)
+        #expect(text.contains("the folder \(folder)/missing does not exist"), "\(text)")
+    }
+
+    @Test func folderWhereAFileIsExpected_isCalledThat() throws {
+        let (status, text) = try serve(folder)
+        #expect(status == 78)
+        #expect(text.contains("database: \(folder) is a folder: name a file in it, as \(folder)/bellhop.sqlite"))
+    }
+
+    /// Whatever is wrong with a file of settings, its name is said.
+    @Test func unusableSettingsFile_isNamed() throws {
+        let broken = try directory.write("port: [1\n", to: "broken.yaml")
+        let text = try directory.write("hello\n", to: "text.yaml")
+        let unknown = try directory.write("prot: 1\n", to: "unknown.yaml")
+        let bytes = directory.file("bytes.yaml")
+        try Data([0xFF, 0xFE]).write(to: URL(fileURLWithPath: bytes))
+        for (file, reason) in [
+            (broken, "the settings file \(broken) is no YAML: 2:1"), (text, "must contain names and values"),
+            (unknown, "did you mean port? (in \(unknown))"), (bytes, "the settings file \(bytes) is no text in UTF-8"),
+            (folder, "the settings file \(folder) is a folder"),
+            (folder + "/none.yaml", "there is no settings file \(folder)/none.yaml"),
+        ] {
+            let (status, said) = try BellhopProcess(["serve", "--config", file], settings: Self.settings).finish()
+            #expect(status == 78)
+            #expect(said.contains(reason), "\(said)")
+            #expect(said.contains(file), "\(said)")
+            #expect(said.split(separator: "\n").count == 1, "\(said)")
+        }
+    }
+
+    /// In 80 columns, with what a setting does beside its name and never below its margin.
+    @Test(arguments: [
+        [], ["serve"], ["token"], ["listen"], ["demo"], ["migrate"], ["policies"], ["routes"], ["check"], ["health"],
+    ])
+    func help_fitsATerminal(_ command: [String]) throws {
+        let (status, text) = try BellhopProcess(command + ["--help"], variables: ["COLUMNS": "80"]).finish()
+        #expect(status == 0)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        for line in lines { #expect(line.count <= 80, "\(line)") }
+        let settings = lines.drop { $0 != "NETWORK:" }.prefix { !$0.hasPrefix("USAGE:") }
+        for line in settings where !line.isEmpty && !line.hasSuffix(":") {
+            #expect(line.hasPrefix("  "), "\(line)")
+        }
+    }
+
+    /// `localhost:8080` is an address to whoever types it.
+    @Test func addressWithoutScheme_isUnderstood() throws {
+        let service = try TestService.start()
+        let secret = ["JWT_SECRET": TestService.secret]
+        let address = "127.0.0.1:\(service.port)"
+        #expect(try BellhopProcess(["check", "--url", "\(address)/healthz"]).finish().status == 0)
+        let listening = try BellhopProcess(["listen", address, "--subject", "ada"], settings: secret)
+        try listening.awaitText("connected to http://\(address)")
+        listening.terminate()
+        _ = listening.finish()
+        let acting = try BellhopProcess(
+            ["demo", "--acts", "1", "--pace", "0"], settings: secret.merging(["URL": address]) { $1 })
+        #expect(acting.finish().status == 0)
+    }
+
+    /// A shop that somebody could believe in: one customer in each chair, who was due; and a line that is short.
+    @Test func demo_isBelievable_andShowsTheConsole() async throws {
+        let service = try TestService.start()
+        let settings = ["JWT_SECRET": TestService.secret, "URL": service.baseURL]
+        for seed in ["1", "2"] {
+            let acting = try BellhopProcess(
+                ["demo", "--acts", "250", "--pace", "0", "--seed", seed], settings: settings)
+            let (status, text) = acting.finish()
+            #expect(status == 0, "\(text.suffix(400))")
+            #expect(text.contains("console: \(service.baseURL)/#token="))
+        }
+        let entries = try await service.call("GET", "/v1/shops/demo-shop/queue/entries", as: .staff(of: "demo-shop"))
+            .items
+        let seated = entries.filter { $0["status"] == "in-progress" }
+        #expect(seated.count == 3)
+        #expect(Set(seated.compactMap { $0["barberId"].string }).count == 3, "\(seated)")
+        #expect(entries.count <= 3 + 10 + 3)
+        for entry in entries {
+            let start = try #require(entry["scheduledStart"].string.flatMap { Timestamp(rfc3339: $0) })
+            let minutes = (start.seconds - service.clock.now.seconds) / 60
+            #expect(minutes <= (entry["status"] == "in-progress" ? 3 : 80), "\(entry)")
+        }
     }
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))

@@ -135,6 +135,92 @@ import Testing
         #expect(service.app.store.metrics().jobs - before < 50)
     }
 
+    /// ENG E-9: a stream's owner sees how many events and bytes it was given.
+    @Test func stream_showsItsOwnFigures() async throws {
+        let user = service.client(as: .user("u1"))
+        let raw = try RawConnection(service.port)
+        try raw.send(
+            """
+            GET /v1/stream?topics=queue:s1,dj:s1 HTTP/1.1\r\nHost: x\r\n\
+            Authorization: Bearer \(service.token(for: .user("u1")))\r\n\r\n
+            """)
+        var sent = ""
+        func receive(until text: String) throws {
+            while !sent.contains(text) || !sent.hasSuffix("\n\n") { sent += try raw.read(until: "\n") }
+        }
+        try receive(until: "stream:ready")
+        for number in 1...3 {
+            _ = try await service.notify(NotificationsTests.draft("news", to: "u1"))
+            try receive(until: "\"bell\":\(number)")
+        }
+        let body = try #require(sent.range(of: "\r\n\r\n").map { sent[$0.upperBound...] })
+        let ready = try #require(body.firstRange(of: /"streamId":"(?<id>[^"]+)"/))
+        let id = body[ready].dropFirst(#""streamId":""#.count).dropLast()
+        let shown = try await user.get("/v1/streams/\(id)")
+        #expect(shown.status == 200)
+        expect(
+            shown.json, has: ["id": .string(String(id)), "topics": ["personal", "queue:s1", "dj:s1"], "tables": []])
+        #expect(shown.json["events"].int == body.ranges(of: "event: ").count)
+        #expect(shown.json["bytes"].int == body.utf8.count)
+        #expect(shown.json["waitingBytes"].int == 0)
+        #expect(try await service.client(as: .user("u2")).get("/v1/streams/\(id)").status == 404)
+    }
+
+    @Test func metrics_countSubscriptions() async throws {
+        let service = try TestService.start(["tables": "posts"])
+        func counts() async throws -> [String] {
+            let page = try await BellhopClient(baseURL: service.baseURL).get("/metrics").text
+            return ["bellhop_stream_topics ", "bellhop_stream_table_subscriptions "].map { name in
+                String(page.split(separator: "\n").first { $0.hasPrefix(name) }?.dropFirst(name.count) ?? "none")
+            }
+        }
+        #expect(try await counts() == ["0", "0"])
+        let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1", "dj:s1"])
+        #expect(try await counts() == ["2", "0"])
+        let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
+        let wanted: JSON = ["topics": ["queue:s1"], "tables": [["table": "posts"], ["id": "b", "table": "posts"]]]
+        #expect(try await service.client(as: .user("u1")).put(path, wanted).status == 200)
+        #expect(try await counts() == ["1", "2"])
+        stream.close()
+        try await eventually("a stream that has ended counts no more") { try await counts() == ["0", "0"] }
+    }
+
+    /// What the README's lines for browsers do after a restart: another ticket, behind the last event.
+    @Test func ticket_resumesBehindTheLastEvent_afterARestart() async throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+        let lines = try #require(readme.firstMatch(of: /### In a browser[^`]*```js\n(?<code>[\s\S]*?)```/)).code
+        for part in [
+            "/v1/stream-tickets", "stream.onerror = again", #"query.set("lastEventId", sessionStorage.lastEventId)"#,
+            "sessionStorage.lastEventId = event.lastEventId",
+        ] { #expect(lines.contains(part), "\(part)") }
+
+        func open(behind cursor: String?) async throws -> RawConnection {
+            let answer = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
+            let ticket = try #require(answer.json["ticket"].string)
+            let raw = try RawConnection(service.port)
+            let position = cursor.map { "&lastEventId=\($0)" } ?? ""
+            try raw.send("GET /v1/stream?ticket=\(ticket)\(position) HTTP/1.1\r\nHost: x\r\n\r\n")
+            return raw
+        }
+        let first = try await open(behind: nil)
+        _ = try first.read(until: "stream:ready")
+        _ = try await service.notify(NotificationsTests.draft("news", to: "u1"))
+        let received = try first.read(until: "badges:update")
+        let cursor = try #require(received.matches(of: /id: (?<id>[^\n]+)/).last).id
+        try await service.restart()
+        _ = try await service.notify(NotificationsTests.draft("news", to: "u1"))
+        let missed = try await open(behind: String(cursor)).read(until: "\"bell\":2")
+        #expect(missed.contains("notification:created"))
+    }
+
+    /// A link that is pasted where the console is open already changes the fragment, and loads nothing.
+    @Test func console_opensALinkInAnOpenPage() async throws {
+        let page = try await BellhopClient(baseURL: service.baseURL).get("/").text
+        #expect(page.contains(#"addEventListener("hashchange""#))
+    }
+
     @Test func cookie_opensStreams_andNothingElse() async throws {
         let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
         let raw = try RawConnection(service.port)

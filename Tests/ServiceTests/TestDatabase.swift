@@ -9,8 +9,14 @@ struct TestDatabase: Sendable {
     /// Nil for a file.
     let name: String?
 
-    init(in directory: TemporaryDirectory) throws {
-        guard PostgresServer.isTheStore else {
+    /// One that is there already.
+    init(url: String, name: String?) {
+        self.url = url
+        self.name = name
+    }
+
+    init(in directory: TemporaryDirectory, onPostgres isOnPostgres: Bool = PostgresServer.isTheStore) throws {
+        guard isOnPostgres else {
             url = "sqlite:\(directory.file("test.sqlite"))"
             name = nil
             return

@@ -74,12 +74,27 @@ final class TestService: @unchecked Sendable {
         }
     }
 
-    /// - Parameter overrides: settings that differ from the tests' own, as texts.
-    static func start(_ overrides: [String: String] = [:], at moment: String? = nil) throws -> TestService {
+    /// - Parameters:
+    ///   - overrides: settings that differ from the tests' own, as texts.
+    ///   - isOnPostgres: for tests that run on both stores by themselves.
+    static func start(
+        _ overrides: [String: String] = [:], at moment: String? = nil, onPostgres isOnPostgres: Bool? = nil
+    ) throws -> TestService {
         let directory = try TemporaryDirectory()
         let clock = ManualClock(moment.flatMap { Timestamp(rfc3339: $0) })
         return try TestService(
-            clock: clock, directory: directory, overrides: overrides, database: TestDatabase(in: directory))
+            clock: clock, directory: directory, overrides: overrides,
+            database: TestDatabase(in: directory, onPostgres: isOnPostgres ?? PostgresServer.isTheStore))
+    }
+
+    /// The service on a database that is there already.
+    static func start(
+        on database: TestDatabase, in directory: TemporaryDirectory, _ overrides: [String: String] = [:],
+        at moment: String
+    ) throws -> TestService {
+        try TestService(
+            clock: ManualClock(Timestamp(rfc3339: moment)), directory: directory, overrides: overrides,
+            database: database)
     }
 
     /// Two replicas on one database of PostgreSQL, with one clock.
@@ -212,8 +227,15 @@ final class TestService: @unchecked Sendable {
         try app.store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
     }
 
-    /// Runs work that comes round, at once.
+    /// Whether work that comes round finds anything to do.
+    func isDue(_ tick: Tick) throws -> Bool {
+        guard let due = tick.due?(clock.now) else { return true }
+        return try app.store.read(isSingle: true) { try $0.exists(due) }
+    }
+
+    /// Runs work that comes round at once, if it finds anything to do.
     func run(_ tick: Tick) async throws {
+        guard try isDue(tick) else { return }
         let runner = app.runner
         try await app.store.write { db in
             try runner.write(as: .system(tenant: "default"), in: db) { try tick.body($0) }

@@ -7,10 +7,10 @@ import Testing
 ///   - step: what happens before each further look, as when a clock of the test's own moves on.
 public func eventually(
     _ comment: Comment, within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
-    step: () -> Void = {}, _ condition: () throws -> Bool
+    step: () -> Void = {}, _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit
-    while try !condition() {
+    while try await !condition() {
         try #require(ContinuousClock.now < deadline, comment, sourceLocation: sourceLocation)
         step()
         try await Task.sleep(for: .milliseconds(10))

@@ -129,7 +129,15 @@ class Document:
         elif media not in content:
             self.fail(f"{name} {status} is {media}, and not {', '.join(content)}")
         elif media.endswith("json"):
+            if media == "application/problem+json":
+                self._code(status, json.loads(body), name)
             self._check(json.loads(body), content[media]["schema"], self.closed, f"{name} {status}")
+
+    def _code(self, status, problem, name):
+        """The code of a refusal is listed, with this status."""
+        listed = self.open["components"]["schemas"]["Problem"]["x-codes"].get(problem["code"])
+        if listed is None or listed["status"] != status:
+            self.fail(f"{name} answers {status} with the code {problem['code']}, which is not listed so")
 
     def event(self, name, data):
         schema = self.closed["paths"]["/v1/stream"]["get"]["x-events"].get(name)
@@ -194,6 +202,7 @@ class Listener:
         self.condition = threading.Condition()
         # Guarded by the condition.
         self.events = []
+        self.ids = []
         self.connection = http.client.HTTPConnection(service.host, service.port, timeout=60)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.connection.request("GET", f"/v1/stream{query}", headers=headers)
@@ -203,11 +212,13 @@ class Listener:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
-        name, data = None, []
+        name, data, identifier = None, [], None
         try:
             for raw in self.response:
                 line = raw.decode().rstrip("\r\n")
-                if line.startswith("event: "):
+                if line.startswith("id: "):
+                    identifier = line[4:]
+                elif line.startswith("event: "):
                     name = line[7:]
                 elif line.startswith("data: "):
                     data.append(line[6:])
@@ -215,8 +226,9 @@ class Listener:
                     with self.condition:
                         self.service.document.event(name, "\n".join(data))
                         self.events.append((name, json.loads("\n".join(data))))
+                        self.ids.append(identifier)
                         self.condition.notify_all()
-                    name, data = None, []
+                    name, data, identifier = None, [], None
         except (OSError, ValueError, AttributeError, http.client.HTTPException):
             pass
 
@@ -264,6 +276,8 @@ def notifications(backend, dora):
     draft = {"userId": "dora", "category": "request", "priority": "NORMAL", "title": "Ben asks", "message": "To join.",
              "type": None, "lockScreen": None, "data": {"from": "ben", "deep": [1, {"a": None}]}}
     backend.call("POST", "/v1/notifications", draft, 201)
+    for status in (201, 200):
+        backend.call("POST", "/v1/notifications", {**draft, "id": "day-draft"}, status)
     dora.call("POST", "/v1/notifications", draft, 403)
     _, headers = dora.call("GET", "/v1/badges", expect=200)
     dora.call("GET", "/v1/badges", expect=304, headers={"If-None-Match": headers["etag"]})
@@ -463,6 +477,8 @@ def requests(backend, dora, ben):
 
 def posts(backend, dora, ben):
     dora.call("PUT", "/v1/users/ben/followers/me", expect=201)
+    dora.call("PUT", "/v1/users/ben/followers/me", expect=200)
+    dora.call("GET", "/v1/users/ben/followers/me", expect=200)
     post, _ = ben.call("POST", "/v1/posts", {"text": "Fresh fade", "visibility": "followers"}, 201)
     path = f"/v1/posts/{post['id']}"
     for person in (dora, ben):
@@ -515,7 +531,11 @@ def changes(service, backend):
     told = stream.expect("table:change")
     if told.get("record") != {"id": "h1", "title": "Map"}:
         service.document.fail(f"a row was told as {told}")
-    stream.expect("query:invalidate")
+    stale = stream.expect("query:invalidate")
+    if not stale.get("keys"):
+        service.document.fail(f"an invalidation without keys: {stale}")
+    asked = {"eventId": next(e for e in stream.ids if e), "token": pupil.token, "tables": [{"table": "homework"}]}
+    feed.call("POST", "/v1/explain", asked, 200)
     feed.call("POST", "/v1/changes", row("UPDATE", "students", {**member, "class_id": "c2"}, member), 202)
     stream.expect("stream:scope")
     pupil.call("PUT", path, {"tables": [{"table": "homework"}], "lastEventId": "gone-1"}, 200)
@@ -543,6 +563,10 @@ def streams(service, backend, dora):
     name = stream.expect("stream:ready")["streamId"]
     stream.expect("stream:resync")
     dora.call("GET", f"/v1/streams/{name}/subscriptions", expect=200)
+    figures, _ = dora.call("GET", f"/v1/streams/{name}", expect=200)
+    if figures["events"] < 2 or figures["bytes"] < 200:
+        service.document.fail(f"a stream's figures are {figures}")
+    backend.call("GET", f"/v1/streams/{name}", expect=404)
     dora.call("PUT", f"/v1/streams/{name}/subscriptions", {"topics": ["personal", "queue:day"]}, 200)
     dora.call("PUT", f"/v1/streams/{name}/token", {"token": dora.token}, 200)
     backend.call("PUT", f"/v1/streams/{name}/token", {"token": dora.token}, 403)

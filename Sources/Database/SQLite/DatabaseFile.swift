@@ -33,7 +33,10 @@ final class DatabaseFile: Sendable {
                 lockDescriptor = Atomic(-1)
                 guard Self.permits(path, R_OK) else {
                     guard errno == ENOENT else { throw Self.refusal(of: path, because: errno) }
-                    throw DatabaseError(.cannotOpen, "there is no database \(path)")
+                    let folder = Self.folder(of: path)
+                    let isThere = Self.isFolder(folder)
+                    throw DatabaseError(
+                        .cannotOpen, isThere ? "there is no database \(path)" : "the folder \(folder) does not exist")
                 }
             } else {
                 // SQLite makes files beside the database, and would report a folder that takes none without naming it.
@@ -41,6 +44,10 @@ final class DatabaseFile: Sendable {
                 guard Self.permits(folder, W_OK | X_OK) else {
                     guard errno == ENOENT else { throw Self.refusal(of: folder, because: errno) }
                     throw DatabaseError(.cannotOpen, "the folder \(folder) does not exist")
+                }
+                guard !Self.isFolder(path) else {
+                    throw DatabaseError(
+                        .cannotOpen, "\(path) is a folder: name a file in it, as \(path)/bellhop.sqlite")
                 }
                 lockDescriptor = Atomic(try Self.lock(path + ".lock", database: path))
             }
@@ -111,6 +118,11 @@ final class DatabaseFile: Sendable {
     /// Whether this process may do that to a file or folder; if not, `errno` says why.
     private static func permits(_ path: String, _ access: Int32) -> Bool {
         faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var isFolder: ObjCBool = false
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && isFolder.boolValue
     }
 
     static func folder(of path: String) -> String { URL(fileURLWithPath: path).deletingLastPathComponent().path }

@@ -3,8 +3,8 @@ import Values
 extension NotificationEvent {
     /// The notification this event makes; nil if it changed nothing of interest to the user (decision 18).
     ///
-    /// - Parameter appName: the product's name as its users know it, in the greeting of a new user.
-    public func draft(appName: String) -> NotificationDraft? {
+    /// - Parameter appName: the product's name as its users know it, in the greeting of a new user; nil greets without.
+    public func draft(appName: String?) -> NotificationDraft? {
         let kind = effectiveKind
         if kind == .visitUpdated, changes?.isEmpty == true { return nil }
         let template = template(kind, appName: appName)
@@ -27,18 +27,18 @@ extension NotificationEvent {
         }
     }
 
-    private func template(_ kind: Kind, appName: String) -> (title: String, message: String) {
+    private func template(_ kind: Kind, appName: String?) -> (title: String, message: String) {
         let visit = details[.visitType] ?? "Visit"
-        let your = "Your \(visit.withFirstLetterLowered)"
+        let your = "Your \(visit.insideSentence)"
         let place = details[.hospital].map { " at \($0)" } ?? ""
         return switch kind {
         case .visitCreated:
-            ("\(visit) Scheduled", "\(your)\(place) is \((details[.status] ?? "scheduled").withFirstLetterLowered)")
+            ("\(visit) Scheduled", "\(your)\(place) is \((details[.status] ?? "scheduled").insideSentence)")
         case .visitUpdated: ("\(visit) Updated", "\(your) details have been updated")
         case .visitCancelled: ("\(visit) Cancelled", "\(your)\(place) has been cancelled")
         case .visitCompleted: ("\(visit) Completed", "\(your)\(place) is complete")
         case .login: ("Welcome back!", "You've successfully logged in")
-        case .signup: ("Welcome to \(appName)!", "Your account has been created successfully")
+        case .signup: (appName.map { "Welcome to \($0)!" } ?? "Welcome!", "Your account has been created successfully")
         case .passwordChanged: ("Password Changed", "Your password has been updated successfully")
         case .profileUpdated: ("Profile Updated", "Your profile information has been updated")
         case .logout: ("Signed Out", "You've been logged out successfully")
@@ -87,11 +87,29 @@ extension NotificationEvent.Kind {
 }
 
 extension String {
-    /// As it stands inside a sentence (decision 19). Words in capitals keep them: "MRI scan" is not "mRI scan".
-    fileprivate var withFirstLetterLowered: String {
-        guard let first else { return self }
-        let rest = dropFirst()
-        if first.isUppercase, let second = rest.first, second.isUppercase { return self }
-        return first.lowercased() + rest
+    /// Words that a title does not write with a capital.
+    private static let titleConnectives: Set<Substring> = ["of", "and", "or", "the", "&"]
+
+    /// As it stands inside a sentence (decision 19): "Dental Cleaning", which is written as a title, as "dental cleaning",
+    /// and otherwise the first word alone: "Follow-up for Ada" as "follow-up for Ada". Capitals inside a word stay, as in
+    /// "MRI scan" and "McKenzie Therapy".
+    fileprivate var insideSentence: String {
+        let words = split(separator: " ", omittingEmptySubsequences: false)
+        let isTitle = words.allSatisfy { word in
+            guard let first = word.first, first.isLetter else { return true }
+            return first.isUppercase || Self.titleConnectives.contains(word)
+        }
+        return words.enumerated().map { index, word in
+            guard index == 0 || isTitle else { return String(word) }
+            return word.split(separator: "-", omittingEmptySubsequences: false).map(\.loweredUnlessName)
+                .joined(separator: "-")
+        }.joined(separator: " ")
+    }
+}
+
+extension Substring {
+    /// A single letter names something ("Vitamin D", "X-ray"), as does a word with capitals inside.
+    fileprivate var loweredUnlessName: String {
+        count == 1 || dropFirst().contains(where: \.isUppercase) ? String(self) : lowercased()
     }
 }

@@ -49,6 +49,21 @@ public struct Post: Sendable, Hashable, JSONObjectWritable {
     }
 }
 
+/// A post as followers learn of it: itself, and beside it the members that the feed's document names (CUT F-1).
+public struct NewPost: Sendable, JSONObjectWritable {
+    public let post: Post
+
+    public init(_ post: Post) { self.post = post }
+
+    public func write(membersTo writer: inout JSONWriter) {
+        post.write(membersTo: &writer)
+        writer.member("type", "new_post")
+        writer.member("postId", post.id)
+        writer.member("barberId", post.authorId)
+        writer.member("timestamp", post.createdAt)
+    }
+}
+
 /// A post as one of its readers sees it.
 public struct PostView: Sendable, JSONObjectWritable {
     public let post: Post

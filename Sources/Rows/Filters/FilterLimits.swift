@@ -37,6 +37,10 @@ public enum FilterLimits {
     /// Filters of one table that no hash can find (`points=gt.5`), which every change of the table therefore has to
     /// evaluate: 10,000 at 100 ns make 1 ms a change. Without it, a change costs what all streams cost together.
     public static let scannedPerTableMax = 10_000
+    /// Of these, those of one user, by their weight and in all of the user's streams: what a single stream may have at
+    /// most, ten searches and ninety others. Without it ten streams of one user fill the table for everybody.
+    public static let scannedPerUserMax =
+        searchesPerStreamMax * searchWeight + subscriptionsPerStreamMax
     /// The number of them that one filter with a text search counts as: 8 KiB take 10 µs.
     public static let searchWeight = 100
 }

@@ -73,9 +73,17 @@ public struct SubscriptionIndex {
         var scanned: [Int32] = []
         /// The sum of their weights (``FilterLimits/scannedPerTableMax``).
         var scannedWeight = 0
+        /// The parts of it by user.
+        var scannedWeights: [ID<User>: Int] = [:]
         /// Subscriptions without a filter.
         var unfiltered: [Int32] = []
         var subscriptionCount = 0
+
+        mutating func addScanned(_ weight: Int, of user: ID<User>) {
+            scannedWeight += weight
+            let own = (scannedWeights[user] ?? 0) + weight
+            scannedWeights[user] = own == 0 ? nil : own
+        }
     }
 
     /// The part of a subscription that matching reads; the rest is stored apart, so that more of these fit the caches.
@@ -125,6 +133,8 @@ public struct SubscriptionIndex {
     private var freeEntries: [Int32] = []
     /// The entries of each slot, in the order of its list.
     private var slots: [[Int32]] = []
+    /// Whose stream each slot is, while it has subscriptions.
+    private var users: [ID<User>] = []
     private var buckets = KeyBuckets()
     private var stamp: UInt64 = 0
     /// Reused from change to change, so that a change with a single match allocates nothing.
@@ -133,14 +143,17 @@ public struct SubscriptionIndex {
     private var matches: [SubscriptionMatch] = []
     private let valuesMax: Int
     private let scannedPerTableMax: Int
+    private let scannedPerUserMax: Int
     /// Values in all stored filters.
     public private(set) var valueCount = 0
 
     public init(
-        valuesMax: Int = FilterLimits.valuesPerIndexMax, scannedPerTableMax: Int = FilterLimits.scannedPerTableMax
+        valuesMax: Int = FilterLimits.valuesPerIndexMax, scannedPerTableMax: Int = FilterLimits.scannedPerTableMax,
+        scannedPerUserMax: Int = FilterLimits.scannedPerUserMax
     ) {
         self.valuesMax = valuesMax
         self.scannedPerTableMax = scannedPerTableMax
+        self.scannedPerUserMax = scannedPerUserMax
     }
 
     public var subscriptionCount: Int { entries.count - freeEntries.count }
@@ -153,16 +166,21 @@ public struct SubscriptionIndex {
 
     /// Replaces all subscriptions of a stream at once: no change in between sees half of them.
     ///
-    /// - Throws: ``Failure``: `invalid` if the list is more than one stream may have, `unavailable` if the index is
-    ///   full. Then everything is as it was.
+    /// - Parameter user: whose stream it is, as long as it is this one.
+    /// - Throws: ``Failure``: `invalid` if the list is more than one stream may have, `rateLimited` if it is more than
+    ///   one user may have, `unavailable` if the index is full. Then everything is as it was.
     public mutating func replace(
-        _ slot: Int32, tenant: ID<Tenant>, with subscriptions: [TableSubscription]
+        _ slot: Int32, tenant: ID<Tenant>, user: ID<User>, with subscriptions: [TableSubscription]
     ) throws(Failure) {
         precondition(slot >= 0, "a slot is no negative number")
-        try requireRoom(for: subscriptions, slot: slot, tenant: tenant)
+        try requireRoom(for: subscriptions, slot: slot, tenant: tenant, user: user)
         remove(slot)
         guard !subscriptions.isEmpty else { return }
-        while slots.count <= Int(slot) { slots.append([]) }
+        while slots.count <= Int(slot) {
+            slots.append([])
+            users.append("")
+        }
+        users[Int(slot)] = user
         var numbers: [Int32] = []
         numbers.reserveCapacity(subscriptions.count)
         for (ordinal, subscription) in subscriptions.enumerated() {
@@ -190,7 +208,7 @@ public struct SubscriptionIndex {
     }
 
     private func requireRoom(
-        for subscriptions: [TableSubscription], slot: Int32, tenant: ID<Tenant>
+        for subscriptions: [TableSubscription], slot: Int32, tenant: ID<Tenant>, user: ID<User>
     ) throws(Failure) {
         try TableSubscription.requireWithinLimits(of: subscriptions, at: "/tables")
         let added = subscriptions.reduce(0) { $0 + $1.filter.valueCount }
@@ -207,13 +225,21 @@ public struct SubscriptionIndex {
             scanned[route, default: 0] += subscription.filter.scanWeight
         }
         for (route, weight) in scanned {
-            var others = 0
+            var (others, usersOthers) = (0, 0)
             if let number = tableNumbers[route] {
                 let freed = own.reduce(0) {
                     let isFreed = entries[Int($1)].table == number && registrations[Int($1)].isScanned
                     return isFreed ? $0 + entries[Int($1)].filter.scanWeight : $0
                 }
                 others = tables[Int(number)].scannedWeight - freed
+                usersOthers = (tables[Int(number)].scannedWeights[user] ?? 0) - freed
+            }
+            guard usersOthers + weight <= scannedPerUserMax else {
+                throw Failure(
+                    .rateLimited, "subscriptions.too_many",
+                    "Your streams have as many filters of the table '\(route.table)' without an eq or in condition as one "
+                        + "user may have. Use eq or in, or close another stream first.",
+                    retryAfterSeconds: 30)
             }
             guard others + weight <= scannedPerTableMax else {
                 throw Failure(
@@ -247,7 +273,7 @@ public struct SubscriptionIndex {
         } else {
             home = .scanned(tables[Int(table)].scanned.count)
             tables[Int(table)].scanned.append(number)
-            tables[Int(table)].scannedWeight += subscription.filter.scanWeight
+            tables[Int(table)].addScanned(subscription.filter.scanWeight, of: users[Int(slot)])
         }
         tables[Int(table)].subscriptionCount += 1
         valueCount += subscription.filter.valueCount
@@ -274,7 +300,7 @@ public struct SubscriptionIndex {
             let salt = releaseColumn(condition.column, of: entry.table)
             condition.forEachKey { key in buckets.remove(number, under: Self.hash(key, salt: salt)) }
         case .scanned(let place):
-            tables[Int(entry.table)].scannedWeight -= entry.filter.scanWeight
+            tables[Int(entry.table)].addScanned(-entry.filter.scanWeight, of: users[Int(entry.slot)])
             if let moved = tables[Int(entry.table)].scanned.removeFillingGap(at: place) {
                 registrations[Int(moved)].home = .scanned(place)
             }

@@ -86,7 +86,7 @@ public struct Coalescer: Sendable {
     private var streams: [Stream] = []
     private var keys: [Key] = []
     private var freeKeys: [Int32] = []
-    private var keyNumbers: [[String]: Int32] = [:]
+    private var keyNumbers: [QueryKey: Int32] = [:]
     /// What falls due at a time. An address whose time has changed stays here and is skipped.
     private var buckets: [Int64: [Address]] = [:]
     /// The times of `buckets`, the latest first.
@@ -210,7 +210,8 @@ public struct Coalescer: Sendable {
     // MARK: Keys
 
     private mutating func retain(_ key: [String]) -> Int32 {
-        if let number = keyNumbers[key] {
+        let name = QueryKey(key)
+        if let number = keyNumbers[name] {
             keys[Int(number)].uses += 1
             return number
         }
@@ -220,14 +221,14 @@ public struct Coalescer: Sendable {
         } else {
             keys[Int(number)] = Key(key: key, uses: 1)
         }
-        keyNumbers[key] = number
+        keyNumbers[name] = number
         return number
     }
 
     private mutating func release(_ number: Int32) {
         keys[Int(number)].uses -= 1
         guard keys[Int(number)].uses == 0 else { return }
-        keyNumbers[keys[Int(number)].key] = nil
+        keyNumbers[QueryKey(keys[Int(number)].key)] = nil
         keys[Int(number)].key = []
         freeKeys.append(number)
     }

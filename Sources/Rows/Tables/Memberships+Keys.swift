@@ -52,7 +52,7 @@ extension Memberships {
         var grantedCount = 0
         for shape in grantShapes {
             let rules = shape.filter {
-                memberships[$0].declaration.role == nil || memberships[$0].declaration.role == caller.role
+                memberships[$0].declaration.role?.hasBytes(of: caller.role) ?? true
             }
             guard let first = rules.first else { continue }
             let known = rules.map { (rule: $0, subjects: knownSubjects($0, caller.tenant, origins)) }
@@ -65,7 +65,7 @@ extension Memberships {
             }
             for (rule, subjects) in known {
                 let declaration = memberships[rule].declaration
-                var gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map(declaration.grantKey) }
+                var gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map { declaration.grantKey($0.text) } }
                 // Always the same ones stay.
                 if grantedCount + gained.count > TableLimits.grantedKeysMax { gained.sort() }
                 for key in gained {
@@ -123,7 +123,11 @@ extension Memberships {
                 return (subject, object)
             }
             guard let before = grant(old.row) else { return nil }
-            if let after = grant(new.row), after == before { return nil }
+            if let after = grant(new.row), after.subject.hasBytes(of: before.subject),
+                after.object.hasBytes(of: before.object)
+            {
+                return nil
+            }
             let key = rule.declaration.grantKey(before.object)
             guard readers.keys.contains(key), !isGrantedElsewhere(before, index, old, table) else { return nil }
             return KeyLoss(holder: rule.declaration.subjectKey(before.subject), key: key)
@@ -136,9 +140,10 @@ extension Memberships {
         _ table: TableDeclaration
     ) -> Bool {
         let subject = SubjectName(membership: index, tenant: old.tenant, value: grant.subject)
-        let rows = subjects[subject]?[grant.object] ?? 0
+        let rows = subjects[subject]?[ID(grant.object)] ?? 0
         let isOwn = table.recordId(of: old.row).flatMap { facts[FactName(membership: index, row: $0)] }?.contains {
-            $0.tenant == old.tenant && $0.counts && $0.subject == grant.subject && $0.object == grant.object
+            $0.tenant == old.tenant && $0.counts && $0.subject.hasBytes(of: grant.subject)
+                && $0.object.hasBytes(of: grant.object)
         }
         return rows > (isOwn == true ? 1 : 0)
     }

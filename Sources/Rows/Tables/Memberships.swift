@@ -27,6 +27,12 @@ public struct MembershipFact: Sendable, Hashable {
         self.counts = counts
     }
 
+    public static func == (left: Self, right: Self) -> Bool {
+        left.tenant == right.tenant && left.membership == right.membership && left.row.hasBytes(of: right.row)
+            && left.subject.hasBytes(of: right.subject) && left.object.hasBytes(of: right.object)
+            && left.counts == right.counts
+    }
+
     /// Unique within a tenant and a membership: a later fact replaces an earlier one of the same identity.
     public var identity: String { row.map { "row:\($0)" } ?? "subject:\(subject ?? "")" }
 }
@@ -66,19 +72,28 @@ public struct MembershipUpdate: Sendable, Hashable {
 public struct Memberships: Sendable {
     struct FactName: Hashable {
         let membership: Int
-        let row: String
+        let row: ID<MembershipFact>
+
+        init(membership: Int, row: String) { (self.membership, self.row) = (membership, ID(row)) }
     }
 
     struct SubjectName: Hashable {
         let membership: Int
         let tenant: ID<Tenant>
-        let value: String
+        let value: ID<SubjectName>
+
+        init(membership: Int, tenant: ID<Tenant>, value: String) {
+            (self.membership, self.tenant, self.value) = (membership, tenant, ID(value))
+        }
     }
+
+    /// What memberships grant, such as a class.
+    enum Granted {}
 
     /// Per row of a membership its facts, one per tenant: two databases may number their rows alike.
     var facts = ShardedDictionary<FactName, [MembershipFact]>()
     /// Per subject how many rows grant each object; an empty dictionary means that the subject is known and has none.
-    var subjects = ShardedDictionary<SubjectName, [String: Int]>()
+    var subjects = ShardedDictionary<SubjectName, [ID<Granted>: Int]>()
     let memberships: [Rule]
     /// The memberships in groups that grant keys of one shape, in the order of evaluation.
     let grantShapes: [[Int]]
@@ -134,7 +149,7 @@ public struct Memberships: Sendable {
         let newId = sides.new.flatMap { table.recordId(of: $0.row) }
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
             if let old = sides.old, let oldId = table.recordId(of: old.row) ?? newId,
-                oldId != newId || old.tenant != sides.new?.tenant
+                !oldId.hasBytes(of: newId ?? "") || old.tenant != sides.new?.tenant
             {
                 revoke(index, row: oldId, tenant: old.tenant, &update)
             }
@@ -216,7 +231,7 @@ public struct Memberships: Sendable {
             let isNew = subjects[subjectName] == nil
             if isNew { subjects[subjectName] = [:] }
             if after.counts, let object = after.object {
-                subjects.update(subjectName, default: [:]) { $0[object, default: 0] += 1 }
+                subjects.update(subjectName, default: [:]) { $0[ID(object), default: 0] += 1 }
             }
             if isNew || after.counts { update.note(after.tenant, rule.declaration.subjectKey(subject)) }
         }
@@ -224,7 +239,7 @@ public struct Memberships: Sendable {
         if before == nil, rule.rowDecides, let object = after.object {
             update.note(after.tenant, rule.declaration.grantKey(object))
         }
-        if let before, before.subject != nil, before.subject != after.subject {
+        if let before, before.subject != nil, !before.subject.hasBytes(of: after.subject) {
             update.facts.append(
                 MembershipFact(
                     tenant: before.tenant, membership: before.membership, row: nil, subject: before.subject,
@@ -236,8 +251,8 @@ public struct Memberships: Sendable {
     private mutating func take(_ fact: MembershipFact, from index: Int, _ update: inout MembershipUpdate) {
         guard fact.counts, let subject = fact.subject, let object = fact.object else { return }
         let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
-        guard let count = subjects[name]?[object] else { return }
-        subjects.update(name, default: [:]) { $0[object] = count > 1 ? count - 1 : nil }
+        guard let count = subjects[name]?[ID(object)] else { return }
+        subjects.update(name, default: [:]) { $0[ID(object)] = count > 1 ? count - 1 : nil }
         update.note(fact.tenant, memberships[index].declaration.subjectKey(subject))
     }
 
@@ -246,7 +261,7 @@ public struct Memberships: Sendable {
         guard let objects = subjects[SubjectName(membership: index, tenant: fact.tenant, value: subject)] else {
             return entryCount >= entriesMax ? Self.isFull(entriesMax) : nil
         }
-        guard objects[object] == nil, objects.count >= TableLimits.grantsPerSubjectMax else { return nil }
+        guard objects[ID(object)] == nil, objects.count >= TableLimits.grantsPerSubjectMax else { return nil }
         let declaration = memberships[index].declaration
         return Failure.invalid(
             "/record/\(declaration.grantColumn)",
@@ -265,7 +280,9 @@ public struct Memberships: Sendable {
     /// The objects that a subject has; nil if the subject is unknown.
     func granted(to subject: String, by membership: String, tenant: ID<Tenant>) -> [String]? {
         guard let index = memberships.firstIndex(where: { $0.declaration.name == membership }) else { return nil }
-        return subjects[SubjectName(membership: index, tenant: tenant, value: subject)].map { $0.keys.sorted() }
+        return subjects[SubjectName(membership: index, tenant: tenant, value: subject)].map {
+            $0.keys.sorted().map(\.text)
+        }
     }
 
     /// The columns of a row that its memberships store, as they were last; nil for an unknown row.

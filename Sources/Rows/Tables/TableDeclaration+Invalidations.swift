@@ -9,6 +9,13 @@ public struct InvalidationCause: Sendable, Hashable {
     public let recordId: String?
     public let actorId: String?
     public let originId: String?
+
+    /// By bytes: who may see one is decided by whether it is the same as another.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.operation == right.operation && left.table.hasBytes(of: right.table)
+            && left.schema.hasBytes(of: right.schema) && left.recordId.hasBytes(of: right.recordId)
+            && left.actorId.hasBytes(of: right.actorId) && left.originId.hasBytes(of: right.originId)
+    }
 }
 
 /// One query key that a change made stale, and its audience.
@@ -90,7 +97,7 @@ extension TableDeclaration {
 /// A collection of invalidations, each key once per tenant.
 private struct Collected {
     struct Identity: Hashable {
-        let key: [String]
+        let key: QueryKey
         let tenant: ID<Tenant>
     }
 
@@ -99,7 +106,7 @@ private struct Collected {
     var places: [Identity: Int] = [:]
 
     mutating func add(_ key: [String], tenant: ID<Tenant>, to scopeKey: String, readers: [String]) {
-        let identity = Identity(key: key, tenant: tenant)
+        let identity = Identity(key: QueryKey(key), tenant: tenant)
         guard let place = places[identity] else {
             places[identity] = invalidations.count
             invalidations.append(

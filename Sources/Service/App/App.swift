@@ -101,7 +101,7 @@ public final class App: Sendable {
         Self.register(server, shards, boards, in: metrics)
         ticker = Ticker(
             runner: runner, ticks: features.flatMap(\.ticks),
-            prunings: [Pruning(name: "idempotency", isDue: Idempotency.isPruningDue, prune: Idempotency.prune)],
+            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
             limiter: authenticator.limiter, logger: logger)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true

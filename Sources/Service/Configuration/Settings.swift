@@ -70,8 +70,8 @@ public struct Settings: Sendable {
     /// By which a feed of table changes proves itself.
     let changesSecret: String?
     let changesSigningSecrets: [WebhookSignature.Secret]
-    /// Stands in the texts of the notifications of `auth.signup` and others.
-    public let appName: String
+    /// Stands in the text of the notification of `auth.signup`; nil greets without a name.
+    public let appName: String?
     public let literalBlackCardFormula: Bool
     /// Whether users say themselves what they have earned: their scores, and the black card where no claim decides it.
     public let selfDeclared: Bool
@@ -158,7 +158,7 @@ public struct Settings: Sendable {
                 throw Mistake("changesSigningSecrets", error.detail)
             }
         }
-        appName = values.text("appName")
+        appName = values.optionalText("appName")
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
         selfDeclared = try values.bool("selfDeclared")
         corsOrigins = values.list("corsOrigins")
@@ -289,7 +289,7 @@ extension Settings {
             "changesSigningSecrets", "Tables",
             "Secrets (whsec_…) by which webhooks are signed (Standard Webhooks); two while keys change.",
             isSecret: true),
-        Key("appName", "Texts", "The app's name in the texts of notifications.", "iVisit"),
+        Key("appName", "Texts", "The app's name in the greeting of new users; without it they are just welcome."),
         Key(
             "literalBlackCardFormula", "Texts",
             "true: the black-card wait exactly as the document's formula has it (decision 3).", "false"),

@@ -32,9 +32,24 @@ struct TableFile {
         else {
             throw Failure(
                 .invalid, "tables.unreadable",
-                "there is no such file, or it is no text; shipped are \(shipped.keys.sorted().joined(separator: ", "))")
+                "\(Self.obstacle(to: name)); shipped are \(shipped.keys.sorted().joined(separator: ", "))")
         }
         try self.init(yaml: text)
+    }
+
+    /// Why a file cannot be read as text.
+    private static func obstacle(to path: String) -> String {
+        func isFolder(_ path: String) -> Bool? {
+            var isFolder: ObjCBool = false
+            return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) ? isFolder.boolValue : nil
+        }
+        switch isFolder(path) {
+        case true?: return "it is a folder"
+        case false?: return "it is no text of at most \(bytesMax) bytes that this user may read"
+        case nil:
+            let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+            return isFolder(folder) == nil ? "the folder \(folder) does not exist" : "there is no such file"
+        }
     }
 
     init(yaml text: String) throws(Failure) {

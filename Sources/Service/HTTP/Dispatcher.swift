@@ -36,6 +36,7 @@ struct Dispatcher: Sendable {
             if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
             let trace = RequestTrace.of(request, endpoint: metrics, by: .token)
             do throws(Failure) {
+                if endpoint.access == .feed, let refusal = feeds.refusal(of: request) { throw refusal }
                 if case .known(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
                 return nil
             } catch {

@@ -141,12 +141,9 @@ enum Idempotency {
             """)
     }
 
-    static func isPruningDue(at now: Timestamp, in db: Connection) throws -> Bool {
+    static func pruningDue(at now: Timestamp) -> SQL {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
-        return try db.exists(
-            """
-            SELECT 1 FROM \(answers, unscoped: keeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1
-            """)
+        return "SELECT 1 FROM \(answers, unscoped: keeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1"
     }
 
     /// Removes the oldest answers past their time; returns how many.

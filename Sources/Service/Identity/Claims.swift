@@ -32,7 +32,7 @@ struct Claims: Sendable {
     }
 
     /// What is wrong with a token, as a client may switch on it.
-    enum Refusal: String {
+    enum Refusal: String, CaseIterable {
         /// A new token is needed, and will do.
         case expired = "invalid_token.expired"
         /// The clocks differ, or the token is for later.
@@ -88,12 +88,12 @@ struct Claims: Sendable {
     // MARK: From whom
 
     private func checkOrigin(of members: [String: JSONValue]) throws(Failure) {
-        if let issuer = settings.jwtIssuer, members.string("iss") != issuer {
+        if let issuer = settings.jwtIssuer, members["iss"] != .string(issuer) {
             throw Self.refusal("The token is from another issuer.", .notOurs)
         }
         guard let audience = settings.jwtAudience else { return }
         switch members["aud"] {
-        case .string(audience)?: return
+        case let only? where only == .string(audience): return
         case .array(let audiences)? where audiences.contains(.string(audience)): return
         default: throw Self.refusal("The token is meant for another audience.", .notOurs)
         }

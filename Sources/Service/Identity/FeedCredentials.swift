@@ -10,6 +10,7 @@ import Values
 struct FeedCredentials: Sendable {
     /// Headers that may carry the secret, beside `Authorization: Bearer`.
     private static let secretHeader = "X-Webhook-Secret"
+    private static let signatureHeader = "webhook-signature"
 
     private let secret: [UInt8]?
     private let signingSecrets: [WebhookSignature.Secret]
@@ -26,7 +27,7 @@ struct FeedCredentials: Sendable {
     ///
     /// - Throws: `unauthenticated`, where it claims to be one and is not.
     func caller(of request: Request, at now: Timestamp) throws(Failure) -> Caller? {
-        if !signingSecrets.isEmpty, let signature = request.header("webhook-signature") {
+        if !signingSecrets.isEmpty, let signature = request.header(Self.signatureHeader) {
             do throws(WebhookSignature.Refusal) {
                 _ = try WebhookSignature.verify(
                     id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"),
@@ -41,16 +42,35 @@ struct FeedCredentials: Sendable {
         }
         switch sendsSecret(request) {
         case true?: return Self.feed
-        case false?:
-            throw Failure(.unauthenticated, "webhook.refused", "The secret in \(Self.secretHeader) is not the one.")
-        case nil: return nil
+        case false?: throw Self.refused("The secret in \(Self.secretHeader) is not the one.")
+        case nil:
+            if let refusal = refusal(of: request) { throw refusal }
+            return nil
         }
     }
+
+    /// Why a request cannot be of a feed that proves itself without a token, as it tries to; nil where it does not try.
+    func refusal(of request: Request) -> Failure? {
+        guard request.header("Authorization") == nil else { return nil }
+        func isMissing(_ setting: String, for header: String) -> Failure {
+            Self.refused(
+                "\(header) is sent, and nothing is set that it could prove: set \(Settings.Key.variable(setting)).")
+        }
+        if request.header(Self.secretHeader) != nil {
+            guard secret != nil else { return isMissing("changesSecret", for: Self.secretHeader) }
+            return sendsSecret(request) == true
+                ? nil : Self.refused("The secret in \(Self.secretHeader) is not the one.")
+        }
+        guard signingSecrets.isEmpty, request.header(Self.signatureHeader) != nil else { return nil }
+        return isMissing("changesSigningSecrets", for: Self.signatureHeader)
+    }
+
+    private static func refused(_ detail: String) -> Failure { Failure(.unauthenticated, "webhook.refused", detail) }
 
     /// Whether the head of a request makes it one of a feed. A signature shows only when the body is there; until then
     /// the claim counts.
     func isClaimed(by request: Request) -> Bool {
-        if !signingSecrets.isEmpty, request.header("webhook-signature") != nil { return true }
+        if !signingSecrets.isEmpty, request.header(Self.signatureHeader) != nil { return true }
         return sendsSecret(request) ?? false
     }
 

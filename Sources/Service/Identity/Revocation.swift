@@ -25,7 +25,7 @@ struct Revocation: Sendable, Hashable {
     var issuedBefore: Timestamp?
 
     func covers(_ caller: Caller) -> Bool {
-        caller.tenant == tenant && kind.subject(of: caller) == subject
+        caller.tenant == tenant && kind.subject(of: caller).hasBytes(of: subject)
             && issuedBefore.map { caller.issuedAt < $0 } ?? true
     }
 }
@@ -35,7 +35,11 @@ final class RevocationList: Sendable {
     private struct Key: Hashable {
         let tenant: ID<Tenant>
         let kind: Revocation.Kind
-        let subject: String
+        let subject: ID<Revocation>
+
+        init(tenant: ID<Tenant>, kind: Revocation.Kind, subject: String) {
+            (self.tenant, self.kind, self.subject) = (tenant, kind, ID(subject))
+        }
     }
 
     /// Tokens are revoked that were issued before.

@@ -191,6 +191,9 @@ struct ReplicaRequests: StreamRequests {
                     writer.member("topics", found.topics)
                     writer.member("addedTopics", found.addedTopics)
                     writer.member("tables", found.tables)
+                    writer.member("events", found.figures.events)
+                    writer.member("bytes", found.figures.bytes)
+                    writer.member("waitingBytes", found.waitingBytes)
                 case .failure(let failure) where failure.kind == .unavailable:
                     writer.member("unavailable", failure.code)
                     writer.member("detail", failure.detail)
@@ -209,8 +212,13 @@ struct ReplicaRequests: StreamRequests {
         guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
             return .failure(.notFound("stream"))
         }
+        // A replica of an earlier version gives no figures.
+        func figure(_ name: String) -> Int { Int(members.integer(name) ?? 0) }
         return .success(
-            StreamDescription(topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? []))
+            StreamDescription(
+                topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? [],
+                figures: StreamFigures(events: figure("events"), bytes: figure("bytes")),
+                waitingBytes: figure("waitingBytes")))
     }
 
     /// After what time to ask again a replica that has no room.

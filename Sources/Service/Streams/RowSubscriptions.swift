@@ -8,12 +8,15 @@ import Values
 ///
 /// It belongs to its shard and has one owner.
 struct RowSubscriptions {
+    /// The counts of rows, by their primary keys.
+    typealias RecordCounts = [ID<RowChange>: [String: JSONValue]]
+
     /// Counts of watched rows that wait for one stream.
     struct Counts {
         /// Monotonic milliseconds.
         var dueAt: Int64
         /// By record, the latest.
-        var updates: [String: [String: JSONValue]]
+        var updates: RecordCounts
     }
 
     private struct Watch: Hashable {
@@ -42,15 +45,16 @@ struct RowSubscriptions {
     /// - Parameter floor: the event up to which the stream has received what its subscriptions ask for.
     /// - Throws: as `SubscriptionIndex.replace`; then everything is as it was.
     mutating func replace(
-        _ slot: Int32, tenant: ID<Tenant>, with subscriptions: [TableSubscription], floor: Int64?
+        _ slot: Int32, of owner: Owner, with subscriptions: [TableSubscription], floor: Int64?
     ) throws(Failure) {
-        try index.replace(slot, tenant: tenant, with: subscriptions)
+        try index.replace(slot, tenant: owner.tenant, user: owner.userId, with: subscriptions)
         unwatch(slot)
         counts[slot] = nil
         floors[slot] = subscriptions.isEmpty ? nil : floor
         guard !subscriptions.isEmpty else { return }
         let watched = Set(
-            subscriptions.map { Watch(tenant: tenant, topic: EventLog.topic(schema: $0.schema, table: $0.table)) })
+            subscriptions.map { Watch(tenant: owner.tenant, topic: EventLog.topic(schema: $0.schema, table: $0.table)) }
+        )
         for watch in watched { watches[watch, default: 0] += 1 }
         watchesOfSlot[slot] = Array(watched)
     }
@@ -99,7 +103,7 @@ struct RowSubscriptions {
     /// Notes the counts of a row for a stream that watches it.
     mutating func offer(_ values: [String: JSONValue], of record: String, to slot: Int32, dueAt: Int64) {
         guard !values.isEmpty else { return }
-        counts[slot, default: Counts(dueAt: dueAt, updates: [:])].updates[record] = values
+        counts[slot, default: Counts(dueAt: dueAt, updates: [:])].updates[ID(record)] = values
         // As many as one event may have do not wait any longer.
         if counts[slot]?.updates.count ?? 0 >= StreamLimits.countsPerEventMax { counts[slot]?.dueAt = 0 }
         countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
@@ -109,15 +113,15 @@ struct RowSubscriptions {
     ///
     /// - Parameter values: the counts as they are now; nil for a row that has left.
     mutating func refresh(_ values: [String: JSONValue]?, of record: String, to slot: Int32) {
-        guard let waiting = counts[slot]?.updates[record] else { return }
-        counts[slot]?.updates[record] = values.map { waiting.merging($0) { old, new in new } }
+        guard let waiting = counts[slot]?.updates[ID(record)] else { return }
+        counts[slot]?.updates[ID(record)] = values.map { waiting.merging($0) { old, new in new } }
         if counts[slot]?.updates.isEmpty == true { counts[slot] = nil }
     }
 
     /// Counts whose window has not ended.
-    func counts(waitingFor slot: Int32) -> [String: [String: JSONValue]] { counts[slot]?.updates ?? [:] }
+    func counts(waitingFor slot: Int32) -> RecordCounts { counts[slot]?.updates ?? [:] }
 
-    mutating func takeCounts(at now: Int64) -> [(slot: Int32, updates: [String: [String: JSONValue]])] {
+    mutating func takeCounts(at now: Int64) -> [(slot: Int32, updates: RecordCounts)] {
         guard let countsDueAt, countsDueAt <= now else { return [] }
         let due = counts.filter { $0.value.dueAt <= now }
         for slot in due.keys { counts[slot] = nil }
@@ -177,7 +181,7 @@ struct RowChangeEncoder {
 /// The invalidations whose windows end at one time: encoded once for all streams that receive the same, as a class does.
 struct InvalidationEncoder {
     private struct Form: Hashable {
-        let keys: [[String]]
+        let keys: [QueryKey]
         let causes: [InvalidationCause]
         let isComplete: Bool
         let cursor: Cursor?
@@ -187,7 +191,8 @@ struct InvalidationEncoder {
 
     /// `query:invalidate`.
     mutating func event(_ batch: Coalescer.Batch, at cursor: Cursor?) -> SharedBytes {
-        let form = Form(keys: batch.keys, causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
+        let form = Form(
+            keys: batch.keys.map(QueryKey.init), causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
         if let bytes = encoded[form] { return bytes }
         let bytes = SharedBytes(StreamNotice.invalidation(batch, at: cursor))
         encoded[form] = bytes
@@ -230,7 +235,7 @@ struct RowDelivery {
     struct Part: Hashable {
         let transition: RowTransition
         let selection: ColumnSelection?
-        var subscriptionIds: [String]
+        var subscriptionIds: [ID<TableSubscription>]
     }
 
     private(set) var parts: [Part] = []
@@ -242,10 +247,10 @@ struct RowDelivery {
         guard transition != .leave || change.mayLeave(subscription, seesNew: seesNew) else { return }
         let place = parts.firstIndex { $0.transition == transition && $0.selection == subscription.selection }
         if let place {
-            parts[place].subscriptionIds.append(subscription.id)
+            parts[place].subscriptionIds.append(ID(subscription.id))
         } else {
             parts.append(
-                Part(transition: transition, selection: subscription.selection, subscriptionIds: [subscription.id]))
+                Part(transition: transition, selection: subscription.selection, subscriptionIds: [ID(subscription.id)]))
         }
     }
 }

@@ -25,7 +25,7 @@ extension StreamHub {
         case .request(let request): request.answer(answer(request))
         case .send(let bytes, let place):
             guard let slot = slot(at: place) else { return }
-            shard.send(bytes, to: handles[Int(slot)], collapse: 0)
+            sendChunk(bytes, to: slot)
         }
     }
 
@@ -50,7 +50,7 @@ extension StreamHub {
     private func deliverAlike(_ events: ArraySlice<EncodedEvent>) {
         var (deliveries, bytes) = (0, 0)
         let shard = shard
-        subscriptions.withUnsafeMutableBufferPointer { subscriptions in
+        withStreams { subscriptions, figures in
             for encoded in events {
                 let event = encoded.event
                 // A repeated batch after a retry must not be delivered twice.
@@ -63,6 +63,7 @@ extension StreamHub {
                             sequence: event.sequence, collapse: event.collapse, byteCount: size, payload: encoded.bytes)
                     }
                     guard isLive else { return }
+                    figures[Int(slot)].add(1, bytes: size)
                     shard.send(encoded.bytes, to: handles[Int(slot)], collapse: event.collapse)
                     deliveries += 1
                     bytes += size
@@ -73,6 +74,17 @@ extension StreamHub {
         StreamMetrics.add(bytes, to: dependencies.metrics.deliveredBytes)
     }
 
+    /// Where the streams stand and what they were given, without the checks of arrays for each stream and event.
+    private func withStreams(
+        _ body: (
+            UnsafeMutableBufferPointer<StreamReplay<SharedBytes>>, UnsafeMutableBufferPointer<StreamFigures>
+        ) -> Void
+    ) {
+        subscriptions.withUnsafeMutableBufferPointer { subscriptions in
+            figures.withUnsafeMutableBufferPointer { figures in body(subscriptions, figures) }
+        }
+    }
+
     private func deliver(_ states: [EncodedState]) {
         var deliveries = 0
         for encoded in states {
@@ -81,7 +93,7 @@ extension StreamHub {
                     early[slot, default: []].removeAll { $0.state.collapse == encoded.state.collapse }
                     early[slot, default: []].append(encoded)
                 } else {
-                    shard.send(encoded.bytes, to: handles[Int(slot)], collapse: encoded.state.collapse)
+                    send(encoded.bytes, to: slot, collapse: encoded.state.collapse)
                     deliveries += 1
                 }
             }
@@ -104,7 +116,7 @@ extension StreamHub {
         if start.resync != nil { StreamMetrics.add(1, to: dependencies.metrics.resyncs) }
         perform(subscriptions[Int(slot)].opened(position: start.position, chunks: start.chunks), on: slot)
         for encoded in early.removeValue(forKey: slot) ?? [] {
-            shard.send(encoded.bytes, to: handles[Int(slot)], collapse: encoded.state.collapse)
+            send(encoded.bytes, to: slot, collapse: encoded.state.collapse)
         }
     }
 
@@ -120,7 +132,7 @@ extension StreamHub {
         var isReading = false
         for action in actions {
             switch action {
-            case .send(let bytes, let collapse): shard.send(bytes, to: handle, collapse: collapse)
+            case .send(let bytes, let collapse): sendChunk(bytes, to: slot, collapse: collapse)
             case .resync(let reason, let position):
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
                 notify(slot, StreamNotice.resync(reason, at: cursor(position)))
@@ -198,7 +210,8 @@ extension StreamHub {
 
     private func description(of slot: Int32, _ session: Session) -> StreamDescription {
         StreamDescription(
-            topics: hub.topics(of: slot), tables: rows.index.subscriptions(of: slot), caller: session.caller)
+            topics: hub.topics(of: slot), tables: rows.index.subscriptions(of: slot), figures: figures[Int(slot)],
+            waitingBytes: shard.waitingBytes(of: handles[Int(slot)]), caller: session.caller)
     }
 
     private func renew(_ slot: Int32, _ session: Session, _ caller: Caller) {

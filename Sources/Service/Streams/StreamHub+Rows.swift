@@ -113,11 +113,11 @@ extension StreamHub {
             || subscriptions[Int(slot)].receive(sequence: sequence) {
                 .init(sequence: sequence, collapse: 0, byteCount: bytes.count, payload: bytes)
             }
-        if isLive { send(bytes, to: slot) }
+        if isLive { sendLive(bytes, to: slot) }
     }
 
-    private func send(_ bytes: SharedBytes, to slot: Int32) {
-        shard.send(bytes, to: handles[Int(slot)], collapse: 0)
+    private func sendLive(_ bytes: SharedBytes, to slot: Int32) {
+        send(bytes, to: slot)
         StreamMetrics.add(1, to: dependencies.metrics.deliveries)
         StreamMetrics.add(bytes.count, to: dependencies.metrics.deliveredBytes)
     }
@@ -136,11 +136,11 @@ extension StreamHub {
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
                 notify(batch.stream, StreamNotice.resync(.overflow, at: here))
             } else {
-                send(encoder.event(batch, at: isLive(batch.stream) ? here : nil), to: batch.stream)
+                sendLive(encoder.event(batch, at: isLive(batch.stream) ? here : nil), to: batch.stream)
             }
         }
         for (slot, updates) in rows.takeCounts(at: now) where hub.contains(slot) {
-            send(SharedBytes(StreamNotice.engagement(updates, at: isLive(slot) ? here : nil)), to: slot)
+            sendLive(SharedBytes(StreamNotice.engagement(updates, at: isLive(slot) ? here : nil)), to: slot)
         }
     }
 
@@ -154,16 +154,17 @@ extension StreamHub {
     ///
     /// - Returns: the topics that are new.
     func replace(_ draft: SubscriptionDraft, of slot: Int32) throws(Failure) -> [String] {
-        if let wanted = draft.tables {
+        if let wanted = draft.tables, let owner = sessions[Int(slot)]?.caller.owner {
             let counts = rows.counts(waitingFor: slot)
-            try rows.replace(
-                slot, tenant: hub.tenant(of: slot), with: wanted, floor: draft.replay?.through)
+            try changeTables { () throws(Failure) in
+                try rows.replace(slot, of: owner, with: wanted, floor: draft.replay?.through)
+            }
             // What was watched and waits for its window must not get lost because the user scrolled on.
             if !counts.isEmpty {
-                send(SharedBytes(StreamNotice.engagement(counts, at: isLive(slot) ? cursor(head) : nil)), to: slot)
+                sendLive(SharedBytes(StreamNotice.engagement(counts, at: isLive(slot) ? cursor(head) : nil)), to: slot)
             }
             if let replay = draft.replay {
-                for chunk in replay.chunks { shard.send(chunk, to: handles[Int(slot)], collapse: 0) }
+                for chunk in replay.chunks { sendChunk(chunk, to: slot) }
                 deliverMissed(after: replay.through, to: slot)
                 // What was missed has no ids of its own: now the client has all up to here, and resumes behind it.
                 if isLive(slot) { notify(slot, SSE.place(cursor(head))) }
@@ -172,7 +173,15 @@ extension StreamHub {
         guard let topics = draft.topics else { return [] }
         let before = hub.topics(of: slot)
         hub.replaceTopics(of: slot, with: topics)
-        return topics.filter { !before.contains($0) }
+        StreamMetrics.add(hub.topics(of: slot).count - before.count, to: dependencies.metrics.topics)
+        return topics.filter { !before.contains(where: $0.hasBytes) }
+    }
+
+    /// Changes the subscriptions to rows, and their number in the metrics with them.
+    func changeTables<Failed>(_ change: () throws(Failed) -> Void) throws(Failed) {
+        let before = rows.index.subscriptionCount
+        defer { StreamMetrics.add(rows.index.subscriptionCount - before, to: dependencies.metrics.tables) }
+        try change()
     }
 
     /// Gives each stream that has one of the keys the scope that it has now.

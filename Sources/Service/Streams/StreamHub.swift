@@ -30,6 +30,8 @@ final class StreamHub: StreamProgram {
     var sessions: [Session?] = []
     var handles: [StreamHandle] = []
     var subscriptions: [StreamReplay<SharedBytes>] = []
+    /// What each slot's stream was given.
+    var figures: [StreamFigures] = []
     /// When each slot's token wants attention, in microseconds since 1970. Apart from the sessions, so that looking
     /// through all of them four times a second is reading one array.
     var deadlines: [Int64] = []
@@ -74,6 +76,7 @@ final class StreamHub: StreamProgram {
         // The hub first, then the head, then the log: an event that commits in between is either read or received.
         hub.join(slot, tenant: opener.caller.tenant, scope: opener.caller.scope.keys, topics: opener.topics)
         noteKeys(of: opener.caller, instead: nil)
+        StreamMetrics.add(hub.topics(of: slot).count, to: dependencies.metrics.topics)
         StreamMetrics.add(1, to: dependencies.metrics.open)
         StreamMetrics.add(1, to: dependencies.metrics.opened)
         // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
@@ -144,12 +147,14 @@ final class StreamHub: StreamProgram {
             sessions.append(nil)
             handles.append(stream)
             subscriptions.append(StreamReplay(head: head))
+            figures.append(StreamFigures())
             deadlines.append(.max)
         }
         precondition(sessions[Int(slot)] == nil, "a slot belongs to one stream at a time")
         sessions[Int(slot)] = session
         handles[Int(slot)] = stream
         subscriptions[Int(slot)] = StreamReplay(head: head)
+        figures[Int(slot)] = StreamFigures()
         deadlines[Int(slot)] = session.lifetime.nextStepAt
     }
 
@@ -164,16 +169,17 @@ final class StreamHub: StreamProgram {
         guard sessions[Int(slot)]?.isEnding == false else { return }
         sessions[Int(slot)]?.isEnding = true
         leave(slot)
-        shard.send(notice, to: handles[Int(slot)], collapse: 0)
+        send(notice, to: slot)
         shard.close(handles[Int(slot)])
     }
 
     private func leave(_ slot: Int32) {
         if hub.contains(slot) {
+            StreamMetrics.add(-hub.topics(of: slot).count, to: dependencies.metrics.topics)
             hub.leave(slot)
             noteKeys(of: nil, instead: sessions[Int(slot)]?.caller)
         }
-        rows.remove(slot)
+        changeTables { rows.remove(slot) }
         readingKeys[slot] = nil
         subscriptions[Int(slot)].close()
         replaying.remove(slot)
@@ -182,8 +188,18 @@ final class StreamHub: StreamProgram {
     }
 
     /// Sends a stream what is of no place in the log.
-    func notify(_ slot: Int32, _ notice: [UInt8]) {
-        shard.send(SharedBytes(notice), to: handles[Int(slot)], collapse: 0)
+    func notify(_ slot: Int32, _ notice: [UInt8]) { sendChunk(SharedBytes(notice), to: slot) }
+
+    /// Sends a stream one event.
+    func send(_ bytes: SharedBytes, to slot: Int32, collapse: UInt64 = 0) {
+        figures[Int(slot)].add(1, bytes: bytes.count)
+        shard.send(bytes, to: handles[Int(slot)], collapse: collapse)
+    }
+
+    /// Sends a stream any number of events, encoded one after the other.
+    func sendChunk(_ bytes: SharedBytes, to slot: Int32, collapse: UInt64 = 0) {
+        figures[Int(slot)].add(bytes.withUnsafeBytes(SSE.eventCount), bytes: bytes.count)
+        shard.send(bytes, to: handles[Int(slot)], collapse: collapse)
     }
 
     // MARK: Time and slow clients
@@ -219,7 +235,9 @@ final class StreamHub: StreamProgram {
         subscriptions[Int(slot)].overflowed(at: head)
         replaying.remove(slot)
         StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-        return .discard(thenSend: SharedBytes(StreamNotice.resync(.overflow, at: cursor(head))))
+        let notice = SharedBytes(StreamNotice.resync(.overflow, at: cursor(head)))
+        figures[Int(slot)].add(1, bytes: notice.count)
+        return .discard(thenSend: notice)
     }
 
     func cursor(_ sequence: Int64) -> Cursor { ids.cursor(sequence) }

@@ -109,12 +109,26 @@ struct TableReplay: Sendable {
     let chunks: [SharedBytes]
 }
 
+/// What one stream was given since it was opened (ENG E-9): events, and their bytes as they are on the wire.
+struct StreamFigures: Sendable, Hashable {
+    var events = 0
+    var bytes = 0
+
+    mutating func add(_ events: Int, bytes: Int) {
+        self.events += events
+        self.bytes += bytes
+    }
+}
+
 /// A stream as its owner may know it.
 struct StreamDescription: Sendable {
     var topics: [String] = []
     /// Of these, what the question has added.
     var addedTopics: [String] = []
     var tables: [TableSubscription] = []
+    var figures = StreamFigures()
+    /// Bytes that wait for a client that reads slowly.
+    var waitingBytes = 0
     /// Whom the stream speaks for. Stays within this process.
     var caller: Caller?
     /// Whether the replay ends before what the shard can still add to it, so that there would be a gap.

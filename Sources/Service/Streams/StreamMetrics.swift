@@ -10,6 +10,8 @@ final class StreamMetrics: Sendable {
     let replayedEvents = Atomic<Int>(0)
     let resyncs = Atomic<Int>(0)
     let overflows = Atomic<Int>(0)
+    let topics = Atomic<Int>(0)
+    let tables = Atomic<Int>(0)
 
     static func add(_ count: Int, to counter: borrowing Atomic<Int>) {
         counter.wrappingAdd(count, ordering: .relaxed)
@@ -27,6 +29,8 @@ final class StreamMetrics: Sendable {
             write("bellhop_stream_replays_total", .counter, "Streams that resumed from a cursor.", replays)
             write("bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", replayedEvents)
             write("bellhop_stream_resyncs_total", .counter, "Streams told to fetch everything again.", resyncs)
+            write("bellhop_stream_topics", .gauge, "Shared topics that open streams subscribed to.", topics)
+            write("bellhop_stream_table_subscriptions", .gauge, "Subscriptions to rows of open streams.", tables)
             write("bellhop_stream_overflows_total", .counter, "Streams whose client read too slowly.", overflows)
         }
     }

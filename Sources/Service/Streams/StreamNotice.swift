@@ -50,10 +50,16 @@ enum StreamNotice {
     }
 
     /// The counts of watched rows.
-    static func engagement(_ updates: [String: [String: JSONValue]], at cursor: Cursor?) -> [UInt8] {
+    static func engagement(_ updates: RowSubscriptions.RecordCounts, at cursor: Cursor?) -> [UInt8] {
         event("engagement_update", at: cursor) { writer in
-            writer.member("postIds", updates.keys.sorted())
-            writer.member("updates", JSONValue.object(updates.mapValues(JSONValue.object)))
+            let records = updates.sorted { $0.key < $1.key }
+            writer.member("postIds", records.map(\.key))
+            writer.member("updates") { writer in
+                for (record, counts) in records {
+                    writer.key(record.text)
+                    writer.value(JSONValue.object(counts))
+                }
+            }
         }
     }
 

@@ -219,7 +219,7 @@ struct StreamReader: Sendable {
         _ events: [StreamEvent], since recent: [StreamEvent] = [], keys: Set<String>, at cursor: Cursor?,
         to writer: inout ChunkWriter
     ) {
-        var counts: [String: [String: JSONValue]] = [:]
+        var counts: RowSubscriptions.RecordCounts = [:]
         func appendCounts(_ writer: inout ChunkWriter) {
             guard !counts.isEmpty else { return }
             writer.append { $0 += StreamNotice.engagement(counts, at: cursor) }
@@ -231,7 +231,7 @@ struct StreamReader: Sendable {
             var encoder = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
             for part in delivery(of: encoder, keys: keys).parts {
                 if encoder.isOnlyCounts(part.transition), let record = change.cause.recordId {
-                    counts[record, default: [:]].merge(encoder.counts(part.selection)) { $1 }
+                    counts[ID(record), default: [:]].merge(encoder.counts(part.selection)) { $1 }
                     if cursor != nil || counts.count >= StreamLimits.countsPerEventMax { appendCounts(&writer) }
                 } else if event.sequence >= first {
                     appendCounts(&writer)
@@ -239,7 +239,7 @@ struct StreamReader: Sendable {
                     writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
                 } else if let record = change.cause.recordId {
                     // Delivered before the stream broke, and newer than the counts.
-                    counts[record] = nil
+                    counts[ID(record)] = nil
                 }
             }
         }

@@ -10,7 +10,7 @@ enum StreamTopics {
     ) throws(Failure) -> [String] {
         var topics: [String] = []
         var mistakes: [Failure.Field] = []
-        for (index, text) in texts.enumerated() where text != personal && !topics.contains(text) {
+        for (index, text) in texts.enumerated() where text != personal && !topics.contains(where: text.hasBytes) {
             if let mistake = mistake(in: text, kinds: kinds) {
                 mistakes.append(Failure.Field(pointer(index), mistake))
             } else if topics.count < StreamLimits.topicsMax {

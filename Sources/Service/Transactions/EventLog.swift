@@ -381,13 +381,13 @@ enum EventLog {
         }
     }
 
-    static func isPruningDue(at now: Timestamp, _ retention: Retention, in db: Connection) throws -> Bool {
-        let first = try db.row(
-            "SELECT sequence, created_at FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1"
-        ) { (sequence: Int64(try $0.integer(0)), createdAt: Int64(try $0.integer(1))) }
-        guard let first else { return false }
-        return try retention.isOver(for: first.createdAt, at: now)
-            || first.sequence <= newestSequence(in: db) - Int64(retention.countMax)
+    static func pruningDue(at now: Timestamp, _ retention: Retention) -> SQL {
+        """
+        SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1) AS oldest
+        WHERE oldest.created_at < \(now.adding(seconds: -retention.seconds))
+            OR oldest.created_at > \(now.adding(seconds: retention.seconds))
+            OR oldest.sequence <= (SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1) - \(retention.countMax)
+        """
     }
 
     /// Removes the oldest events, past their age or above the number retained; at most so many that nobody waits for it.

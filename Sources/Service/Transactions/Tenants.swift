@@ -21,6 +21,11 @@ final class Tenants: Sendable {
         Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.id(0) })
     }
 
+    /// Finds a row if a condition is true of any tenant, `t.tenant`: one look into an index for each.
+    static func any(where condition: SQL) -> SQL {
+        "SELECT 1 FROM \(tenants, unscoped: keeping) AS t WHERE \(condition) LIMIT 1"
+    }
+
     var all: [ID<Tenant>] { known.withLock { $0.sorted() } }
 
     /// Adds those that other replicas have noted.

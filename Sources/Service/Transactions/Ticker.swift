@@ -7,8 +7,8 @@ import Values
 struct Tick: Sendable {
     let name: String
     let everySeconds: Int
-    /// Finds a row if there is anything to do, for any tenant: for what comes round so often that most of the time there
-    /// is not. Nil: it is always done.
+    /// Finds a row if there is anything to do, for any tenant: most of the time there is not, and then nothing is written.
+    /// Nil, for what comes round seldom: it is always done.
     var due: (@Sendable (_ now: Timestamp) -> SQL)?
     let body: @Sendable (Transaction) throws -> Void
 }
@@ -16,8 +16,8 @@ struct Tick: Sendable {
 /// Rows that are deleted when their time is over, some at once.
 struct Pruning: Sendable {
     let name: String
-    /// Whether there is anything to delete: looking costs a read, and no write.
-    let isDue: @Sendable (_ now: Timestamp, Connection) throws -> Bool
+    /// Finds a row if there is anything to delete.
+    let due: @Sendable (_ now: Timestamp) -> SQL
     /// Deletes some; returns how many, at most `Limits.prunedAtOnceMax`.
     let prune: @Sendable (_ now: Timestamp, Connection) throws -> Int
 }
@@ -32,11 +32,21 @@ final class Ticker: Sendable {
         let run: @Sendable (Ticker) throws -> Void
     }
 
+    /// How it is found out whether there is anything to do.
+    private struct Look: Sendable {
+        let name: String
+        let everySeconds: Int
+        let due: @Sendable (Timestamp) -> SQL
+    }
+
     private let runner: TransactionRunner
     private let logger: Logger
     /// As they stand before the thread starts, which has its own copy.
     private let jobs: [Job]
     private let thread = LoopThread("ticker")
+    private let looks: [Look]
+    /// By those seconds, what was found to do, and when.
+    private let found = Locked([Int: (at: ContinuousClock.Instant, names: Set<String>)]())
 
     /// How often the clock is looked at.
     private static let pause: Duration = .milliseconds(250)
@@ -62,9 +72,14 @@ final class Ticker: Sendable {
                     try RateSharing.share(limiter, at: $0.runner.clock.now(), in: $0.runner.store)
                 })
         }
-        jobs += ([Self.events(runner.settings)] + prunings).map { pruning in
+        let prunings = [Self.events(runner.settings)] + prunings
+        looks =
+            ticks.compactMap { tick in
+                tick.due.map { Look(name: tick.name, everySeconds: tick.everySeconds, due: $0) }
+            } + prunings.map { Look(name: $0.name, everySeconds: tidyingSeconds, due: $0.due) }
+        jobs += prunings.map { pruning in
             Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now + .seconds(tidyingSeconds)) {
-                try $0.run(pruning)
+                try $0.run(pruning, everySeconds: tidyingSeconds)
             }
         }
         self.jobs = jobs
@@ -74,7 +89,7 @@ final class Ticker: Sendable {
         let retention = EventLog.Retention(
             seconds: Int64(settings.eventsKeptHours) * 3600, countMax: settings.eventsKeptMax)
         return Pruning(
-            name: "events", isDue: { try EventLog.isPruningDue(at: $0, retention, in: $1) },
+            name: "events", due: { EventLog.pruningDue(at: $0, retention) },
             prune: { try EventLog.prune(at: $0, retention, in: $1) })
     }
 
@@ -107,9 +122,28 @@ final class Ticker: Sendable {
         logger.error("Upkeep failed; it is tried again.", metadata: ["tick": "\(name)", "reason": "\(error)"])
     }
 
+    /// Whether there is anything to do. What comes round together is looked for together, by one statement: an idle
+    /// service would otherwise ask a server for each kind of work, each second, on each replica.
+    private func isDue(_ name: String, everySeconds: Int) throws -> Bool {
+        let moment = ContinuousClock.now
+        if let last = found.withLock({ $0[everySeconds] }), moment - last.at < Self.pause {
+            return last.names.contains(name)
+        }
+        let now = runner.clock.now()
+        let looks = looks.filter { $0.everySeconds == everySeconds }
+        let columns = looks.map { look -> SQL in "CASE WHEN EXISTS (\(look.due(now))) THEN 1 ELSE 0 END" }
+        let names = try runner.store.read(isSingle: true) { db in
+            try db.row("SELECT \(SQL.joined(columns, separator: ", "))") { row in
+                Set(try looks.indices.filter { try row.bool($0) }.map { looks[$0].name })
+            }
+        }
+        found.withLock { $0[everySeconds] = (moment, names ?? []) }
+        return names?.contains(name) ?? false
+    }
+
     private func run(_ tick: Tick) throws {
-        if let due = tick.due?(runner.clock.now()) {
-            guard try runner.store.read(isSingle: true, { try $0.exists(due) }) else { return }
+        if tick.due != nil {
+            guard try isDue(tick.name, everySeconds: tick.everySeconds) else { return }
         }
         if runner.store.engine == .postgreSQL {
             try runner.store.read(isSingle: true) { try runner.tenants.refresh(in: $0) }
@@ -126,10 +160,10 @@ final class Ticker: Sendable {
     }
 
     /// Prunes step by step, until a step finds less than it may take.
-    private func run(_ pruning: Pruning) throws {
+    private func run(_ pruning: Pruning, everySeconds: Int) throws {
+        guard try isDue(pruning.name, everySeconds: everySeconds) else { return }
         for _ in 0..<Self.stepsMax {
             let now = runner.clock.now()
-            guard try runner.store.read({ try pruning.isDue(now, $0) }) else { return }
             let count = try runner.store.writeAndWait { db in
                 try db.lock([LockKey.tick(pruning.name).name(in: "")])
                 return try pruning.prune(now, db)

@@ -20,7 +20,7 @@ final class Transaction {
     private var changedUsers: [ID<User>] = []
     private var everChanged: Set<ID<User>> = []
     private var counts: [ID<User>: Badges] = [:]
-    private var cache: [String: Any] = [:]
+    private var cache: [ID<Transaction>: Any] = [:]
 
     init(db: Connection, caller: Caller, reader: TransactionReader) {
         self.db = db
@@ -115,13 +115,13 @@ final class Transaction {
     /// A value that is read or computed once in this transaction. A change of what it came from calls ``dropCached(_:)``.
     func cached<Value>(_ name: String, _ make: () throws -> Value) rethrows -> Value {
         // In two steps: nothing, cast to an optional, would be taken for a cached nil.
-        if let known = cache[name], let value = known as? Value { return value }
+        if let known = cache[ID(name)], let value = known as? Value { return value }
         let made = try make()
-        cache[name] = made
+        cache[ID(name)] = made
         return made
     }
 
-    func dropCached(_ name: String) { cache[name] = nil }
+    func dropCached(_ name: String) { cache[ID(name)] = nil }
 
     // MARK: Counts
 

@@ -11,7 +11,12 @@ struct ServiceAccess: ParsableArguments {
 
     var baseURL: String {
         let environment = ProcessInfo.processInfo.environment
-        return url ?? environment["BELLHOP_URL"] ?? "http://127.0.0.1:\(environment["BELLHOP_PORT"] ?? "8080")"
+        return Self.address(url ?? environment["BELLHOP_URL"] ?? "127.0.0.1:\(environment["BELLHOP_PORT"] ?? "8080")")
+    }
+
+    /// An address as people write it, `localhost:8080`, as the URL that is meant.
+    static func address(_ text: String) -> String {
+        text.contains("://") ? text : "http://" + text
     }
 }
 

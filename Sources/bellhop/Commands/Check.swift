@@ -29,7 +29,8 @@ struct Check: AsyncParsableCommand {
         Terminal.line("\(Terminal.paint("✓", .green)) Every count is exact, no booking overlaps, the file is sound.")
     }
 
-    private func askHealth(_ url: String) async throws {
+    private func askHealth(_ text: String) async throws {
+        let url = ServiceAccess.address(text)
         do {
             let answer = try await BellhopClient(baseURL: url, timeoutSeconds: 3).get("")
             guard answer.status == 200 else { throw Terminal.failure("\(url) answered \(answer.status)") }

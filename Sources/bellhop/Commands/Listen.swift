@@ -5,6 +5,7 @@ import Foundation
 struct Listen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Follow a user's stream in the terminal, resuming by itself.",
+        usage: "bellhop listen [<url>] (--subject <name> | --token <token>) [<options>]",
         discussion: """
             Prints each event once, in order, however often the connection breaks. Without a token it mints one for \
             --subject with BELLHOP_JWT_SECRET.

@@ -4,6 +4,7 @@ import BellhopClient
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Mint a development token (HS256).",
+        usage: "bellhop token --subject <subject> [--role <role>] [<options>]",
         discussion: """
             Signs with BELLHOP_JWT_SECRET, the secret that the service verifies with, and prints the token alone.
 

@@ -5,22 +5,26 @@ import Foundation
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Fill a running service with believable life and keep it moving.",
+        usage: "bellhop demo [--school] [--url <url>] [<options>]",
         discussion: """
             Works through the HTTP API as a backend, a shop's staff and its customers would, with tokens it mints \
             from BELLHOP_JWT_SECRET: users and their visits, a barber shop with bookings that move, walk-ins, a queue; \
             people who write to each other and ask to be friends, choose the shop's music, win points, and follow what \
             the barbers post.
 
-              bellhop demo                        until Ctrl-C, an act about every two seconds
+              bellhop demo                        until Ctrl-C, an act each two seconds
               bellhop demo --acts 200 --pace 0    as fast as it goes, then stop
-              bellhop listen --subject ada --topics queue:demo-shop,dj:demo-shop   in another terminal
+
+            It prints the console's address; in another terminal, a stream:
+              bellhop listen --subject ada --topics queue:demo-shop,dj:demo-shop
 
             With --school a small school's day passes: its rows come as webhooks, and below each stands what teachers, \
             pupils, a parent and the admin receive. The service must know the school's tables, as it does unless it is \
             started with others.
 
               bellhop demo --school
-              bellhop listen --token "$(bellhop token --subject ruth --role teacher --tenant demo-school)"
+              TOKEN=$(bellhop token --subject ruth --role teacher --tenant demo-school)
+              bellhop listen --token "$TOKEN"
             """)
 
     @OptionGroup var service: ServiceAccess
@@ -46,6 +50,7 @@ struct Demo: AsyncParsableCommand {
         let scenario = DemoScenario(baseURL: service.baseURL, secret: secret, tenant: tenant, seed: seed)
         try await reportingFailures {
             try await scenario.prepare()
+            Terminal.line("Watch it as ada in the console: \(await scenario.consoleLink(as: "ada"))")
             try await play { try await scenario.act() }
         }
     }
@@ -88,22 +93,27 @@ struct Demo: AsyncParsableCommand {
 
 /// A client of the service that calls it on behalf of any person of `bellhop demo`.
 struct DemoClient: Sendable {
+    let baseURL: String
     private let client: BellhopClient
     private let secret: String
     private let tenant: String?
 
     /// - Parameter tenant: nil leaves it out of the tokens.
     init(baseURL: String, secret: String, tenant: String?) {
+        self.baseURL = baseURL
         client = BellhopClient(baseURL: baseURL)
         self.secret = secret
         self.tenant = tenant
     }
 
     /// A client that sends the token.
-    func with(_ token: DevelopmentToken) -> BellhopClient {
+    func with(_ token: DevelopmentToken) -> BellhopClient { client.with(token: signed(token)) }
+
+    /// The token, of the demo's tenant.
+    func signed(_ token: DevelopmentToken) -> String {
         var token = token
         token.tenant = tenant
-        return client.with(token: token.signed(with: secret))
+        return token.signed(with: secret)
     }
 
     /// - Throws: the exit code, after printing why the demo cannot continue.

@@ -9,9 +9,8 @@ actor DemoScenario {
     static let barbers = [("bo", "Bo"), ("cleo", "Cleo"), ("dmitri", "Dmitri")]
     private static let hospitals = ["St. Mary", "City Hospital", "Riverside Clinic"]
     private static let visits = ["Check-up", "Dental Cleaning", "Physiotherapy", "Eye Exam"]
-    private static let services = [("cut", 30), ("beard trim", 15), ("cut and shave", 45), ("color", 60)]
 
-    private let client: DemoClient
+    let client: DemoClient
     /// Everybody's second device: another client, with connections of its own.
     private let secondDevice: DemoClient
     private var random: SplitMix64
@@ -23,8 +22,6 @@ actor DemoScenario {
     var posts: [(id: String, author: String)] = []
     /// The number of the newest post that each customer has seen.
     var feedsSeen: [String: Int] = [:]
-    /// The bookings that are not finished, with the tag of the version last seen.
-    private var moving: [(id: String, status: String, tag: String, customer: String)] = []
     /// A prefix of ids, so that a second demo sends new events instead of repeating the first's.
     private let run = String(UInt32.random(in: .min ... .max), radix: 36)
 
@@ -46,6 +43,7 @@ actor DemoScenario {
         say("The Cut Club opens: \(DemoScenario.barbers.map(\.1).joined(separator: ", ")) are on duty.")
         for customer in DemoScenario.customers { try await event("auth.signup", for: customer, data: [:]) }
         say("\(DemoScenario.customers.count) people sign up: \(DemoScenario.customers.joined(separator: ", ")).")
+        try await fillChairs()
         try await openMusic()
         try await openChallenge()
         try await meet()
@@ -132,69 +130,6 @@ actor DemoScenario {
         say("\(customer) reads a notification.")
     }
 
-    private func book() async throws {
-        let customer = pick(DemoScenario.customers)
-        let (service, minutes) = pick(DemoScenario.services)
-        let quarter = Int.random(in: 1...16, using: &random)
-        let start = Date(timeIntervalSince1970: (Date().timeIntervalSince1970 / 900).rounded(.down) * 900)
-            .addingTimeInterval(Double(quarter) * 900)
-        let isBlackCard = Int.random(in: 0..<5, using: &random) == 0
-        let body: JSON = [
-            "shopId": .string(DemoScenario.shop), "barberId": .string(pick(DemoScenario.barbers).0),
-            "service": .string(service), "scheduledStart": .string(start.ISO8601Format()),
-            "durationMinutes": .integer(Int64(minutes)),
-            "tier": isBlackCard ? "blackCard" : "standard",
-        ]
-        let claims: [String: JSON] = isBlackCard ? ["app_metadata": ["tier": "blackCard"]] : [:]
-        let booker = client.with(DevelopmentToken(subject: customer, claims: claims))
-        let answer = try await booker.post("/v1/bookings", body)
-        guard answer.status != 409 else { return say("\(customer) wants a \(service), but the barber is taken.") }
-        try expect(answer, "book for \(customer)")
-        track(answer, customer: customer)
-        say("\(customer) books a \(service)\(isBlackCard ? " with the black card" : "").")
-    }
-
-    private func walkIn() async throws {
-        let body: JSON = [
-            "customerName": .string(pick(["Kim", "Lou", "Max", "Noa"])), "service": "cut", "durationMinutes": 30,
-            "barberId": .string(pick(DemoScenario.barbers).0),
-        ]
-        let answer = try await staff.post("/v1/shops/\(DemoScenario.shop)/queue/entries", body)
-        guard answer.status != 409 else { return say("Somebody walks in, sees the line, and leaves.") }
-        try expect(answer, "take a walk-in")
-        track(answer, customer: "a walk-in")
-        say("Somebody walks in and waits.")
-    }
-
-    private func moveBooking() async throws {
-        guard !moving.isEmpty else { return try await book() }
-        let index = Int.random(in: moving.indices, using: &random)
-        let booking = moving.remove(at: index)
-        let next: String
-        switch booking.status {
-        case "pending": next = pick(["confirmed", "confirmed", "confirmed", "cancelled"])
-        case "confirmed": next = pick(["in-progress", "in-progress", "in-progress", "no-show"])
-        default: next = "completed"
-        }
-        let headers = ["If-Match": booking.tag]
-        let answer = try await staff.patch("/v1/bookings/\(booking.id)", ["status": .string(next)], headers: headers)
-        // Somebody else moved it first, or the barber got busy: the demo leaves the booking alone from now on.
-        guard answer.status != 409, answer.status != 412 else { return }
-        try expect(answer, "move a booking to \(next)")
-        track(answer, customer: booking.customer)
-        say("\(booking.customer)'s booking: \(booking.status) → \(next).")
-    }
-
-    private func track(_ answer: ServiceAnswer, customer: String) {
-        let json = answer.json
-        guard let id = json["id"].string, let status = json["status"].string, let tag = answer[header: "ETag"],
-            ["pending", "confirmed", "in-progress"].contains(status)
-        else { return }
-        moving.append((id, status, tag, customer))
-        // A demo that runs for days must not collect bookings.
-        if moving.count > 200 { moving.removeFirst() }
-    }
-
     /// An idempotency key that no other call has.
     func freshKey() -> String {
         keyNumber += 1
@@ -209,6 +144,12 @@ actor DemoScenario {
         var token = DevelopmentToken(subject: "demo-staff", role: "staff")
         token.claims = ["app_metadata": ["shop_ids": [.string(DemoScenario.shop)]]]
         return client.with(token)
+    }
+
+    /// The console's address that shows the shop as one of the customers sees it, for a week.
+    func consoleLink(as customer: String) -> String {
+        let token = DevelopmentToken(subject: customer, lifetimeSeconds: 7 * 86_400)
+        return "\(client.baseURL)/#token=\(client.signed(token))&shop=\(DemoScenario.shop)"
     }
 
     func user(_ name: String) -> BellhopClient { client.with(DevelopmentToken(subject: name)) }

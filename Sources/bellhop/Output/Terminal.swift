@@ -52,6 +52,30 @@ enum Terminal {
         return result
     }
 
+    /// How many columns a line has, as the parser of arguments takes it: what COLUMNS says, else the terminal, else 80.
+    private static let columns: Int = {
+        if let text = ProcessInfo.processInfo.environment["COLUMNS"], let count = Int(text), count > 0 { return count }
+        var size = winsize()
+        return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+    }()
+
+    /// The lines of a text that is too long for one, each indented and shorter than the terminal: the parser of arguments
+    /// breaks those that fill it.
+    ///
+    /// - Parameter rest: the indentation of all lines but the first, where it is another.
+    static func wrap(_ text: String, indent: Int, rest: Int? = nil, columns: Int = Terminal.columns) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+            if let last = lines.last, last.count + 1 + word.count < columns {
+                lines[lines.count - 1] += " " + word
+            } else {
+                let margin = lines.isEmpty ? indent : rest ?? indent
+                lines.append(String(repeating: " ", count: margin) + word)
+            }
+        }
+        return lines
+    }
+
     /// Rows as columns, each as wide as its widest cell; the last runs free.
     static func table(_ header: [String], _ rows: [[String]]) -> String {
         let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }

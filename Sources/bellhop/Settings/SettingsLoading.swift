@@ -91,23 +91,45 @@ struct SettingsLoading {
     }
 
     private func provider(of file: String) async throws -> any ConfigProvider {
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-            throw ValidationError("the settings file \(file) cannot be read")
+        let root: Node?
+        do {
+            // JSON is YAML, so one reader serves both. Names alone are of interest, so scalars need no types.
+            root = try Yams.compose(yaml: try Self.text(of: file), .basic)
+        } catch let error as YamlError {
+            throw ValidationError("the settings file \(file) is no YAML: \(error)")
         }
-        // JSON is YAML, so one reader serves both. Names alone are of interest, so scalars need no types.
-        guard let root = try Yams.compose(yaml: text, .basic) else { return InMemoryProvider(name: file, values: [:]) }
+        guard let root else { return InMemoryProvider(name: file, values: [:]) }
+        guard root.mapping != nil else {
+            throw ValidationError("the settings file \(file) must contain names and values, as in port: 9000")
+        }
         let known = Settings.catalog.map(\.name)
         for name in try SettingsLoading.keys(of: root, at: "") where !known.contains(name) {
             throw ValidationError(unknown("setting", name, among: known) + " (in \(file))")
         }
-        return try await FileProvider<YAMLSnapshot>(filePath: FilePath(file))
+        do {
+            return try await FileProvider<YAMLSnapshot>(filePath: FilePath(file))
+        } catch {
+            throw ValidationError("the settings file \(file): \(error)")
+        }
+    }
+
+    private static func text(of file: String) throws -> String {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder) else {
+            throw ValidationError("there is no settings file \(file)")
+        }
+        guard !isFolder.boolValue else { throw ValidationError("the settings file \(file) is a folder") }
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw ValidationError("the settings file \(file) cannot be read by this user")
+        }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw ValidationError("the settings file \(file) is no text in UTF-8")
+        }
+        return text
     }
 
     private static func keys(of node: Node, at path: String) throws -> [String] {
-        guard let mapping = node.mapping else {
-            guard !path.isEmpty else { throw ValidationError("the settings file must contain names and values") }
-            return [path]
-        }
+        guard let mapping = node.mapping else { return [path] }
         return try mapping.flatMap { key, value in
             try keys(of: value, at: (path.isEmpty ? "" : path + ".") + (key.string ?? ""))
         }
@@ -162,8 +184,8 @@ struct SettingsLoading {
                 lines += ["", "\(group.uppercased()):"]
             }
             let fallback = key.isSecret ? "" : key.fallback.map { " [\($0)]" } ?? ""
-            lines.append("  \(key.flag)  (\(key.variable))\(fallback)")
-            lines.append("      \(key.help)")
+            lines += Terminal.wrap("\(key.flag)  (\(key.variable))\(fallback)", indent: 2, rest: 6)
+            lines += Terminal.wrap(key.help, indent: 6)
         }
         return lines.joined(separator: "\n")
     }

@@ -61,10 +61,10 @@ import Testing
 
     /// What the index finds for each row has to be what its filters match.
     private func found(by filters: [Int: Filter], in rows: [Int: Filter.Row]) throws -> [Int: Set<Int>] {
-        var index = SubscriptionIndex(scannedPerTableMax: .max)
+        var index = SubscriptionIndex(scannedPerTableMax: .max, scannedPerUserMax: .max)
         for (number, filter) in filters {
             let subscription = TableSubscription(id: "s", table: "sample", filter: filter)
-            try index.replace(Int32(number), tenant: "a", with: [subscription])
+            try index.replace(Int32(number), tenant: "a", user: "u", with: [subscription])
         }
         var found: [Int: Set<Int>] = [:]
         for (number, row) in rows {

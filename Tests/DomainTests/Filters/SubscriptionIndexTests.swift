@@ -29,10 +29,11 @@ import Testing
     /// ENG E-1: `id=in.(…)` on the server, by hash.
     @Test func change_findsTheStreams_thatNamedItsId() throws {
         var index = SubscriptionIndex()
-        try index.replace(0, tenant: "a", with: [try subscription("id=in.(1,2,3)")])
-        try index.replace(1, tenant: "a", with: [try subscription("id=in.(3,4)"), try subscription("id=eq.3")])
-        try index.replace(2, tenant: "b", with: [try subscription("id=in.(3)")])
-        try index.replace(3, tenant: "a", with: [try subscription("id=in.(3)", table: "other")])
+        try index.replace(0, tenant: "a", user: "u", with: [try subscription("id=in.(1,2,3)")])
+        try index.replace(
+            1, tenant: "a", user: "u", with: [try subscription("id=in.(3,4)"), try subscription("id=eq.3")])
+        try index.replace(2, tenant: "b", user: "u", with: [try subscription("id=in.(3)")])
+        try index.replace(3, tenant: "a", user: "u", with: [try subscription("id=in.(3)", table: "other")])
         let found = matches(&index, change(nil, ["id": .integer(3)]))
         #expect(found.map(\.slot) == [0, 1, 1])
         #expect(found.map(\.ordinal) == [0, 0, 1])
@@ -47,9 +48,9 @@ import Testing
     /// The old and the new row are both looked up, and a stream found by both receives the change once.
     @Test func oldAndNewRow_areBothFound_once() throws {
         var index = SubscriptionIndex()
-        try index.replace(0, tenant: "a", with: [try subscription("class_id=eq.c1")])
-        try index.replace(1, tenant: "a", with: [try subscription("class_id=eq.c2")])
-        try index.replace(2, tenant: "a", with: [try subscription("class_id=in.(c1,c2)")])
+        try index.replace(0, tenant: "a", user: "u", with: [try subscription("class_id=eq.c1")])
+        try index.replace(1, tenant: "a", user: "u", with: [try subscription("class_id=eq.c2")])
+        try index.replace(2, tenant: "a", user: "u", with: [try subscription("class_id=in.(c1,c2)")])
         let found = matches(
             &index,
             change(["id": .integer(1), "class_id": .string("c1")], ["id": .integer(1), "class_id": .string("c2")]))
@@ -64,7 +65,7 @@ import Testing
         for slot in 0..<100 {
             let ids = (0..<50).map { "p\(slot)-\($0)" }.joined(separator: ",")
             try index.replace(
-                Int32(slot), tenant: ID("t\(slot % 3)"),
+                Int32(slot), tenant: ID("t\(slot % 3)"), user: ID("u\(slot)"),
                 with: [
                     try subscription("id=in.(\(ids))"), try subscription("points=gt.5"), try subscription(""),
                     try subscription("class=eq.\(slot % 5)", table: "students"),
@@ -73,7 +74,7 @@ import Testing
         #expect(index.subscriptionCount == 400)
         #expect(index.valueCount == 100 * 52)
         #expect(index.tableCount == 6)
-        try index.replace(7, tenant: "t1", with: [try subscription("id=eq.new")])
+        try index.replace(7, tenant: "t1", user: "u", with: [try subscription("id=eq.new")])
         #expect(index.subscriptions(of: 7).map(\.id) == ["id=eq.new"])
         #expect(!matches(&index, change(nil, ["id": .string("p7-1")], tenant: "t1")).contains { $0.slot == 7 })
         #expect(matches(&index, change(nil, ["id": .string("new")], tenant: "t1")).contains { $0.slot == 7 })
@@ -92,7 +93,8 @@ import Testing
         var index = SubscriptionIndex()
         for slot in 0..<500 {
             try index.replace(
-                Int32(slot), tenant: "a", with: [try subscription("school_id=eq.1,id=in.(\(slot),x\(slot))")])
+                Int32(slot), tenant: "a", user: "u", with: [try subscription("school_id=eq.1,id=in.(\(slot),x\(slot))")]
+            )
         }
         let row: Filter.Row = ["id": .integer(250), "school_id": .integer(1)]
         #expect(matches(&index, change(row, row)).map(\.slot) == [250])
@@ -102,8 +104,9 @@ import Testing
 
     @Test func oneStream_canBeAsked() throws {
         var index = SubscriptionIndex()
-        try index.replace(4, tenant: "a", with: [try subscription("points=gt.5"), try subscription("id=eq.1")])
-        try index.replace(5, tenant: "b", with: [try subscription("points=gt.5")])
+        try index.replace(
+            4, tenant: "a", user: "u", with: [try subscription("points=gt.5"), try subscription("id=eq.1")])
+        try index.replace(5, tenant: "b", user: "u", with: [try subscription("points=gt.5")])
         var found: [Int32] = []
         for slot: Int32 in [3, 4, 5, 6] {
             index.forEachMatch(change(nil, ["points": .integer(6), "id": .integer(1)]), in: slot) {
@@ -120,32 +123,66 @@ import Testing
         }
         var index = SubscriptionIndex(valuesMax: 6, scannedPerTableMax: 2)
         let three = try subscription("id=in.(1,2,3)")
-        try index.replace(0, tenant: "a", with: [three])
-        try index.replace(1, tenant: "a", with: [try subscription("points=gt.1"), try subscription("points=gt.2")])
+        try index.replace(0, tenant: "a", user: "u", with: [three])
+        try index.replace(
+            1, tenant: "a", user: "u", with: [try subscription("points=gt.1"), try subscription("points=gt.2")])
         let four = try subscription("id=in.(1,2,3,4)")
-        #expect(refusal { () throws(Failure) in try index.replace(2, tenant: "a", with: [four]) }?.kind == .unavailable)
+        #expect(
+            refusal { () throws(Failure) in try index.replace(2, tenant: "a", user: "u", with: [four]) }?.kind
+                == .unavailable)
         // What it frees itself is counted: the same stream may exchange three values for four.
-        try index.replace(0, tenant: "a", with: [four])
+        try index.replace(0, tenant: "a", user: "u", with: [four])
         let scanned = try subscription("points=lt.1")
         index.remove(0)
         #expect(
-            refusal { () throws(Failure) in try index.replace(2, tenant: "a", with: [scanned]) }?.kind == .unavailable)
-        try index.replace(2, tenant: "b", with: [scanned])
-        try index.replace(1, tenant: "a", with: [scanned, scanned])
+            refusal { () throws(Failure) in try index.replace(2, tenant: "a", user: "u", with: [scanned]) }?.kind
+                == .unavailable)
+        try index.replace(2, tenant: "b", user: "u", with: [scanned])
+        try index.replace(1, tenant: "a", user: "u", with: [scanned, scanned])
         #expect(index.subscriptions(of: 1).count == 2)
         // One that searches texts counts as many.
         let search = try subscription("name=like.%x%")
         #expect(
-            refusal { () throws(Failure) in try index.replace(3, tenant: "c", with: [search]) }?.kind == .unavailable)
+            refusal { () throws(Failure) in try index.replace(3, tenant: "c", user: "u", with: [search]) }?.kind
+                == .unavailable)
         var wider = SubscriptionIndex(scannedPerTableMax: 2 * (1 + FilterLimits.searchWeight))
-        try wider.replace(0, tenant: "c", with: [search, search])
-        try wider.replace(0, tenant: "c", with: [scanned, search])
+        try wider.replace(0, tenant: "c", user: "u", with: [search, search])
+        try wider.replace(0, tenant: "c", user: "u", with: [scanned, search])
         let both = [search, search]
-        #expect(refusal { () throws(Failure) in try wider.replace(1, tenant: "c", with: both) }?.kind == .unavailable)
+        #expect(
+            refusal { () throws(Failure) in try wider.replace(1, tenant: "c", user: "u", with: both) }?.kind
+                == .unavailable)
         wider.remove(0)
-        try wider.replace(1, tenant: "c", with: both)
+        try wider.replace(1, tenant: "c", user: "u", with: both)
         let many = Array(repeating: three, count: 101)
-        #expect(refusal { () throws(Failure) in try index.replace(3, tenant: "a", with: many) }?.kind == .invalid)
+        #expect(
+            refusal { () throws(Failure) in try index.replace(3, tenant: "a", user: "u", with: many) }?.kind == .invalid
+        )
+    }
+
+    /// What one user has in all streams together is bounded, table by table, and leaves room for others.
+    @Test func oneUsersScannedFilters_areBounded_overAllStreams() throws {
+        func code(_ body: () throws(Failure) -> Void) -> String? {
+            do { try body() } catch { return error.code }
+            return nil
+        }
+        var index = SubscriptionIndex(scannedPerTableMax: 3, scannedPerUserMax: 2)
+        let (one, other) = (try subscription("points=gt.1"), try subscription("points=gt.1", table: "other"))
+        try index.replace(0, tenant: "a", user: "ada", with: [one])
+        try index.replace(1, tenant: "a", user: "ada", with: [one, other, other])
+        #expect(
+            code { () throws(Failure) in try index.replace(2, tenant: "a", user: "ada", with: [one]) }
+                == "subscriptions.too_many")
+        // What is exchanged counts once, indexed filters not at all, and the other tenant's ada is another.
+        try index.replace(1, tenant: "a", user: "ada", with: [one])
+        try index.replace(2, tenant: "a", user: "ada", with: [try subscription("id=eq.1,points=gt.1")])
+        try index.replace(3, tenant: "b", user: "ada", with: [one, one])
+        try index.replace(4, tenant: "a", user: "ben", with: [one])
+        #expect(
+            code { () throws(Failure) in try index.replace(5, tenant: "a", user: "cem", with: [one]) }
+                == "subscriptions.full")
+        index.remove(0)
+        try index.replace(2, tenant: "a", user: "ada", with: [one])
     }
 
     private typealias Model = [Int32: (tenant: ID<Tenant>, list: [TableSubscription])]
@@ -201,7 +238,7 @@ import Testing
                 model[slot] = nil
             case 1:
                 let list = try randomList(&random)
-                try index.replace(slot, tenant: tenant, with: list)
+                try index.replace(slot, tenant: tenant, user: ID("u\(slot)"), with: list)
                 model[slot] = (tenant, list)
             default: break
             }

@@ -41,6 +41,8 @@ import Values
         ("student_trophies", [.student, .admin]),
         ("student_achievements", [.student, .admin]),
         ("parent_students", [.parent, .admin]),
+        ("teachers", [.teacher, .admin]),
+        ("profiles", [.student, .admin]),
     ]
 
     static let cases: [Case] = Role.allCases.flatMap { role in
@@ -57,6 +59,8 @@ import Values
         case "students": row = ["id": "s1", "class_id": moved ? "c2" : "c1", "points": 1]
         case "classes": row = ["id": "c1", "teacher_id": moved ? "t2" : "t1"]
         case "parent_students": row = ["parent_id": moved ? "p3" : "p1", "student_id": "s1"]
+        case "teachers": row = ["id": moved ? "t2" : "t1"]
+        case "profiles": row = ["id": moved ? "s3" : "s1"]
         default: row = ["id": "r1", "student_id": moved ? "s3" : "s1"]
         }
         row["school_id"] = .string(school)
@@ -105,7 +109,7 @@ import Values
     }
 
     @Test func theTable_namesEveryCombination() {
-        #expect(Self.cases.count == 4 * 9 * 4 * 2)
+        #expect(Self.cases.count == 4 * 11 * 4 * 2)
         #expect(Set(Self.cases.map(\.testDescription)).count == Self.cases.count)
     }
 

@@ -286,11 +286,11 @@ import Values
         #expect(!(try ShippedTables.catalog(name).tables.isEmpty))
     }
 
-    @Test func school_hasItsNineTables() throws {
+    @Test func school_hasItsNineTables_andThePeople() throws {
         #expect(
             Set(try ShippedTables.catalog("school").tables.map(\.name)) == [
                 "student_stickers", "attendance", "sessions", "students", "classes", "homework", "student_trophies",
-                "student_achievements", "parent_students",
+                "student_achievements", "parent_students", "teachers", "profiles",
             ])
     }
 

@@ -5,8 +5,9 @@ import Testing
 
 @testable import Service
 
-/// Who receives what of the school's rows, over real HTTP and streams: 4 roles, 9 tables, 4 ways in which a row can change,
-/// 2 schools. What is expected was written down from the requirements (SCH FR-006…FR-017), not from the declarations.
+/// Who receives what of the school's rows, over real HTTP and streams: 4 roles, 11 tables, 4 ways in which a row can
+/// change, 2 schools. What is expected was written down from the requirements (SCH FR-006…FR-017), not from the
+/// declarations.
 ///
 /// All changes are sent once, one after the other, while everybody listens; the tests look at what was received.
 @Suite struct ChangesNoLeakTests {
@@ -45,7 +46,7 @@ import Testing
     static let recording = Task { try await SchoolRecording.make() }
 
     @Test func theTable_namesEveryCombination() {
-        #expect(Self.cases.count == 4 * 9 * 4 * 2)
+        #expect(Self.cases.count == 4 * 11 * 4 * 2)
         #expect(Set(Self.cases.map(\.testDescription)).count == Self.cases.count)
     }
 
@@ -131,7 +132,7 @@ enum SchoolMoves {
 
     static let tables = [
         "student_stickers", "attendance", "sessions", "students", "classes", "homework", "student_trophies",
-        "student_achievements", "parent_students",
+        "student_achievements", "parent_students", "teachers", "profiles",
     ]
 
     static let oldSecret = "the old row's text"
@@ -166,6 +167,8 @@ enum SchoolMoves {
             row.merge(["id": "s1", "class_id": moved ? "c2" : "c1", "points": 0]) { $1 }
         case "classes": row.merge(["id": "c1", "teacher_id": moved ? "t2" : "t1"]) { $1 }
         case "parent_students": row.merge(["parent_id": moved ? "p3" : "p1", "student_id": "s1"]) { $1 }
+        case "teachers": row["id"] = moved ? "t2" : "t1"
+        case "profiles": row["id"] = moved ? "s3" : "s1"
         default: row.merge(["id": "r1", "student_id": moved ? "s3" : "s1"]) { $1 }
         }
         return row
@@ -186,6 +189,8 @@ enum SchoolMoves {
         "student_trophies": (["s1", "a1"], ["s3", "a1"]),
         "student_achievements": (["s1", "a1"], ["s3", "a1"]),
         "parent_students": (["p1", "a1"], ["p3", "a1"]),
+        "teachers": (["t1", "a1"], ["t2", "a1"]),
+        "profiles": (["s1", "a1"], ["s3", "a1"]),
     ]
 
     /// `enter`, `update` or `leave`; nil: nothing.
@@ -205,7 +210,9 @@ enum SchoolMoves {
     /// Who receives keys of a row's queries without being able to see the row receives no cause: classmates of the
     /// leaderboard. Nor does who has lost a row that is now known by another key, since a cause has the key as it is.
     static func seesCause(of table: String, _ move: Move, _ person: String) -> Bool {
-        if table == "parent_students", move == .leave { return person != "p1" }
+        if move == .leave, let loser = ["parent_students": "p1", "teachers": "t1", "profiles": "s1"][table] {
+            return person != loser
+        }
         return sight(of: table, move, by: person) != nil
     }
 
@@ -279,6 +286,13 @@ enum SchoolMoves {
         "parent_students insert": ["p1": "parent-dashboard"], "parent_students update": ["p1": "parent-dashboard"],
         "parent_students delete": ["p1": "parent-dashboard"],
         "parent_students leave": ["p1": "parent-dashboard", "p3": "parent-dashboard"],
+        // FR-017: the admin's lists of people, and everybody's own row (EC9).
+        "teachers insert": teacher, "teachers update": teacher, "teachers delete": teacher,
+        "teachers leave": [
+            "t1": "profile/t1", "t2": "profile/t2", "a1": "profile/t1 profile/t2 teachers admin-dashboard",
+        ],
+        "profiles insert": profile, "profiles update": profile, "profiles delete": profile,
+        "profiles leave": ["s1": "profile/s1", "s3": "profile/s3", "a1": "profile/s1 profile/s3 profiles"],
     ]
 
     private static let attendance = [
@@ -291,6 +305,9 @@ enum SchoolMoves {
         "s1": "student-dashboard/s1 homework/s1", "p1": "student-dashboard/s1 homework/s1",
         "a1": "student-dashboard/s1 homework/s1",
     ]
+
+    private static let teacher = ["t1": "profile/t1", "a1": "profile/t1 teachers admin-dashboard"]
+    private static let profile = ["s1": "profile/s1", "a1": "profile/s1 profiles"]
 
     private static let trophy = [
         "s1": "trophy-room/s1 student-dashboard/s1", "a1": "trophy-room/s1 student-dashboard/s1",

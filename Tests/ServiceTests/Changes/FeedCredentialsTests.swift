@@ -41,6 +41,25 @@ import Values
         }
     }
 
+    /// Who sends a secret to a service that has none, or another one, is told so before the body is sent.
+    @Test func secret_thatProvesNothing_isRefusedAsThat() async throws {
+        let service = try TestService.start()
+        let bare = BellhopClient(baseURL: service.baseURL)
+        func refusal(_ client: BellhopClient, _ headers: [String: String]) async throws -> (String, String) {
+            let answer = try await client.post("/v1/changes", Self.row, headers: headers)
+            return (answer.refusal, answer.json["detail"].string ?? "")
+        }
+        let unset = try await refusal(bare, ["X-Webhook-Secret": FeedProbe.secret])
+        #expect(unset.0 == "401 webhook.refused")
+        #expect(unset.1.contains("X-Webhook-Secret is sent"))
+        #expect(unset.1.contains("set BELLHOP_CHANGES_SECRET"))
+        let unsigned = try await refusal(bare, ["webhook-signature": "v1,YQ=="])
+        #expect(unsigned.1.contains("set BELLHOP_CHANGES_SIGNING_SECRETS"))
+        let wrong = try await refusal(BellhopClient(baseURL: probe.service.baseURL), ["X-Webhook-Secret": "another"])
+        #expect(wrong == ("401 webhook.refused", "The secret in X-Webhook-Secret is not the one."))
+        #expect(try await refusal(bare, [:]).0 == "401 unauthenticated")
+    }
+
     /// Without the setting the header is just a header, and an empty secret opens nothing.
     @Test func withoutASecret_onlyTokensCount() async throws {
         let service = try TestService.start()

@@ -28,8 +28,8 @@ import Testing
         #expect(
             school.tables.map(\.qualifiedName).sorted()
                 == [
-                    "attendance", "classes", "homework", "parent_students", "sessions", "student_achievements",
-                    "student_stickers", "student_trophies", "students",
+                    "attendance", "classes", "homework", "parent_students", "profiles", "sessions",
+                    "student_achievements", "student_stickers", "student_trophies", "students", "teachers",
                 ].map { "public.\($0)" })
     }
 

@@ -98,7 +98,19 @@ enum ChangesFeature {
             "DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
     }
 
-    static let tidying = Tick(name: "changes-tidying", everySeconds: 5) { tx in
+    static let tidying = Tick(
+        name: "changes-tidying", everySeconds: 5,
+        due: { now in
+            let oldest = now.adding(seconds: -ChangeDeduplication.deliverySeconds)
+            return Tenants.any(
+                where: """
+                    EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d
+                        WHERE d.tenant = t.tenant AND d.created_at <= \(oldest))
+                    OR EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d WHERE d.tenant = t.tenant
+                        ORDER BY d.created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax))
+                    """)
+        }
+    ) { tx in
         let oldest = tx.now.adding(seconds: -ChangeDeduplication.deliverySeconds)
         let surplus = try tx.db.row(
             """

@@ -6,7 +6,16 @@ extension ConversationsFeature {
     // MARK: Pruning
 
     /// Deletes conversations without members after their retention, their messages first.
-    static let pruning = Tick(name: "conversations.forgetting", everySeconds: 60) { tx in
+    static let pruning = Tick(
+        name: "conversations.forgetting", everySeconds: 60,
+        due: { now in
+            Tenants.any(
+                where: """
+                    EXISTS (SELECT 1 FROM \(conversations, unscoped: tidying) AS c WHERE c.tenant = t.tenant
+                        AND c.abandoned_at IS NOT NULL AND c.abandoned_at < \(abandonedBefore(now)))
+                    """)
+        }
+    ) { tx in
         for id in try abandoned(tx) {
             // Somebody may be added meanwhile, by a backend.
             try tx.lock(.conversation(id))
@@ -29,8 +38,11 @@ extension ConversationsFeature {
     }
 
     private static func abandoned(_ tx: Transaction) throws -> [ID<Conversation>] {
-        let before = tx.now.adding(seconds: -ConversationLimits.abandonedRetentionSeconds)
-        return try tx.db.rows(abandonment(tenant: tx.tenant, before: before)) { try $0.id(0) }
+        try tx.db.rows(abandonment(tenant: tx.tenant, before: abandonedBefore(tx.now))) { try $0.id(0) }
+    }
+
+    private static func abandonedBefore(_ now: Timestamp) -> Timestamp {
+        now.adding(seconds: -ConversationLimits.abandonedRetentionSeconds)
     }
 
     /// - Returns: whether none is left.

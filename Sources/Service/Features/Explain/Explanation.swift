@@ -47,7 +47,7 @@ struct Explanation: JSONWritable {
         guard let key = ownKey(of: event.audience) else {
             return (false, "The token holds none of the keys of the event's audience.")
         }
-        if let topic = event.topic, !topics.contains(topic) {
+        if let topic = event.topic, !topics.contains(where: topic.hasBytes) {
             return (false, "The token holds \(key), but the stream must have named the topic \(topic).")
         }
         return (true, "The token holds \(key).")

@@ -55,9 +55,24 @@ enum NotificationsFeature {
 
     /// Erases a removed notification's texts when the event log no longer has them either; the id of its event stays
     /// long enough for any sender's retries (VIS NFR-3.2, NFR-4.3).
-    static let pruning = Tick(name: "notifications.forgetting", everySeconds: 5) { tx in
+    static let pruning = Tick(
+        name: "notifications.forgetting", everySeconds: 5,
+        due: { now in
+            let past = isRemoved(before: now.adding(seconds: -eventRetentionSeconds))
+            let toErase = isRemoved(before: now.adding(seconds: -textRetentionSeconds), andAlso: " AND n.title <> ''")
+            return Tenants.any(where: "\(past) OR \(toErase)")
+        }
+    ) { tx in
         try tx.db.run(erasure(tenant: tx.tenant, before: tx.now.adding(seconds: -textRetentionSeconds)))
         try tx.db.run(pruning(tenant: tx.tenant, before: tx.now.adding(seconds: -eventRetentionSeconds)))
+    }
+
+    private static func isRemoved(before: Timestamp, andAlso condition: SQL = "") -> SQL {
+        """
+        EXISTS (SELECT 1 FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's")) AS n
+            WHERE n.tenant = t.tenant AND n.removed_at IS NOT NULL\(condition) AND n.removed_at < \(before)
+            AND n.event_id IS NOT NULL)
+        """
     }
 
     private static let textRetentionSeconds: Int64 = 24 * 3600

@@ -52,7 +52,7 @@ extension PostsFeature {
                 visibility: draft.visibility, text: draft.text, media: draft.media, createdAt: tx.now)
             try insert(post, tx)
             try add(posts: 1, to: authorId, tx)
-            tx.publish("feed:new_post", audience: feedAudience(of: authorId), data: JSONWriter.bytes(post))
+            tx.publish("feed:new_post", audience: feedAudience(of: authorId), data: JSONWriter.bytes(NewPost(post)))
             return Response.json(201, PostView(post, own: OwnEngagement())).located(at: "/v1/posts", post.id)
         }
     }

@@ -211,14 +211,26 @@ extension RequestsFeature {
     }
 
     /// Deletes answered requests after their retention.
-    static let pruning = Tick(name: "requests.forgetting", everySeconds: 60) { tx in
-        let before = tx.now.adding(seconds: -RequestLimits.answeredRetentionSeconds)
-        try tx.db.run(pruning(tenant: tx.tenant, before: before))
+    static let pruning = Tick(
+        name: "requests.forgetting", everySeconds: 60,
+        due: { now in
+            Tenants.any(
+                where: """
+                    EXISTS (SELECT 1 FROM \(requests, unscoped: tidying) AS r WHERE r.tenant = t.tenant
+                        AND r.answered_at IS NOT NULL AND r.answered_at < \(answeredBefore(now)))
+                    """)
+        }
+    ) { tx in try tx.db.run(pruning(tenant: tx.tenant, before: answeredBefore(tx.now))) }
+
+    private static let tidying = Unscoped.bookkeeping("what is long past is nobody's business")
+
+    private static func answeredBefore(_ now: Timestamp) -> Timestamp {
+        now.adding(seconds: -RequestLimits.answeredRetentionSeconds)
     }
 
     static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        DELETE FROM \(requests, unscoped: .bookkeeping("what is long past is nobody's business"))
+        DELETE FROM \(requests, unscoped: tidying)
         WHERE tenant = \(tenant) AND id IN (
             SELECT id FROM user_requests
             WHERE tenant = \(tenant) AND answered_at IS NOT NULL AND answered_at < \(before)

@@ -53,20 +53,33 @@ extension ShopsFeature {
     /// Shops whose numbers change by themselves: with the time, and those of a closed shop when a day begins for which
     /// there are bookings. Longest not computed first; what was computed in the future, before the clock was set back, too.
     static func movingShops(computedBefore due: Timestamp, limit: Int, _ tx: Transaction) throws -> [ID<Shop>] {
-        // Today's bookings lie within the longest day, of 25 hours, whatever the shop's time zone.
-        let (first, last) = (tx.now.adding(seconds: -25 * 3600), tx.now.adding(seconds: 25 * 3600))
-        return try tx.db.rows(
+        try tx.db.rows(
             """
             SELECT shop_id FROM \(queues, unscoped: bookkeeping) AS queue
-            WHERE tenant = \(tx.tenant) AND NOT (updated_at > \(due) AND updated_at <= \(tx.now))
-                AND (is_moving = 1 OR EXISTS (
+            WHERE tenant = \(tx.tenant) AND \(isMoving(at: tx.now, computedBefore: due))
+            ORDER BY updated_at LIMIT \(limit)
+            """
+        ) { try $0.id(0) }
+    }
+
+    /// Finds a row if there is such a shop, of any tenant.
+    static func isAnyMoving(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
+        """
+        SELECT 1 FROM \(queues, unscoped: bookkeeping) AS queue
+        WHERE \(isMoving(at: now, computedBefore: due)) LIMIT 1
+        """
+    }
+
+    private static func isMoving(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
+        // Today's bookings lie within the longest day, of 25 hours, whatever the shop's time zone.
+        let (first, last) = (now.adding(seconds: -25 * 3600), now.adding(seconds: 25 * 3600))
+        return """
+            NOT (queue.updated_at > \(due) AND queue.updated_at <= \(now)) AND (queue.is_moving = 1 OR EXISTS (
                 SELECT 1 FROM \(bookings, unscoped: bookkeeping) AS booking
                 WHERE booking.tenant = queue.tenant AND booking.shop_id = queue.shop_id
                     AND booking.scheduled_start >= \(first) AND booking.scheduled_start < \(last)
                     AND booking.status IN ('confirmed', 'in-progress')))
-            ORDER BY updated_at LIMIT \(limit)
             """
-        ) { try $0.id(0) }
     }
 
     // MARK: Estimates given to customers

@@ -25,7 +25,10 @@ enum ShopsFeature {
     ///
     /// A few at a time, the oldest first, since all writes wait for it. So some 700 shops of a tenant are published
     /// anew within a minute; a queue that is older is computed when it is read.
-    static let queueTick = Tick(name: "shops.queues", everySeconds: 5) { tx in
+    static let queueTick = Tick(
+        name: "shops.queues", everySeconds: 5,
+        due: { isAnyMoving(at: $0, computedBefore: $0.adding(seconds: -queueRestSeconds)) }
+    ) { tx in
         let due = tx.now.adding(seconds: -queueRestSeconds)
         for shopId in try movingShops(computedBefore: due, limit: queuesAtOnceMax, tx) { try recompute(shopId, tx) }
     }

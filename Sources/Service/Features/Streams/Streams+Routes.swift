@@ -7,6 +7,7 @@ extension StreamsFeature {
     static func endpoints(_ parts: Parts?) -> [Endpoint] {
         [
             Endpoint(.post, "/v1/stream-tickets", access: .bearer, Endpoint.serving(parts, createTicket)),
+            Endpoint(.get, "/v1/streams/{id}", access: .bearer, Endpoint.serving(parts, showStream)),
             Endpoint(
                 .get, "/v1/streams/{id}/subscriptions", access: .bearer, Endpoint.serving(parts, showSubscriptions)),
             Endpoint(
@@ -28,6 +29,20 @@ extension StreamsFeature {
             return Response.json(201, headers: [("Cache-Control", "no-store")]) { writer in
                 writer.member("ticket", ticket)
                 writer.member("expiresAt", expiresAt)
+            }
+        }
+    }
+
+    /// `GET /v1/streams/{id}`: what the stream subscribed to, and what it was given (ENG E-9).
+    @Sendable private static func showStream(_ call: Call, _ parts: Parts) throws -> Answer {
+        let id = try call.pathID(0, EventStream.self).text
+        return ask(id, as: call.caller, .describe, parts) { found in
+            Response.json(200) { writer in
+                writer.member("id", id)
+                writeSubscriptions(of: found, to: &writer)
+                writer.member("events", found.figures.events)
+                writer.member("bytes", found.figures.bytes)
+                writer.member("waitingBytes", found.waitingBytes)
             }
         }
     }
@@ -106,10 +121,12 @@ extension StreamsFeature {
     }
 
     @Sendable private static func response(_ found: StreamDescription) -> Response {
-        Response.json(200) { writer in
-            writer.member("topics", [StreamTopics.personal] + found.topics)
-            writer.member("tables", found.tables)
-        }
+        Response.json(200) { writeSubscriptions(of: found, to: &$0) }
+    }
+
+    private static func writeSubscriptions(of found: StreamDescription, to writer: inout JSONWriter) {
+        writer.member("topics", [StreamTopics.personal] + found.topics)
+        writer.member("tables", found.tables)
     }
 
     /// `PUT /v1/streams/{id}/token`: an open stream lives on with a new token of the same user.

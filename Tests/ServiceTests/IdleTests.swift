@@ -1,0 +1,26 @@
+import Foundation
+import Testing
+
+@testable import Service
+
+/// A service that nobody uses asks little of its database, and writes nothing.
+@Suite struct IdleTests {
+    /// What comes round within minutes looks first whether there is anything to do.
+    @Test func everyTick_looksFirst() {
+        for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {
+            #expect(tick.due != nil, "\(tick.name)")
+        }
+    }
+
+    /// With people who have done things, of which nothing is past its time.
+    @Test func nothingIsDue_whereNothingIsPastItsTime() async throws {
+        let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
+        _ = try await service.notify(NotificationsTests.draft("news", to: "ada"))
+        _ = try await service.send("hello", to: try await service.converse("ben", "ada"), as: "ben")
+        try await service.post("ben", "New in town")
+        service.clock.advance(seconds: 60)
+        for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {
+            #expect(try !service.isDue(tick), "\(tick.name)")
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Database
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Database
+@testable import Service
+
+/// How far the schema of a database had come when somebody stopped updating: the migrations it had, and rows in every
+/// table of them, stored in `Tests/Fixtures/Databases`.
+struct DatabaseLevel: Sendable, CustomStringConvertible {
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("Fixtures/Databases")
+
+    let name: String
+    /// The ids of the migrations that were applied.
+    let migrations: [String]
+    /// Where Ada's stream stood before what happened to her.
+    let cursor: String
+    /// Makes the rows, in a database that has the migrations and nothing else.
+    let rows: String
+
+    var description: String { name }
+
+    /// All that are stored, oldest first.
+    static let all = Result {
+        try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+            .filter { $0.pathExtension == "sql" }.sorted { $0.path < $1.path }.map(DatabaseLevel.init(reading:))
+    }
+
+    private init(reading file: URL) throws {
+        let text = try String(contentsOf: file, encoding: .utf8)
+        name = file.deletingPathExtension().lastPathComponent
+        func entry(_ name: String) throws -> String {
+            let mark = "-- \(name): "
+            return try String(#require(text.split(separator: "\n").first { $0.hasPrefix(mark) }).dropFirst(mark.count))
+        }
+        migrations = try entry("migrations").split(separator: " ").map(String.init)
+        cursor = try entry("cursor")
+        rows = text
+    }
+
+    private var applied: [Migration] { Catalog.migrations.filter { migrations.contains($0.id) } }
+
+    /// A file as it was then.
+    func makeFile(in directory: TemporaryDirectory) throws -> TestDatabase {
+        let database = TestDatabase(url: "sqlite:\(directory.file("earlier.sqlite"))", name: nil)
+        let store = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
+        defer { store.close() }
+        try store.migrate(applied)
+        // Tables stand in the order of their names: what refers to others is looked at when all are there.
+        try store.writeAndWait { [rows] in try $0.runMigration("PRAGMA defer_foreign_keys = ON;\n" + rows) }
+        return database
+    }
+
+    /// A database on the server as it was then, brought up to date by `bellhop migrate`, as a service of today asks for.
+    func makeServerDatabase() throws -> TestDatabase {
+        let server = try PostgresServer.shared()
+        let name = try server.makeDatabase()
+        let owner = server.url("bellhop_owner", name)
+        try Self.migrate(owner, applied)
+        // As a superuser, whom no policy binds, and who may leave references unchecked; bytes have another form there.
+        let rows = "SET session_replication_role = replica;\n" + rows
+        try server.run([rows.replacing(/X'(?<hex>[0-9A-F]*)'/) { "'\\x\($0.output.hex)'" }], in: name)
+        _ = try Operations.migrate(TestService.settings(["database": owner, "jwtSecret": TestService.secret]))
+        try server.makeLogin()
+        return TestDatabase(url: server.url("bellhop", name), name: name)
+    }
+
+    private static func migrate(_ owner: String, _ migrations: [Migration]) throws {
+        var options = StoreOptions()
+        options.access = .owner
+        let store = try Store.open(DatabaseURL(owner), options: options, tables: Catalog.tables)
+        defer { store.close() }
+        let tables = try tables(of: migrations)
+        try store.migrate(migrations, tables: Catalog.tables.filter { tables[$0.name] != nil })
+    }
+
+    /// The tables that migrations make, with their columns.
+    static func tables(of migrations: [Migration]) throws -> [String: [String]] {
+        let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: Catalog.tables)
+        defer { store.close() }
+        try store.migrate(migrations)
+        let columns = try store.read { db in
+            try db.rows(
+                """
+                SELECT t.name, c.name FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c
+                WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name <> 'schema_migrations'
+                ORDER BY t.name, c.cid
+                """
+            ) { (table: try $0.text(0), column: try $0.text(1)) }
+        }
+        return Dictionary(grouping: columns, by: \.table).mapValues { $0.map(\.column) }
+    }
+}
+
+// MARK: Storing
+
+extension DatabaseLevel {
+    /// Writes what a service has stored, restricted to the tables of some migrations; fails if one of them is empty.
+    static func store(_ name: String, _ migrations: [String], cursor: String, of service: TestService) throws {
+        let tables = try tables(of: Catalog.migrations.filter { migrations.contains($0.id) })
+        var lines = ["-- migrations: \(migrations.joined(separator: " "))", "-- cursor: \(cursor)"]
+        for (table, columns) in tables.sorted(by: { $0.key < $1.key }) {
+            let quoted = columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
+            let rows = try service.app.store.read { db in
+                try db.rows(SQL(unchecked: "SELECT \(quoted) FROM \(table)")) { try $0.text(0) }
+            }
+            #expect(!rows.isEmpty, "\(table) has no row at level \(name)")
+            // Some migrations leave a row.
+            lines.append("DELETE FROM \(table);")
+            for row in rows {
+                lines.append("INSERT INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(row));")
+            }
+        }
+        let text = lines.joined(separator: "\n") + "\n"
+        try text.write(to: folder.appendingPathComponent("\(name).sql"), atomically: true, encoding: .utf8)
+    }
+}

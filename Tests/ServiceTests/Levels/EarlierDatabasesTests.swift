@@ -1,0 +1,114 @@
+import BellhopClient
+import Database
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Database
+@testable import Service
+
+/// Databases of earlier versions, opened by the service of today.
+@Suite struct EarlierDatabasesTests {
+    /// A level on an engine.
+    struct Earlier: Sendable, CustomTestStringConvertible {
+        let level: DatabaseLevel
+        let engine: DatabaseEngine
+        var testDescription: String { "\(level) on \(engine)" }
+    }
+
+    /// Replicas on PostgreSQL came with the second level: no server has an earlier one.
+    static let earlier = ((try? DatabaseLevel.all.get()) ?? []).flatMap { level in
+        [Earlier(level: level, engine: .sqlite)]
+            + (level.migrations.contains("0002_event_counter") ? [Earlier(level: level, engine: .postgreSQL)] : [])
+    }
+
+    @Test(arguments: earlier) func database_ofAnEarlierVersion_isServedWithAllItsRows(_ earlier: Earlier) async throws {
+        let level = earlier.level
+        let directory = try TemporaryDirectory()
+        let database =
+            earlier.engine == .sqlite ? try level.makeFile(in: directory) : try level.makeServerDatabase()
+        let service = try TestService.start(
+            on: database, in: directory, LevelStory.settings, at: LevelStory.later)
+        // Whoever was away is given what came meanwhile, or is told to ask for everything: never nothing.
+        let stream = try await service.listen(as: .user("ada"), lastEventID: level.cursor)
+        let missed = try await stream.next().name
+        #expect(["booking:status_change", "stream:resync"].contains(missed), "\(missed)")
+        for chapter in LevelStory.chapters.prefix(while: { $0.name <= level.name }) {
+            try await chapter.isServed(service)
+        }
+        try service.expectExactCounts()
+        // What this level did not have yet works as well.
+        for chapter in LevelStory.chapters.drop(while: { $0.name <= level.name }) {
+            try await chapter.happen(service)
+            try await chapter.isServed(service)
+        }
+        try service.expectExactCounts()
+    }
+
+    /// Every level that there is a story of has its fixture, and every migration of a fixture is one of today's.
+    @Test func everyLevel_isStored_andKnown() throws {
+        let levels = try DatabaseLevel.all.get()
+        #expect(levels.map(\.name) == LevelStory.chapters.map(\.name))
+        let known = Set(Catalog.migrations.map(\.id))
+        for level in levels {
+            #expect(known.isSuperset(of: level.migrations), "\(level)")
+            #expect(level.migrations == LevelStory.migrations(upTo: level.name), "\(level)")
+        }
+    }
+
+    /// Stores the levels that are not stored yet; those that are stay as they are, since databases like them exist.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["STORE_LEVELS"] != nil, "STORE_LEVELS=1 stores new ones"))
+    func newLevels_areStored() async throws {
+        let stored = Set(try DatabaseLevel.all.get().map(\.name))
+        let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
+        let cursor = try await service.position(as: .user("ada"))
+        for chapter in LevelStory.chapters {
+            try await chapter.happen(service)
+            try await chapter.remain(service)
+            guard !stored.contains(chapter.name) else { continue }
+            let migrations = LevelStory.migrations(upTo: chapter.name)
+            try DatabaseLevel.store(chapter.name, migrations, cursor: cursor, of: service)
+        }
+    }
+
+    // MARK: What was released
+
+    /// The text of a migration that a database has cannot be changed: that database would be refused. A new one needs a
+    /// line of its own in `checksums.txt`, and no other line changes.
+    @Test func migrations_areThoseThatWereReleased() throws {
+        let file = DatabaseLevel.folder.appendingPathComponent("checksums.txt")
+        let pinned = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
+            .map(String.init)
+        let present = Catalog.migrations.map {
+            "\($0.id) sqlite:\($0.checksum(for: .sqlite)) postgres:\($0.checksum(for: .postgreSQL))"
+        }
+        for line in present where !pinned.contains(line) {
+            Issue.record("add this line to checksums.txt if the migration is new, or else undo its change:\n\(line)")
+        }
+        for line in pinned where !present.contains(line) { Issue.record("a released migration is gone: \(line)") }
+        #expect(pinned == pinned.sorted(), "lines are sorted, so that two that are added do not meet")
+    }
+
+    /// A database whose migrations are not ours stops the start, with the migration's name.
+    @Test func start_refusesADatabase_whoseMigrationsAreNotOurs() throws {
+        let directory = try TemporaryDirectory()
+        let url = "sqlite:\(directory.file("a.sqlite"))"
+        func change(_ statement: String) throws {
+            let store = try Store.open(DatabaseURL(url), tables: Catalog.tables)
+            defer { store.close() }
+            try store.migrate(Catalog.migrations)
+            try store.writeAndWait { try $0.runMigration(statement) }
+        }
+        func serve() throws -> (status: Int32, text: String) {
+            try BellhopProcess(
+                ["serve"], settings: ["JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": url]
+            ).finish()
+        }
+        try change("UPDATE schema_migrations SET checksum = 'another' WHERE id = '0001_shops'")
+        let changed = try serve()
+        #expect(changed.status == 78)
+        #expect(changed.text.contains("0001_shops"), "\(changed.text)")
+        #expect(changed.text.contains("restore a backup of before, or start the version that it belongs to"))
+    }
+}

@@ -1,0 +1,33 @@
+import BellhopClient
+import Testing
+
+@testable import Service
+
+/// What every change of a table has to evaluate is shared by all: nobody takes it alone.
+@Suite struct SubscriptionShareTests {
+    /// As many filters that no index finds as one stream may have.
+    private static let everything: [JSON] = (0..<100).map { number in
+        ["table": "notes", "filter": .string(number < 10 ? "body=like.%word\(number)%" : "body=gt.x\(number)")]
+    }
+
+    @Test func oneUsersStreams_leaveRoomForOthersFilters() async throws {
+        let probe = try FeedProbe(["shards": "1"])
+        var streams: [StreamListener] = []
+        var answers: [ServiceAnswer] = []
+        for _ in 0..<10 {
+            let stream = try await probe.listen(as: "ann")
+            streams.append(stream)
+            answers.append(try await stream.replaceSubscriptions(Self.everything))
+        }
+        #expect(answers.map(\.status) == [200] + Array(repeating: 429, count: 9))
+        #expect(answers[1].refusal == "429 subscriptions.too_many")
+        #expect(answers[1][header: "Retry-After"] == "30")
+        let other = try await probe.listen(as: "ben")
+        let answer = try await other.replaceSubscriptions(Self.everything)
+        #expect(answer.status == 200, "\(answer.problem)")
+        // What an index finds is not counted, and what is given back is free again.
+        try await streams[1].subscribe([["table": "notes", "filter": "id=eq.n1"]])
+        try await streams[0].subscribe([])
+        try await streams[1].subscribe(Self.everything)
+    }
+}

@@ -1,0 +1,119 @@
+import BellhopClient
+import Foundation
+import Testing
+import Yams
+
+@testable import Service
+
+/// Every operation of `openapi.yaml` and every stream, as everybody that there is, on both stores: nothing that anybody is
+/// sent has a text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
+@Suite struct VisibilityMatrixTests {
+    private typealias Caller = VisibilityWorld.Caller
+    private typealias Mark = VisibilityWorld.Mark
+
+    /// A stream is opened, and not asked.
+    private static let stream = "GET /v1/stream"
+    private static let verbs: Set = ["get", "put", "post", "patch", "delete"]
+
+    static let stores: [Bool] = ProcessInfo.processInfo.environment["TEST_POSTGRES"] == nil ? [false] : [false, true]
+
+    /// As the contract has them: what is new there and not here fails the test.
+    private static func operations() throws -> [String] {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appendingPathComponent("openapi.yaml"), encoding: .utf8)
+        let paths = try #require(try Yams.compose(yaml: text)?["paths"]?.mapping)
+        return paths.flatMap { path, item in
+            (item.mapping ?? [:]).keys.compactMap(\.string).filter(verbs.contains).map {
+                "\($0.uppercased()) \(path.string ?? "")"
+            }
+        }
+    }
+
+    @Test(arguments: stores) func everybody_seesWhatTheyMay_andNothingElse(onPostgres: Bool) async throws {
+        let world = try await VisibilityWorld.make(onPostgres: onPostgres)
+        var seen: [Mark: Set<Caller>] = [:]
+        for (caller, events) in try await world.receivedByStreams() {
+            for event in events { note(world.marks(in: event.data), to: caller, "the event \(event.name)", &seen) }
+        }
+        let operations = try Self.operations()
+        #expect(operations.count > 80)
+        for operation in operations where operation.hasPrefix("GET ") {
+            for caller in Caller.allCases { try await ask(operation, as: caller, in: world, &seen) }
+        }
+        // Who may see a text finds it: what nobody finds proves nothing.
+        for mark in Mark.allCases {
+            let missing = mark.readers.subtracting(seen[mark] ?? []).map(\.rawValue).sorted()
+            #expect(missing == [], "\(mark) is not found by those who may see it")
+        }
+
+        let writing = operations.filter { !$0.hasPrefix("GET ") }
+        let owners: Set<Caller> = Mark.allCases.filter { !$0.readers.contains(.guest) }.reduce(into: Set()) {
+            $0.formUnion($1.readers)
+        }
+        for operation in writing {
+            for caller in Caller.allCases where !owners.contains(caller) {
+                try await ask(operation, as: caller, in: world, &seen)
+            }
+        }
+        // Strangers have changed nothing of it.
+        var left: [Mark: Set<Caller>] = [:]
+        for operation in operations where operation.hasPrefix("GET ") {
+            for caller in [Caller.ada, .ben, .fay, .staff] { try await ask(operation, as: caller, in: world, &left) }
+        }
+        for mark in Mark.allCases where mark != .row {
+            #expect(left[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]), "\(mark) after all strangers")
+        }
+        // Who does something in public shows their name, which is no secret of theirs then.
+        let secrets = Set(Mark.allCases).subtracting([.follower])
+        for operation in writing {
+            for caller in Caller.allCases where owners.contains(caller) {
+                try await ask(operation, as: caller, in: world, only: secrets, &seen)
+            }
+        }
+        for (caller, events) in try await world.receivedByStreams() {
+            for event in events {
+                note(world.marks(in: event.data).filter(secrets.contains), to: caller, "the event \(event.name)", &seen)
+            }
+        }
+        try world.service.expectExactCounts()
+    }
+
+    private func ask(
+        _ operation: String, as caller: Caller, in world: VisibilityWorld, only marks: Set<Mark> = Set(Mark.allCases),
+        _ seen: inout [Mark: Set<Caller>]
+    ) async throws {
+        let method = String(operation.prefix { $0 != " " })
+        if operation == Self.stream, caller.hasToken { return }
+        let asked = operation == Self.stream ? [.init(path: "/v1/stream")] : world.requests(operation, as: caller)
+        let requests = try #require(asked, "\(operation) is not in the matrix")
+        for request in requests {
+            let answer = try await world.client(caller).send(
+                method, request.path, request.body, headers: request.headers)
+            let name = "\(method) \(request.path)"
+            #expect(answer.status < 500, "\(name) as \(caller): \(answer.problem)")
+            let found = world.marks(in: answer.text + "\(answer.headers)").filter(marks.contains)
+            note(found, to: caller, name, &seen)
+            expectGate(operation, caller, answer, name)
+        }
+    }
+
+    private func note(_ marks: [Mark], to caller: Caller, _ place: String, _ seen: inout [Mark: Set<Caller>]) {
+        for mark in marks {
+            #expect(mark.readers.contains(caller), "\(caller) is shown \(mark) by \(place)")
+            seen[mark, default: []].insert(caller)
+        }
+    }
+
+    /// Who has no token that counts gets 401, and backends' work is for backends.
+    private func expectGate(_ operation: String, _ caller: Caller, _ answer: ServiceAnswer, _ name: String) {
+        let route = Operations.routes.first { "\($0.method) \($0.pattern)" == operation }
+        let isFeed = caller == .feed && route?.access == "feed"
+        if route?.access != "anyone", !caller.hasToken, !isFeed {
+            #expect(answer.status == 401, "\(name) as \(caller)")
+        }
+        if route?.access == "service", caller.hasToken, !caller.isBackend {
+            #expect(answer.status == 403, "\(name) as \(caller)")
+        }
+    }
+}

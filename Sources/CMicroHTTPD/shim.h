@@ -44,6 +44,17 @@ static inline void *cmhd_connection_context(struct MHD_Connection *connection) {
     return info == NULL ? NULL : info->socket_context;
 }
 
+/* Whether its client has sent a byte. The C library's tcp_info ends before the kernel's does. */
+static inline int cmhd_has_received(int descriptor) {
+    struct {
+        struct tcp_info known;
+        uint64_t pacing_rates[2], bytes_acked, bytes_received;
+    } info = {0};
+    _Static_assert(sizeof info.known == 104, "linux/tcp.h has tcpi_pacing_rate behind tcpi_total_retrans");
+    socklen_t size = sizeof info;
+    return getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < sizeof info || info.bytes_received > 0;
+}
+
 /* Bytes from the method to the end of the empty line behind the headers. */
 static inline size_t cmhd_head_bytes(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);

@@ -43,7 +43,9 @@ extension Reactor {
     private func cutOff(_ connection: Connection, in phase: Connection.Phase, _ now: UInt64) {
         let descriptor = cmhd_connection_descriptor(connection.handle)
         guard descriptor >= 0 else { return }
-        if phase == .head || phase == .body {
+        // Whoever has sent nothing is closed without a word: clients open connections in advance, and would take what is
+        // said there for the answer to the request that they send next.
+        if phase == .body || phase == .head && cmhd_has_received(descriptor) != 0 {
             let request = connection.request ?? Request(target: [UInt8(ascii: "/")], receivedAt: now)
             answerPast(request, on: descriptor, with: .tooSlow)
         }

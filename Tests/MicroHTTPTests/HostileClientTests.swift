@@ -62,6 +62,13 @@ import Testing
         _ = silent
     }
 
+    /// A connection that was opened in advance: an answer there would be taken for that to the next request.
+    @Test func connectionThatSaysNothing_isClosedWithoutAnAnswer() throws {
+        let service = try EchoServer { $0.senderSeconds = 1 }
+        let raw = try RawConnection(service.port)
+        #expect(try raw.read() == "")
+    }
+
     @Test func connectionsThatDrip_doNotKeepOthersOut() throws {
         let service = try EchoServer {
             $0.connectionsMax = 64

@@ -93,8 +93,9 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict),
-        // What tests of all modules need: seeded numbers, directories, waiting, bare TCP connections.
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        // What tests of all modules need: seeded numbers, directories, waiting, bare TCP connections, processes.
+        .systemLibrary(name: "CSpawn", path: "Tests/CSpawn"),
+        .target(name: "TestSupport", dependencies: ["CSpawn"], path: "Tests/TestSupport", swiftSettings: strict),
         // The PostgreSQL that tests run on.
         .target(
             name: "PostgresServer", dependencies: ["CPostgreSQL"], path: "Tests/PostgresServer", swiftSettings: strict),

@@ -46,7 +46,7 @@ import Testing
             let deadline = Date().addingTimeInterval(60)
             while lines(of: log).count < before + 500 {
                 guard child.isRunning, Date() < deadline else {
-                    child.terminate()
+                    child.send(SIGKILL)
                     Issue.record("the child acknowledged \(lines(of: log).count - before) jobs only")
                     return
                 }
@@ -54,8 +54,8 @@ import Testing
             }
             // The living child has the lock, the killed one no longer.
             #expect(throws: DatabaseError.self) { try Store.open(.file(directory.file("a.sqlite"))) }
-            kill(child.processIdentifier, SIGKILL)
-            child.waitUntilExit()
+            child.send(SIGKILL)
+            child.wait()
             let store = try Store.open(.file(directory.file("a.sqlite")))
             let inA = try store.read { Set(try $0.rows("SELECT id FROM a") { try $0.text(0) }) }
             let inB = try store.read { Set(try $0.rows("SELECT id FROM b") { try $0.text(0) }) }
@@ -66,15 +66,12 @@ import Testing
         }
     }
 
-    private func start(in directory: TemporaryDirectory) throws -> Process {
-        let child = Process()
-        child.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        child.arguments = ["--testing-library", "swift-testing", "--filter", "child_writesUntilItIsKilled"]
-        child.environment = ProcessInfo.processInfo.environment.merging([Self.placeVariable: directory.path]) { $1 }
-        child.standardOutput = FileHandle.nullDevice
-        child.standardError = FileHandle.nullDevice
-        try child.run()
-        return child
+    private func start(in directory: TemporaryDirectory) throws -> ChildProcess {
+        let tests = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
+        return try ChildProcess(
+            [tests, "--testing-library", "swift-testing", "--filter", "child_writesUntilItIsKilled"],
+            environment: ProcessInfo.processInfo.environment.merging([Self.placeVariable: directory.path]) { $1 },
+            dropsErrors: true)
     }
 
     private func lines(of path: String) -> [String] {

@@ -13,8 +13,7 @@ final class BellhopProcess {
     static let canRunAsStranger = (try? BellhopProcess(["--version"], through: stranger).finish())?.status == 0
 
     private let home: TemporaryDirectory
-    private let process = Process()
-    private let pipe = Pipe()
+    private let process: ChildProcess
     private var said = Data()
 
     /// - Parameters:
@@ -34,21 +33,15 @@ final class BellhopProcess {
         environment["BELLHOP_DRAIN_SECONDS"] = "0"
         environment.merge(variables) { $1 }
         for (name, value) in settings { environment["BELLHOP_" + name] = value }
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = wrapper + [Self.binary.path] + arguments
-        process.environment = environment
-        process.currentDirectoryURL = URL(fileURLWithPath: home.path)
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
+        process = try ChildProcess(wrapper + [Self.binary.path] + arguments, environment: environment, in: home.path)
     }
 
-    deinit { process.terminate() }
+    deinit { terminate() }
 
     /// Reads on until the text comes.
     func awaitText(_ text: String) throws {
         while !String(decoding: said, as: UTF8.self).contains(text) {
-            let piece = pipe.fileHandleForReading.availableData
+            let piece = process.output.availableData
             try #require(!piece.isEmpty, "it ended without “\(text)”: \(String(decoding: said, as: UTF8.self))")
             said += piece
         }
@@ -63,17 +56,16 @@ final class BellhopProcess {
     }
 
     /// Where the wrapper, if there is one, becomes the service.
-    var identifier: Int32 { process.processIdentifier }
+    var identifier: Int32 { process.identifier }
 
-    func send(_ signal: Int32) { kill(identifier, signal) }
+    func send(_ signal: Int32) { process.send(signal) }
 
-    func terminate() { process.terminate() }
+    func terminate() { send(SIGTERM) }
 
     /// Waits for the end; gives everything that was said.
     func finish() -> (status: Int32, text: String) {
-        said += pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+        said += process.output.readDataToEndOfFile()
+        return (process.wait(), String(decoding: said, as: UTF8.self))
     }
 
     /// Files and folders that it has made at home.

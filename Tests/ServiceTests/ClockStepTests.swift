@@ -19,12 +19,7 @@ import Values
             let (library, file) = (directory.file("step.so"), directory.file("step"))
             // The toolchain of Swift has the one; where it does not, a system that links programs has the other.
             let isBuilt = ["clang", "cc"].contains { compiler in
-                let command = Process()
-                command.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-                command.arguments = [compiler, "-shared", "-fPIC", "-o", library, source]
-                guard (try? command.run()) != nil else { return false }
-                command.waitUntilExit()
-                return command.terminationStatus == 0
+                (try? ChildProcess([compiler, "-shared", "-fPIC", "-o", library, source]).finish())?.status == 0
             }
             try #require(isBuilt)
             descriptor = open(file, O_RDWR | O_CREAT, 0o600)

@@ -225,7 +225,8 @@ import Testing
         #expect(
             try await probe.send(member("m2", pair.right), as: .service(tenant: pair.right)).counts == [202, 1, 0, 0])
         try await right.nextScope(with: "team:t1:member")
-        #expect(!right.received.contains { $0.data.contains("m1") })
+        // In its quotes: an id of the service may have the two letters by chance.
+        #expect(!right.received.contains { $0.data.contains(#""m1""#) })
     }
 
     @Test(arguments: pairs) func limitsAndRevocations_areOfOneTenant(_ pair: Pair) async throws {

@@ -375,18 +375,12 @@ import Values
 
     /// What the check prints; nil where python3 or its jsonschema is missing.
     private static func schemaFindings(in folder: TemporaryDirectory) throws -> String? {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         let schema = ShippedTables.folder.appendingPathComponent("tables.schema.json")
-        process.arguments = ["python3", "-c", schemaCheck, schema.path, folder.path]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let printed = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        if process.terminationStatus == 77 || process.terminationStatus == 127 { return nil }
-        #expect(process.terminationStatus == 0)
-        return String(decoding: printed, as: UTF8.self)
+        let check = ["env", "python3", "-c", schemaCheck, schema.path, folder.path]
+        let (status, printed) = try ChildProcess(check, dropsErrors: true).finish()
+        if status == 77 || status == 127 { return nil }
+        #expect(status == 0)
+        return printed
     }
 
     /// What the schema and the reader say of bounds is the same.

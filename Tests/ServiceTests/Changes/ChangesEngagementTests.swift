@@ -125,7 +125,7 @@ import Testing
         let own = try await streams[1].next("table:change").json
         #expect(own["record"]["id"].string == "p1")
         #expect(own["change"].string == "enter")
-        #expect(!streams[0].received.contains { $0.data.contains("p1") })
+        #expect(!streams[0].received.contains { $0.data.contains(#""p1""#) })
     }
 
     /// ENG E-8: one batch per stream and window, with the latest counts.

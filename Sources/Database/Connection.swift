@@ -131,8 +131,8 @@ public class Connection {
     /// Takes the locks of these names until the transaction ends; waits for transactions that have them.
     ///
     /// What a transaction reads in order to decide what it writes must be locked first: on PostgreSQL others write at the
-    /// same time. On SQLite there is one writer, and nothing to do.
-    public func lock(_ subjects: [String]) throws {}
+    /// same time. On SQLite there is one writer, and nothing to do: the names are not even made.
+    public func lock(_ subjects: @autoclosure () -> [String]) throws {}
 
     /// Notifies whoever listens on the channel, on any replica, once the transaction is committed. On SQLite there is
     /// one process, and nothing to do.

@@ -59,12 +59,12 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return present.isEmpty ? "TRUE" : joined(present, separator: " AND ")
     }
 
-    /// What follows VALUES, of many rows: `(?, ?), (?, ?)`. Their values stand one after the other.
-    public static func rows(of values: some Collection<SQLValue>, columns: Int) -> SQL {
-        precondition(columns > 0 && !values.isEmpty && values.count % columns == 0, "a row has \(columns) values")
-        let row = "(" + Array(repeating: "?", count: columns).joined(separator: ", ") + ")"
-        let text = Array(repeating: row, count: values.count / columns).joined(separator: ", ")
-        return SQL(unchecked: text, binds: Array(values))
+    /// The statement with values for its parameters: for one whose text is made once, with `?` where they go.
+    public func binding(_ values: any SQLBindable...) -> SQL {
+        precondition(binds.isEmpty, "its values stand in it: \(text)")
+        var statement = self
+        statement.binds = values.map(\.sqlValue)
+        return statement
     }
 
     public mutating func append(_ other: SQL) {

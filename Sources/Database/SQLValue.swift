@@ -4,6 +4,8 @@ public enum SQLValue: Sendable, Hashable {
     case integer(Int64)
     case real(Double)
     case text(String)
+    /// A text that is at hand as its bytes, such as JSON that was just written.
+    case utf8([UInt8])
     case blob([UInt8])
 }
 

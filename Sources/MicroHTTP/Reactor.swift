@@ -411,7 +411,12 @@ final class Reactor: @unchecked Sendable {
     }
 
     private func add(_ headers: [(name: String, value: String)], to response: OpaquePointer) {
-        for (name, value) in headers { MHD_add_response_header(response, name, value) }
+        for (name, value) in headers {
+            // In place: to hand a text over as an argument makes a copy of it first.
+            name.withCString { name in
+                _ = value.withCString { MHD_add_response_header(response, name, $0) }
+            }
+        }
     }
 
     private func openStream(_ request: Request, _ opening: StreamOpening) -> MHD_Result {

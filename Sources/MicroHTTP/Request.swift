@@ -83,8 +83,8 @@ public final class Request: @unchecked Sendable {
             return copiedHeaders.first { strcasecmp($0.name, name) == 0 }?.value
         }
         guard let connection else { return nil }
-        guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
-        return String(cString: value)
+        let value = name.withCString { MHD_lookup_connection_value(connection, .HEADER_KIND, $0) }
+        return value.map { String(cString: $0) }
     }
 
     /// All headers, in their order.

@@ -1,3 +1,5 @@
+import Values
+
 /// The writer of Server-Sent Events, in the format that the WHATWG standard defines.
 public enum SSE {
     /// One event of the log: id, name, data.
@@ -67,17 +69,15 @@ public enum SSE {
     private static func appendLines(_ data: [UInt8], to bytes: inout [UInt8]) {
         var start = 0
         var index = 0
-        while index < data.count {
-            let byte = data[index]
-            guard byte == lineFeed || byte == carriageReturn else {
-                index += 1
-                continue
-            }
+        while true {
+            // JSON that is written here has none, so that this is one look at each byte and one copy.
+            index = data.withUnsafeBufferPointer { $0.endOfLine(from: index) }
             bytes.append(contentsOf: data[start..<index])
+            guard index < data.count else { return }
             bytes.append(contentsOf: "\ndata: ".utf8)
-            index += byte == carriageReturn && index + 1 < data.count && data[index + 1] == lineFeed ? 2 : 1
+            let isPair = data[index] == carriageReturn && index + 1 < data.count && data[index + 1] == lineFeed
+            index += isPair ? 2 : 1
             start = index
         }
-        bytes.append(contentsOf: data[start...])
     }
 }

@@ -2,6 +2,7 @@
 public struct ID<Entity>: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
     public let text: String
 
+    @inlinable
     public init(_ text: String) {
         self.text = text
     }

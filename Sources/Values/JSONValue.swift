@@ -138,9 +138,8 @@ private struct JSONReader {
 
     private mutating func object() throws(Failure) -> [String: JSONValue] {
         guard try enter(closing: UInt8(ascii: "}")) else { return [:] }
-        var members: [String: JSONValue] = [:]
         // Most objects have several members: two steps of growth less.
-        members.reserveCapacity(6)
+        var members = [String: JSONValue](minimumCapacity: 6)
         while true {
             guard byte == UInt8(ascii: "\"") else { throw failure("a key was expected") }
             let key = try string()
@@ -219,7 +218,7 @@ private struct JSONReader {
     private mutating func string() throws(Failure) -> String {
         index += 1
         let start = index
-        while let byte, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte >= 0x20 { index += 1 }
+        skipPlainText()
         if byte == UInt8(ascii: "\"") {
             defer { index += 1 }
             return try text(bytes[start..<index])
@@ -235,16 +234,26 @@ private struct JSONReader {
                 try escape(into: &decoded)
             case 0..<0x20: throw failure("a control character inside a string")
             default:
-                decoded.append(byte)
-                index += 1
+                let start = index
+                skipPlainText()
+                decoded += bytes[start..<index]
             }
         }
         throw failure("a string that does not end")
     }
 
+    /// Goes to the next quotation mark, backslash or control character but U+007F, which may stand as it is.
+    private mutating func skipPlainText() {
+        repeat {
+            index = bytes.withUnsafeBufferPointer { $0.endOfPlainText(from: index) }
+            guard byte == 0x7F else { return }
+            index += 1
+        } while true
+    }
+
     private func text(_ utf8: ArraySlice<UInt8>) throws(Failure) -> String {
         // Nearly all texts are ASCII, where there is nothing to validate; that takes six times as long as the rest.
-        if utf8.reduce(0, |) < 0x80 { return String(decoding: utf8, as: UTF8.self) }
+        if utf8.withUnsafeBufferPointer(\.isASCII) { return String(decoding: utf8, as: UTF8.self) }
         guard let text = String(validating: utf8, as: UTF8.self) else { throw failure("a string that is not UTF-8") }
         return text
     }

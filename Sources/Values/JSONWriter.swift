@@ -12,6 +12,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// The bytes of one value that writes itself.
+    @inlinable
     public static func bytes(_ value: some JSONWritable) -> [UInt8] {
         var writer = JSONWriter()
         value.write(to: &writer)
@@ -19,6 +20,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// The bytes of one object.
+    @inlinable
     public static func object(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
         var writer = JSONWriter()
         writer.object(body)
@@ -37,6 +39,7 @@ public struct JSONWriter: Sendable {
         close(UInt8(ascii: "]"))
     }
 
+    @inlinable
     public mutating func array(_ values: some Sequence<some JSONWritable>) {
         array { writer in
             for value in values { writer.value(value) }
@@ -59,16 +62,19 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
+    @inlinable
     public mutating func member(_ name: StaticString, _ value: some JSONWritable) {
         key(name)
         self.value(value)
     }
 
+    @inlinable
     public mutating func member(_ name: StaticString, _ values: some Sequence<some JSONWritable>) {
         key(name)
         array(values)
     }
 
+    @inlinable
     public mutating func member(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
         key(name)
         object(body)
@@ -104,6 +110,7 @@ public struct JSONWriter: Sendable {
         raw(json)
     }
 
+    @inlinable
     public mutating func value(_ value: some JSONWritable) {
         value.write(to: &self)
     }
@@ -178,14 +185,13 @@ public struct JSONWriter: Sendable {
         var text = text
         text.withUTF8 { utf8 in
             var start = 0
-            for index in utf8.indices {
-                let byte = utf8[index]
-                guard byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F else { continue }
-                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
-                start = index + 1
-                escape(byte)
+            while true {
+                let end = utf8.endOfPlainText(from: start)
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<end]))
+                guard end < utf8.count else { break }
+                escape(utf8[end])
+                start = end + 1
             }
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start...]))
         }
         bytes.append(UInt8(ascii: "\""))
     }
@@ -216,6 +222,7 @@ public protocol JSONObjectWritable: JSONWritable {
 }
 
 extension JSONObjectWritable {
+    @inlinable
     public func write(to writer: inout JSONWriter) {
         writer.object { write(membersTo: &$0) }
     }
@@ -223,7 +230,8 @@ extension JSONObjectWritable {
 
 /// Enums of words write their word.
 extension JSONWritable where Self: RawRepresentable, RawValue == String {
-    public func write(to writer: inout JSONWriter) { writer.string(rawValue) }
+    @inlinable
+    public func write(to writer: inout JSONWriter) { writer.value(rawValue) }
 }
 extension String: JSONWritable {
     public func write(to writer: inout JSONWriter) { writer.string(self) }
@@ -244,9 +252,11 @@ extension Timestamp: JSONWritable {
     public func write(to writer: inout JSONWriter) { writer.timestamp(self) }
 }
 extension ID: JSONWritable {
-    public func write(to writer: inout JSONWriter) { writer.string(text) }
+    @inlinable
+    public func write(to writer: inout JSONWriter) { writer.value(text) }
 }
 extension Optional: JSONWritable where Wrapped: JSONWritable {
+    @inlinable
     public func write(to writer: inout JSONWriter) {
         switch self {
         case .some(let value): value.write(to: &writer)

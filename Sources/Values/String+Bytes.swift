@@ -23,6 +23,68 @@ extension String? {
 }
 
 extension UnsafeBufferPointer<UInt8> {
+    /// The first place from `start` on where the text of a JSON string does not stand for itself: a quotation mark, a
+    /// backslash or a control character, U+007F among them; the end without one. Eight bytes at a time: most of what is
+    /// read and written is such text.
+    @inlinable
+    public func endOfPlainText(from start: Int) -> Int {
+        let raw = UnsafeRawBufferPointer(self)
+        var index = start
+        while index + 8 <= count {
+            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            // The lowest marked byte is what was looked for; those above it may be marked by a carry.
+            let marks =
+                (word &- 0x2020_2020_2020_2020 | Self.zeros(word ^ 0x2222_2222_2222_2222)
+                    | Self.zeros(word ^ 0x5C5C_5C5C_5C5C_5C5C) | Self.zeros(word ^ 0x7F7F_7F7F_7F7F_7F7F))
+                & ~word & 0x8080_8080_8080_8080
+            if marks != 0 { return index + marks.trailingZeroBitCount / 8 }
+            index += 8
+        }
+        while index < count {
+            let byte = self[index]
+            if byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F { return index }
+            index += 1
+        }
+        return index
+    }
+
+    /// The first place from `start` on of a line feed or a carriage return; the end without one.
+    @inlinable
+    public func endOfLine(from start: Int) -> Int {
+        let raw = UnsafeRawBufferPointer(self)
+        var index = start
+        while index + 8 <= count {
+            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            let marks =
+                (Self.zeros(word ^ 0x0A0A_0A0A_0A0A_0A0A) | Self.zeros(word ^ 0x0D0D_0D0D_0D0D_0D0D))
+                & 0x8080_8080_8080_8080
+            if marks != 0 { return index + marks.trailingZeroBitCount / 8 }
+            index += 8
+        }
+        while index < count, self[index] != 0x0A, self[index] != 0x0D { index += 1 }
+        return index
+    }
+
+    /// Has the high bit of each byte set that is zero.
+    @inlinable
+    static func zeros(_ word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
+
+    /// Whether no byte is above 0x7F.
+    @inlinable
+    public var isASCII: Bool {
+        let raw = UnsafeRawBufferPointer(self)
+        var (index, bits): (Int, UInt64) = (0, 0)
+        while index + 8 <= count {
+            bits |= raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            index += 8
+        }
+        while index < count {
+            bits |= UInt64(self[index])
+            index += 1
+        }
+        return bits & 0x8080_8080_8080_8080 == 0
+    }
+
     /// Byte by byte equal, eight at a time: ids are compared at every lookup.
     @inlinable
     public func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {

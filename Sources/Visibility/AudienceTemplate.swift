@@ -17,11 +17,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     public let description: String
     public let segments: [Segment]
-
     /// The columns the key is made from, in order.
-    public var columns: [String] {
-        segments.compactMap { if case .column(let name) = $0 { name } else { nil } }
-    }
+    public let columns: [String]
 
     public init(_ text: String) throws(Malformed) {
         var segments: [Segment] = []
@@ -43,7 +40,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
             }
         }
         self.segments = segments
-        self.description = text
+        columns = segments.compactMap { if case .column(let name) = $0 { name } else { nil } }
+        description = text
     }
 
     /// A template written in the source; a malformed one is a programmer's error, and so is a column that SQL would take

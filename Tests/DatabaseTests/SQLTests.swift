@@ -37,6 +37,27 @@ import Values
         #expect(followed.text == "SELECT * FROM \(inner) AS notes WHERE 1")
     }
 
+    @Test func boundValues_takeThePlacesOfAStatementMadeOnce() {
+        let made: SQL = "SELECT \("1" as SQL) WHERE a = ? AND b = ?"
+        let bound = made.binding("x", nil as Int?)
+        #expect(bound.text == made.text)
+        #expect(bound.binds == [.text("x"), .null])
+    }
+
+    @Test(arguments: [0, 1, 2, 3, 63, 64, 65, 200])
+    func insertion_bindsEachRowOnce_byStatementsOfPowersOfTwo(rows: Int) {
+        let insertion = Insertion("INSERT INTO notes (id, text)", columns: 2, "RETURNING id")
+        let values = (0..<rows).flatMap { [SQLValue.integer(Int64($0)), .text("note \($0)")] }
+        let statements = insertion.statements(of: values)
+        #expect(statements.flatMap(\.binds) == values)
+        #expect(statements.count == rows / 64 + (rows % 64).nonzeroBitCount)
+        for statement in statements {
+            #expect(statement.text.utf8.count { $0 == UInt8(ascii: "?") } == statement.binds.count)
+            #expect(statement.text.hasPrefix("INSERT INTO notes (id, text) VALUES (?, ?)"))
+            #expect(statement.text.hasSuffix(" RETURNING id"))
+        }
+    }
+
     @Test func update_touchesOnlyWritableRows_evenWhereTheConditionHasAnOr() {
         let sql: SQL = "UPDATE \(notes, writableBy: scope) SET n = \(1) WHERE a = \(2) OR b = \(3) RETURNING id"
         let woven = sql.woven()

@@ -156,9 +156,9 @@ final class PostgresConnection: Connection {
         isNaming = true
     }
 
-    override func lock(_ subjects: [String]) throws {
+    override func lock(_ subjects: @autoclosure () -> [String]) throws {
         precondition(access == .writing, "only a transaction that writes holds subjects")
-        let missing = Set(subjects).subtracting(locked)
+        let missing = Set(subjects()).subtracting(locked)
         guard !missing.isEmpty else { return }
         locked.formUnion(missing)
         // In one order, so that two transactions that want the same ones never wait for each other. What is locked

@@ -352,6 +352,7 @@ private struct Parameters {
             case .integer(let number): bytes = Array(String(number).utf8)
             case .real(let number): bytes = Array("\(number)".utf8)
             case .text(let string): bytes = Array(string.utf8)
+            case .utf8(let utf8): bytes = utf8
             case .blob(let blob): bytes = blob
             }
             let isBlob = if case .blob = value { true } else { false }
@@ -383,7 +384,11 @@ extension SQL.Woven {
     /// Why PostgreSQL could not be asked.
     var unsendable: DatabaseError? {
         let hasNull = binds.contains { value in
-            if case .text(let text) = value { text.utf8.contains(0) } else { false }
+            switch value {
+            case .text(let text): text.utf8.contains(0)
+            case .utf8(let bytes): bytes.contains(0)
+            case .null, .integer, .real, .blob: false
+            }
         }
         return hasNull ? .withNull(text) : nil
     }

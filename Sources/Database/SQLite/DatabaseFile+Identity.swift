@@ -11,13 +11,11 @@ extension DatabaseFile {
     }
 
     /// The files that SQLite works with: the database, its write-ahead log, and the index of that.
-    private var paths: [String] { Self.paths(path) }
-
     static func paths(_ path: String) -> [String] { [path, path + "-wal", path + "-shm"] }
 
     /// Notes which files these are, when they are open.
     func noteIdentities() {
-        let found = paths.map { try? Self.identity(of: $0).get() }
+        let found = Self.paths(path).map { (path: $0, identity: try? Self.identity(of: $0).get()) }
         identities.withLock { $0 = found }
     }
 
@@ -30,8 +28,7 @@ extension DatabaseFile {
     @discardableResult
     func isMoved() -> Bool {
         if hasMoved.load(ordering: .relaxed) { return true }
-        let known = identities.withLock { $0 }
-        for (path, known) in zip(paths, known) {
+        for (path, known) in identities.withLock({ $0 }) {
             guard let known else { continue }
             switch Self.identity(of: path) {
             case .success(known): continue
@@ -58,7 +55,7 @@ extension DatabaseFile {
 
     /// Whether the disk, and what the process may make of a file, have room for more than a few pages.
     var hasRoom: Bool {
-        let largest = paths.map(Self.bytes).max() ?? 0
+        let largest = Self.paths(path).map(Self.bytes).max() ?? 0
         guard csqlite_file_bytes_max() >= UInt64(largest) + Self.roomBytesMin else { return false }
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return true }

@@ -14,7 +14,7 @@ final class DatabaseFile: Sendable {
     /// The open lock file; -1 for a reader, and after the release.
     private let lockDescriptor: Atomic<Int32>
     /// As they were when the database was opened; none before.
-    let identities = Locked<[Identity?]>([])
+    let identities = Locked<[(path: String, identity: Identity?)]>([])
     /// See ``isMoved()``.
     let hasMoved = Atomic<Bool>(false)
 

@@ -1,5 +1,22 @@
 import CSQLite
 import Foundation
+import Values
+
+/// The text of a statement, as a key. Texts are long, few, and ours alone: some bytes of each tell most of them apart.
+private struct StatementText: Hashable {
+    let text: String
+
+    static func == (left: Self, right: Self) -> Bool { left.text.hasBytes(of: right.text) }
+
+    func hash(into hasher: inout Hasher) {
+        text.withUTF8Bytes { bytes in
+            let raw = UnsafeRawBufferPointer(bytes)
+            hasher.combine(raw.count)
+            hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: raw.dropFirst(raw.count / 2).prefix(16)))
+            hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: raw.suffix(24)))
+        }
+    }
+}
 
 /// A connection to an SQLite file.
 final class SQLiteConnection: Connection {
@@ -10,7 +27,7 @@ final class SQLiteConnection: Connection {
     private let database: OpaquePointer
     private let file: DatabaseFile
     private let options: StoreOptions
-    private var statements: [String: Statement] = [:]
+    private var statements: [StatementText: Statement] = [:]
     private var uses: UInt64 = 0
     /// The WAL's length in pages after the last commit of this connection.
     private(set) var walPages = 0
@@ -98,19 +115,21 @@ final class SQLiteConnection: Connection {
 
     private func checkOut(_ text: String) throws(DatabaseError) -> Statement {
         uses &+= 1
-        if let known = statements[text], !known.isInUse {
+        let key = StatementText(text: text)
+        let stored = statements[key]
+        if let known = stored, !known.isInUse {
             known.isInUse = true
             known.lastUse = uses
             return known
         }
         // The same text inside its own callback: a statement of its own, dropped afterwards.
-        let isNested = statements[text] != nil
+        let isNested = stored != nil
         let statement = try Statement(text, in: database, isPersistent: !isNested)
         statement.isInUse = true
         statement.lastUse = uses
         if !isNested {
             if statements.count >= options.statementsMax { evictStatement() }
-            statements[text] = statement
+            statements[key] = statement
         }
         return statement
     }
@@ -123,7 +142,7 @@ final class SQLiteConnection: Connection {
     private func evictStatement() {
         let idle = statements.values.lazy.filter { !$0.isInUse }
         guard let oldest = idle.min(by: { $0.lastUse < $1.lastUse }) else { return }
-        statements[oldest.text] = nil
+        statements[StatementText(text: oldest.text)] = nil
     }
 
     // MARK: Transactions, for the store

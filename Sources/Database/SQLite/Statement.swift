@@ -72,6 +72,11 @@ final class Statement: RowSource {
                 result = sqlite3_bind_text64(
                     handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
                     UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
+            case .utf8(let utf8):
+                let bytes = utf8.withUnsafeBytes { store($0, at: &used) }
+                result = sqlite3_bind_text64(
+                    handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+                    UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
             case .blob(let blob):
                 let bytes = blob.withUnsafeBytes { store($0, at: &used) }
                 result = sqlite3_bind_blob64(handle, parameter, bytes.baseAddress, UInt64(bytes.count), nil)
@@ -114,7 +119,7 @@ final class Statement: RowSource {
         for value in values {
             switch value {
             case .text(let text): needed += text.utf8.count
-            case .blob(let blob): needed += blob.count
+            case .utf8(let bytes), .blob(let bytes): needed += bytes.count
             case .null, .integer, .real: break
             }
         }

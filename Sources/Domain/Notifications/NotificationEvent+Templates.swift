@@ -88,21 +88,23 @@ extension NotificationEvent.Kind {
 
 extension String {
     /// Words that a title does not write with a capital.
-    private static let titleConnectives: Set<Substring> = ["of", "and", "or", "the", "&"]
+    private static let titleConnectives = ["of", "and", "or", "the", "&"]
 
     /// As it stands inside a sentence (decision 19): "Dental Cleaning", which is written as a title, as "dental cleaning",
     /// and otherwise the first word alone: "Follow-up for Ada" as "follow-up for Ada". Capitals inside a word stay, as in
     /// "MRI scan" and "McKenzie Therapy".
+    ///
+    /// By scalars: what a letter is, and whether it is a capital, its first one says.
     fileprivate var insideSentence: String {
-        let words = split(separator: " ", omittingEmptySubsequences: false)
+        let words = utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { Substring($0) }
         let isTitle = words.allSatisfy { word in
-            guard let first = word.first, first.isLetter else { return true }
-            return first.isUppercase || Self.titleConnectives.contains(word)
+            guard let first = word.unicodeScalars.first, first.isLetter else { return true }
+            return first.isCapital || Self.titleConnectives.contains { word == $0 }
         }
         return words.enumerated().map { index, word in
             guard index == 0 || isTitle else { return String(word) }
-            return word.split(separator: "-", omittingEmptySubsequences: false).map(\.loweredUnlessName)
-                .joined(separator: "-")
+            return word.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+                .map { Substring($0).loweredUnlessName }.joined(separator: "-")
         }.joined(separator: " ")
     }
 }
@@ -110,6 +112,12 @@ extension String {
 extension Substring {
     /// A single letter names something ("Vitamin D", "X-ray"), as does a word with capitals inside.
     fileprivate var loweredUnlessName: String {
-        count == 1 || dropFirst().contains(where: \.isUppercase) ? String(self) : lowercased()
+        let isSingle = utf8.count == 1 || utf8.first ?? 0 >= 0x80 && count == 1
+        return isSingle || unicodeScalars.dropFirst().contains(where: \.isCapital) ? String(self) : lowercased()
     }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isLetter: Bool { isASCII ? isCapital || ("a"..."z").contains(self) : properties.isAlphabetic }
+    fileprivate var isCapital: Bool { isASCII ? ("A"..."Z").contains(self) : properties.isUppercase }
 }

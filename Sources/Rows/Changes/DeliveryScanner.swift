@@ -83,7 +83,11 @@ struct DeliveryScanner {
 
     private mutating func skipString() throws(Failure) {
         var end = index + 1
-        while end < bytes.count, bytes[end] != UInt8(ascii: "\"") { end += bytes[end] == UInt8(ascii: "\\") ? 2 : 1 }
+        while end < bytes.count {
+            end = bytes.withUnsafeBufferPointer { $0.endOfPlainText(from: end) }
+            guard end < bytes.count, bytes[end] != UInt8(ascii: "\"") else { break }
+            end += bytes[end] == UInt8(ascii: "\\") ? 2 : 1
+        }
         guard end < bytes.count else { throw malformed("a string that does not end, and begins") }
         index = end + 1
     }

@@ -69,7 +69,7 @@ extension JSONValue {
         case (.number(let left), .integer(let right)): left == Double(right)
         case (.string(let text), .integer(let number)), (.integer(let number), .string(let text)): text == "\(number)"
         // Bytes, not Swift's canonical equivalence: databases compare bytes.
-        case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.string(let left), .string(let right)): left.hasBytes(of: right)
         default: self == other
         }
     }

@@ -1,3 +1,4 @@
+import Values
 import Visibility
 
 /// All declared tables, checked against one another.
@@ -9,12 +10,12 @@ public struct TableCatalog: Sendable {
 
     /// By bytes, as databases compare names: to a `String` two spellings of one accent are equal.
     private struct Name: Hashable {
-        private let schema: [UInt8]
-        private let table: [UInt8]
+        private let schema: ID<TableDeclaration>
+        private let table: ID<TableDeclaration>
 
         init(schema: String, table: String) {
-            self.schema = Array(schema.utf8)
-            self.table = Array(table.utf8)
+            self.schema = ID(schema)
+            self.table = ID(table)
         }
     }
 

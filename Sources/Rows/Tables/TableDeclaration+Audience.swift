@@ -79,9 +79,11 @@ extension TableDeclaration {
 
     /// The primary key as one text: the value itself, or a JSON array of the values of several columns; nil where one
     /// of them has no value.
-    public func recordId(of row: RowWrite.Row) -> String? {
-        if primaryKey.count == 1 { return row[primaryKey[0]]?.keyText }
-        let values = primaryKey.compactMap { row[$0]?.keyText == nil ? nil : row[$0] }
+    public func recordId(of row: RowWrite.Row) -> String? { recordId { row[$0] } }
+
+    func recordId(_ column: (String) -> JSONValue?) -> String? {
+        if primaryKey.count == 1 { return column(primaryKey[0])?.keyText }
+        let values = primaryKey.compactMap { column($0)?.keyText == nil ? nil : column($0) }
         guard values.count == primaryKey.count else { return nil }
         return String(decoding: JSONWriter.bytes(JSONValue.array(values)), as: UTF8.self)
     }

@@ -63,14 +63,13 @@ extension TableDeclaration {
     }
 
     func cause(of change: RowWrite) -> InvalidationCause {
-        let row = (change.old ?? [:]).merging(change.new ?? [:]) { _, new in new }
-        return cause(of: change, row)
+        cause(of: change) { change.new?[$0] ?? change.old?[$0] }
     }
 
-    private func cause(of change: RowWrite, _ row: RowWrite.Row) -> InvalidationCause {
-        func value(_ column: String?) -> String? { column.flatMap { row[$0]?.keyText } }
+    private func cause(of change: RowWrite, _ row: (String) -> JSONValue?) -> InvalidationCause {
+        func value(_ column: String?) -> String? { column.flatMap(row)?.keyText }
         return InvalidationCause(
-            schema: schema, table: name, operation: change.operation, recordId: recordId(of: row),
+            schema: schema, table: name, operation: change.operation, recordId: recordId(row),
             actorId: change.actorId ?? value(actorColumn), originId: change.originId ?? value(originColumn))
     }
 
@@ -82,7 +81,7 @@ extension TableDeclaration {
         of cause: InvalidationCause, _ change: RowWrite, _ sides: (old: Side?, new: Side?), _ reach: Reach
     ) -> RowAudience? {
         guard let old = sides.old, let readers = reach.old else { return nil }
-        if self.cause(of: change, old.row) == cause { return readers }
+        if self.cause(of: change, { old.row[$0] }) == cause { return readers }
         let isSameTenant = reach.new?.tenant == readers.tenant
         return RowAudience(tenant: readers.tenant, keys: isSameTenant ? reach.new?.keys ?? [] : [])
     }

@@ -213,8 +213,7 @@ struct Dispatcher: Sendable {
         _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ body: (Transaction) throws -> Response,
         _ db: Connection
     ) throws -> Response {
-        let locks = [key?.name(in: call.caller.tenant), claim?.lockName].compactMap { $0 }
-        if !locks.isEmpty { try db.lock(locks) }
+        try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
         guard let claim else { return try runner.write(as: call.caller, in: db, body) }
         let now = runner.clock.now()
         if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }

@@ -12,11 +12,12 @@ struct ResponseDecoration: Sendable {
 
     func decorate(_ request: Request, _ response: inout Response) {
         let trace = RequestTrace.of(request)
+        response.headers.reserveCapacity(response.headers.count + 8)
         response.headers.append(("X-Request-Id", trace.id))
         response.headers.append(("X-Content-Type-Options", "nosniff"))
-        if let rate = trace.rate {
-            response.headers.append(("RateLimit-Policy", "\"default\";q=\(rate.limit);w=\(Limits.rateWindowSeconds)"))
-            response.headers.append(("RateLimit", "\"default\";r=\(rate.remaining);t=\(rate.resetSeconds)"))
+        if let rate = trace.rate, let bucket = trace.principal?.bucket {
+            response.headers.append(("RateLimit-Policy", bucket.policy))
+            response.headers.append(("RateLimit", rate.text))
         }
         if let vary = vary(trace.credentials) { response.headers.append(("Vary", vary)) }
         if !corsOrigins.isEmpty { appendCORS(request, &response) }

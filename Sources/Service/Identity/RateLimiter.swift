@@ -76,6 +76,17 @@ final class RateBucket: Sendable {
         /// Seconds until the window ends.
         let resetSeconds: Int64
         let isAllowed: Bool
+
+        /// As the header `RateLimit` says it.
+        var text: String {
+            var text = ""
+            text.reserveCapacity(48)
+            text += "\"default\";r="
+            text += String(remaining)
+            text += ";t="
+            text += String(resetSeconds)
+            return text
+        }
     }
 
     /// What there is too little of, for a request that publishes much.
@@ -107,11 +118,14 @@ final class RateBucket: Sendable {
         }
     }
 
+    /// As the header `RateLimit-Policy` says it.
+    let policy: String
     private let limit: Int
     private let window = Locked(Window())
 
     init(limit: Int) {
         self.limit = limit
+        policy = "\"default\";q=\(limit);w=\(Limits.rateWindowSeconds)"
     }
 
     /// Counts one request.

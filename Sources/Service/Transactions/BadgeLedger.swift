@@ -56,24 +56,25 @@ enum BadgeLedger {
         in db: Connection
     ) throws -> Badges {
         let sum = try db.row(
-            """
-            INSERT INTO \(badges, unscoped: keeping)
-                (tenant, user_id, messages, requests, bell, version, updated_at)
-            VALUES (\(tenant), \(userId.text), \(max(0, change.messages)), \(max(0, change.requests)),
-                \(max(0, change.bell)), 1, \(now.microseconds))
-            ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + \(change.messages),
-                requests = badges.requests + \(change.requests), bell = badges.bell + \(change.bell),
-                version = badges.version + \(versionStep), updated_at = \(now.microseconds)
-            RETURNING messages, requests, bell, version, updated_at
-            """, badges(_:))
+            additionToOne.binding(
+                tenant, userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
+                now.microseconds, change.messages, change.requests, change.bell, versionStep), badges(_:))
         guard let sum else { throw DatabaseError(.other, "counts were written and not given back") }
         return sum
     }
 
-    /// Adds to the counts of several users who lose nothing, each changed for the first time in its transaction: one
-    /// statement, and on PostgreSQL one round trip, for many.
+    private static let additionToOne: SQL = """
+        INSERT INTO \(badges, unscoped: keeping) (tenant, user_id, messages, requests, bell, version, updated_at)
+        VALUES (?, ?, ?, ?, ?, 1, ?)
+        ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + ?, requests = badges.requests + ?,
+            bell = badges.bell + ?, version = badges.version + ?, updated_at = excluded.updated_at
+        RETURNING messages, requests, bell, version, updated_at
+        """
+
+    /// Adds to the counts of users who lose nothing, each changed for the first time in its transaction: one statement,
+    /// and on PostgreSQL one round trip, for many.
     static func add(
-        _ changes: ArraySlice<(userId: ID<User>, change: BadgeChange)>, tenant: ID<Tenant>, at now: Timestamp,
+        _ changes: [(userId: ID<User>, change: BadgeChange)], tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection
     ) throws -> [ID<User>: Badges] {
         var values: [SQLValue] = []
@@ -84,17 +85,18 @@ enum BadgeLedger {
                 change.bell.sqlValue, .integer(1), .integer(now.microseconds),
             ]
         }
-        return try sums(
-            """
-            INSERT INTO \(badges, unscoped: keeping)
-                (tenant, user_id, messages, requests, bell, version, updated_at)
-            VALUES \(SQL.rows(of: values, columns: 7))
-            ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
-                requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
-                version = badges.version + 1, updated_at = excluded.updated_at
-            RETURNING messages, requests, bell, version, updated_at, user_id
-            """, in: db)
+        return try addition.statements(of: values).reduce(into: [:]) { $0.merge(try sums($1, in: db)) { $1 } }
     }
+
+    private static let addition = Insertion(
+        "INSERT INTO \(badges, unscoped: keeping) (tenant, user_id, messages, requests, bell, version, updated_at)",
+        columns: 7,
+        """
+        ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
+            requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
+            version = badges.version + 1, updated_at = excluded.updated_at
+        RETURNING messages, requests, bell, version, updated_at, user_id
+        """)
 
     /// Adds the same to the counts of several users, each changed for the first time in its transaction: one statement
     /// for many also where something is taken away.

@@ -93,14 +93,14 @@ enum EventLog {
     /// in their order: whoever has seen a number has seen, or can read, all before it.
     static func append(_ pending: [PendingEvents], in db: Connection) throws -> [LoggedEvent] {
         let count = pending.reduce(0) { $0 + $1.drafts.count }
-        let newest = try db.integer(
-            """
-            UPDATE \(counter, unscoped: keeping) SET newest = newest + \(count) WHERE id = 1 RETURNING newest
-            """)
+        let newest = try db.integer(advance.binding(count))
         guard let newest else { throw DatabaseError(.corrupt, "the events have no counter") }
         var sequence = Int64(newest - count)
         var logged: [LoggedEvent] = []
         var (eventRows, routeRows, sharedRows): ([SQLValue], [SQLValue], [SQLValue]) = ([], [], [])
+        logged.reserveCapacity(count)
+        eventRows.reserveCapacity(count * 9)
+        routeRows.reserveCapacity(count * 6)
         for transaction in pending {
             let shared = sharedNumbers(in: transaction.drafts, after: sequence)
             for draft in transaction.drafts {
@@ -109,7 +109,7 @@ enum EventLog {
                 let number = draft.shared.flatMap { shared[ObjectIdentifier($0)] }
                 eventRows += row(of: event, draft, shared: number, at: transaction.now)
                 if let members = draft.shared?.members, number == sequence {
-                    sharedRows += [.integer(sequence), .text(String(decoding: members, as: UTF8.self))]
+                    sharedRows += [.integer(sequence), .utf8(members)]
                 }
                 for route in routes(topic: event.topic, audience: event.audience) {
                     routeRows += [.text(event.tenant.text), .text(route), .integer(event.sequence)]
@@ -117,18 +117,24 @@ enum EventLog {
                 logged.append(LoggedEvent(event: event, change: draft.change))
             }
         }
-        let intoEvents: SQL = """
-            INSERT INTO \(Self.events, unscoped: keeping)
-                (sequence, tenant, name, topic, audience, collapse, data, created_at, shared)
-            """
-        let intoShared: SQL = "INSERT INTO \(shared, unscoped: keeping) (sequence, members)"
-        let intoRoutes: SQL = "INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)"
         try db.runWithCommit(
-            insertions(intoEvents, of: eventRows, columns: 9) + insertions(intoShared, of: sharedRows, columns: 2)
-                + insertions(intoRoutes, of: routeRows, columns: 3))
+            intoEvents.statements(of: eventRows) + intoShared.statements(of: sharedRows)
+                + intoRoutes.statements(of: routeRows))
         try db.notify(channel, "\(newest)")
         return logged
     }
+
+    private static let advance: SQL =
+        "UPDATE \(counter, unscoped: keeping) SET newest = newest + ? WHERE id = 1 RETURNING newest"
+    private static let intoEvents = Insertion(
+        """
+        INSERT INTO \(events, unscoped: keeping)
+            (sequence, tenant, name, topic, audience, collapse, data, created_at, shared)
+        """, columns: 9)
+    private static let intoShared = Insertion(
+        "INSERT INTO \(shared, unscoped: keeping) (sequence, members)", columns: 2)
+    private static let intoRoutes = Insertion(
+        "INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)", columns: 3)
 
     /// The numbers of what the drafts of a transaction have in common: of each that of the last which has it.
     private static func sharedNumbers(in drafts: [EventDraft], after sequence: Int64) -> [ObjectIdentifier: Int64] {
@@ -147,27 +153,10 @@ enum EventLog {
             .integer(event.sequence), .text(event.tenant.text), .text(event.name),
             event.topic.map { .text($0) } ?? .null,
             .text(event.audience.joined(separator: " ")), .integer(Int64(bitPattern: event.collapse)),
-            .text(String(decoding: draft.data, as: UTF8.self)), .integer(now.microseconds),
+            .utf8(draft.data), .integer(now.microseconds),
             shared.map { .integer($0) } ?? .null,
         ]
     }
-
-    /// Many rows by few statements: one message to all members of a conversation is hundreds of events.
-    private static func insertions(_ into: SQL, of values: [SQLValue], columns: Int) -> [SQL] {
-        var statements: [SQL] = []
-        var rest = values[...]
-        while !rest.isEmpty {
-            // Powers of two: few different texts, whatever the number of rows.
-            let rows = rest.count / columns
-            let size = 1 << min(insertedAtOnceBits, Int.bitWidth - 1 - rows.leadingZeroBitCount)
-            statements.append("\(into) VALUES \(SQL.rows(of: rest.prefix(size * columns), columns: columns))")
-            rest = rest.dropFirst(size * columns)
-        }
-        return statements
-    }
-
-    /// 64 rows of one statement: some hundred binds, of which PostgreSQL takes 65,535 and SQLite 32,766.
-    private static let insertedAtOnceBits = 6
 
     /// A row's change has the routes of both: of those whose queries it makes stale, and of its table, for streams that
     /// have missed changes of rows.

@@ -25,6 +25,10 @@ struct LockKey: Sendable {
 
     /// Writes with equal keys are done by the same writer.
     func lane(in tenant: ID<Tenant>) -> Int {
-        name(in: tenant).hashValue
+        var hasher = Hasher()
+        hasher.combine(kind)
+        hasher.combine(tenant)
+        hasher.combine(ID<LockKey>(id))
+        return hasher.finalize()
     }
 }

@@ -155,27 +155,24 @@ final class Transaction {
                 losing[change, default: []].append(user)
             }
         }
-        try storeTogether(gaining) { try BadgeLedger.add($0, tenant: tenant, at: now, in: db) }
+        noteStored(try BadgeLedger.add(gaining, tenant: tenant, at: now, in: db))
         for (change, users) in losing {
-            try storeTogether(users) { try BadgeLedger.add(change, toEach: $0, tenant: tenant, at: now, in: db) }
+            var rest = users[...]
+            while !rest.isEmpty {
+                // Powers of two: few different texts, whatever the number of users.
+                let size = 1 << min(Self.storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
+                noteStored(try BadgeLedger.add(change, toEach: rest.prefix(size), tenant: tenant, at: now, in: db))
+                rest = rest.dropFirst(size)
+            }
         }
     }
 
-    private func storeTogether<Element>(
-        _ waiting: [Element], _ store: (ArraySlice<Element>) throws -> [ID<User>: Badges]
-    ) throws {
-        var rest = waiting[...]
-        while !rest.isEmpty {
-            // Powers of two: few different texts, whatever the number of users.
-            let size = 1 << min(Self.storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
-            let sums = try store(rest.prefix(size))
-            for user in sums.keys { changes[user] = nil }
-            counts.merge(sums) { $1 }
-            rest = rest.dropFirst(size)
-        }
+    private func noteStored(_ sums: [ID<User>: Badges]) {
+        for user in sums.keys { changes[user] = nil }
+        counts.merge(sums) { $1 }
     }
 
-    /// 64 rows of one statement: at most seven binds each.
+    /// 64 users of one statement.
     private static let storedAtOnceBits = 6
 
     private func storeCounts(of user: ID<User>) throws {

@@ -10,11 +10,9 @@ extension NotificationsFeature {
     /// Two statements, a third for a user whose inbox is full; the transaction itself handles the badge and the event
     /// log. The user's row comes first because it has the preferences; a repeated event reverts its count.
     ///
-    /// - Returns: the notification; for an event that the user had before as it was first created.
+    /// - Returns: the notification as JSON; for an event that the user had before as it was first created.
     @discardableResult
-    static func create(
-        _ draft: NotificationDraft, _ tx: Transaction
-    ) throws -> (notification: Notification, isNew: Bool) {
+    static func create(_ draft: NotificationDraft, _ tx: Transaction) throws -> (json: [UInt8], isNew: Bool) {
         try tx.lock(.user(draft.userId))
         let inbox = try addToInbox(of: draft.userId, tx)
         let delivery = inbox.preferences.delivery(
@@ -23,30 +21,33 @@ extension NotificationsFeature {
             draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         guard try insert(notification, tx) else {
             try changeInbox(of: draft.userId, by: inbox.evicting - 1, tx)
-            return (try first(of: draft, tx), isNew: false)
+            return (JSONWriter.bytes(try first(of: draft, tx)), isNew: false)
         }
-        publish("notification:created", of: draft.userId, data: JSONWriter.bytes(notification), tx)
+        let json = JSONWriter.bytes(notification)
+        publish("notification:created", of: draft.userId, data: json, tx)
         try adjust(notification.badgeShare, of: draft.userId, tx)
         if inbox.evicting > 0 { try evict(inbox.evicting, before: notification, tx) }
-        return (notification, isNew: true)
+        return (json, isNew: true)
     }
 
     /// False if the user had this event before, even if its notification has been removed since.
     private static func insert(_ notification: Notification, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
-            """
-            INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
-                (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
-                vibrates, created_at, request_id, seen_at)
-            VALUES (\(tx.tenant), \(notification.userId), \(notification.id), \(notification.eventId),
-                \(notification.type.rawValue), \(notification.category.rawValue), \(notification.priority.rank),
-                \(notification.title), \(notification.message), \(notification.lockScreen),
-                \(String(decoding: notification.data, as: UTF8.self)), \(notification.delivery.sounds),
-                \(notification.delivery.vibrates), \(notification.createdAt), \(notification.requestId),
-                \(notification.state.seenAt))
-            ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
-            """) == 1
+            insertion.binding(
+                tx.tenant, notification.userId, notification.id, notification.eventId, notification.type.rawValue,
+                notification.category.rawValue, notification.priority.rank, notification.title, notification.message,
+                notification.lockScreen, SQLValue.utf8(notification.data), notification.delivery.sounds,
+                notification.delivery.vibrates, notification.createdAt, notification.requestId,
+                notification.state.seenAt)) == 1
     }
+
+    private static let insertion: SQL = """
+        INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
+            (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
+            vibrates, created_at, request_id, seen_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
+        """
 
     /// The notification of a repeated event, as it was first answered to the sender: what its user did with it since is
     /// not visible to the sender.
@@ -71,24 +72,12 @@ extension NotificationsFeature {
     private static func addToInbox(
         of userId: ID<User>, _ tx: Transaction
     ) throws -> (evicting: Int, newestAt: Timestamp, preferences: Preferences) {
-        let kept = tx.settings.notificationsKept
-        // More than one goes where fewer are stored than when the last one came.
-        let excess: SQL = """
-            CASE WHEN inboxes.kept < \(kept) THEN 0
-                WHEN inboxes.kept >= \(kept + EvictionRule.evictedAtOnceMax) THEN \(EvictionRule.evictedAtOnceMax)
-                ELSE inboxes.kept - \(kept - 1) END
-            """
+        let full = tx.settings.notificationsKept
+        let overfull = full + EvictionRule.evictedAtOnceMax
         let inbox = try tx.db.row(
-            """
-            INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
-                (tenant, user_id, kept, evicting, sound, haptics, time_zone, newest_at)
-            VALUES (\(tx.tenant), \(userId), 1, 0, 1, 1, \(Preferences.timeZoneDefault), \(tx.now))
-            ON CONFLICT (tenant, user_id) DO UPDATE SET
-                newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
-                    ELSE excluded.newest_at END,
-                evicting = \(excess), kept = inboxes.kept + 1 - \(excess)
-            RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
-            """
+            addition.binding(
+                tx.tenant, userId, Preferences.timeZoneDefault, tx.now, full, overfull, full - 1, full, overfull,
+                full - 1)
         ) { row in
             let preferences = Preferences(
                 sound: try row.bool(1), haptics: try row.bool(2),
@@ -99,6 +88,24 @@ extension NotificationsFeature {
         guard let inbox else { throw DatabaseError(.corrupt, "an inbox was written and did not come back") }
         return inbox
     }
+
+    private static let addition: SQL = """
+        INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
+            (tenant, user_id, kept, evicting, sound, haptics, time_zone, newest_at)
+        VALUES (?, ?, 1, 0, 1, 1, ?, ?)
+        ON CONFLICT (tenant, user_id) DO UPDATE SET
+            newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
+                ELSE excluded.newest_at END,
+            evicting = \(excess), kept = inboxes.kept + 1 - \(excess)
+        RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
+        """
+
+    /// How many go for a new one. More than one where fewer are stored than when the last one came.
+    private static let excess: SQL = """
+        CASE WHEN inboxes.kept < ? THEN 0
+            WHEN inboxes.kept >= ? THEN \(SQL(unchecked: "\(EvictionRule.evictedAtOnceMax)"))
+            ELSE inboxes.kept - ? END
+        """
 
     private static func changeInbox(of userId: ID<User>, by change: Int, _ tx: Transaction) throws {
         guard change != 0 else { return }
@@ -123,13 +130,14 @@ extension NotificationsFeature {
             """)
     }
 
-    /// The order of ``EvictionRule``, against which a test compares it.
-    static let evictionOrder = SQL(
+    /// The rank of ``EvictionRule``, against which a test compares it: as the index has it, by which those that go are
+    /// found without a look at the others.
+    private static let evictionRank = SQL(
         unchecked: """
             CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0
-                WHEN priority = \(Priority.urgent.rank) THEN 4 WHEN priority = \(Priority.high.rank) THEN 3
-                WHEN seen_at IS NOT NULL THEN 1 ELSE 2 END,
-            CASE WHEN priority = \(Priority.low.rank) THEN 0 ELSE 1 END, id
+                WHEN priority = \(Priority.urgent.rank) THEN 8 WHEN priority = \(Priority.high.rank) THEN 6
+                WHEN seen_at IS NOT NULL THEN 2 ELSE 4 END
+                + CASE WHEN priority = \(Priority.low.rank) THEN 0 ELSE 1 END
             """)
 
     /// - Parameter newcomer: the notification for which others go; itself it stays.
@@ -141,7 +149,7 @@ extension NotificationsFeature {
         SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id IN (
             SELECT id FROM notifications
             WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id <> \(newcomer)
-            ORDER BY \(evictionOrder) LIMIT \(count))
+            ORDER BY \(evictionRank), id LIMIT \(count))
         RETURNING \(columns)
         """
     }

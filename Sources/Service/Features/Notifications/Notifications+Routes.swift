@@ -35,8 +35,8 @@ extension NotificationsFeature {
     }
 
     /// Without a Location: the notification is its user's, and the sender could not read it there.
-    private static func response(to outcome: (notification: Notification, isNew: Bool)) -> Response {
-        Response.json(outcome.isNew ? 201 : 200) { $0.member("notification", outcome.notification) }
+    private static func response(to outcome: (json: [UInt8], isNew: Bool)) -> Response {
+        Response.json(outcome.isNew ? 201 : 200) { $0.member("notification", json: outcome.json) }
     }
 
     // MARK: For users

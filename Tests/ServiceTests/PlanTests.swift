@@ -81,13 +81,14 @@ import Values
             of: NotificationsFeature.listing(
                 of: ID("u1"), category: .visit, priority: .high, state: state, after: "x", limit: 20,
                 visibleTo: Self.scope),
-            contains: "SEARCH notifications USING INDEX notifications_kept", lacks: ["SCAN", "TEMP B-TREE"])
+            contains: "SEARCH notifications USING INDEX notifications_listed", lacks: ["SCAN", "TEMP B-TREE"])
     }
 
-    @Test func eviction_looksAtOneUsersRows() throws {
+    /// However many a user has.
+    @Test func eviction_takesTheFirstOfItsOrder() throws {
         try Self.expectPlan(
             of: NotificationsFeature.eviction(of: 1, before: ID("n"), of: ID("u1"), tenant: "t", at: Self.moment),
-            contains: "COVERING INDEX notifications_kept (tenant=? AND user_id=?)", lacks: ["SCAN"])
+            contains: "INDEX notifications_eviction (tenant=? AND user_id=?)", lacks: ["SCAN", "TEMP B-TREE"])
     }
 
     @Test func forgettingNotifications_looksAtWhatIsDue() throws {

@@ -32,7 +32,9 @@ struct LevelStory: Sendable {
         return ids
     }
 
-    static let chapters = [first, replicas, newest, tables, music, conversations, challenges, requests, posts, walls]
+    static let chapters = [
+        first, replicas, newest, tables, music, conversations, challenges, requests, posts, walls, eviction,
+    ]
 
     private static let ada = TestService.Identity.user("ada")
     private static let ben = TestService.Identity.user("ben")
@@ -255,6 +257,21 @@ struct LevelStory: Sendable {
             #expect(try await service.badges(of: "ben")[1] == 0)
             let listed = try await service.call("GET", "/v1/conversations", as: cem).items
             #expect(listed.first?["lastMessage"]["preview"].string == "All of us at ten", "\(listed)")
+        })
+
+    // MARK: Notifications in the order in which they go
+
+    private static let eviction = Chapter(
+        name: "11-eviction", migrations: ["0004_notifications"],
+        happen: { service in
+            let draft: JSON = [
+                "userId": "dan", "category": "news", "priority": "LOW", "title": "Late news", "message": "M",
+            ]
+            _ = try await succeed(service, "POST", "/v1/notifications", as: .service(), draft)
+        },
+        isServed: { service in
+            let listed = try await service.call("GET", "/v1/notifications", as: .user("dan")).items
+            #expect(listed.contains { $0["title"].string == "Late news" }, "\(listed)")
         })
 }
 

@@ -79,6 +79,20 @@ extension NotificationsFeature {
                 .postgreSQL("ALTER TABLE inboxes ADD COLUMN newest_at BIGINT NOT NULL DEFAULT 0"),
             ]),
         Migration("0003_notifications", sql: settableBound),
+        // The order of eviction, of which a full inbox takes the first; and what lists walk, without what that looked at.
+        Migration(
+            "0004_notifications",
+            sql: [
+                """
+                CREATE INDEX notifications_eviction ON notifications (tenant, user_id, (
+                    CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0 WHEN priority = 3 THEN 8
+                        WHEN priority = 2 THEN 6 WHEN seen_at IS NOT NULL THEN 2 ELSE 4 END
+                        + CASE WHEN priority = 0 THEN 0 ELSE 1 END), id)
+                WHERE removed_at IS NULL
+                """,
+                "CREATE INDEX notifications_listed ON notifications (tenant, user_id, id) WHERE removed_at IS NULL",
+                "DROP INDEX notifications_kept",
+            ]),
     ]
 
     /// How many are stored is a setting now, and no longer a constraint, which SQLite cannot take away from a table.

@@ -515,7 +515,8 @@ static void print_outcome(Reader *readers, const Outcome *o, double opening_seco
     }
     printf("{\"streams\":%zu,\"opened\":%lu,\"refused\":%lu,\"closedByServer\":%lu,\"openSeconds\":%.3f,\"seconds\":%.3f,"
            "\"published\":%llu,\"delivered\":%llu,\"lost\":%llu,\"unexpected\":%llu,\"deliveriesPerSecond\":%.1f,"
-           "\"publishFailures\":%llu,\"latenessMaxUs\":%.1f,\"bytes\":%llu,\"eventBytes\":%llu,\"reads\":%llu,\"clientCpu\":%.3f,\"serverCpu\":%.3f,"
+           "\"publishFailures\":%llu,\"latenessMaxUs\":%.1f,\"bytes\":%llu,\"eventBytes\":%llu,"
+           "\"reads\":%llu,\"clientCpu\":%.3f,\"serverCpu\":%.3f,"
            "\"serverUsPerPublish\":%.2f,\"statuses\":{",
            options.streams, atomic_load(&opened), atomic_load(&refused), atomic_load(&closed_by_server), opening_seconds,
            o->seconds, (unsigned long long)o->published, (unsigned long long)o->delivered, (unsigned long long)o->lost,
@@ -656,10 +657,12 @@ int main(int argc, char **argv) {
         seen_of_topic = must(calloc(options.streams * options.publish_request.users, sizeof *seen_of_topic));
     wake_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (options.until_input_ends) fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
-    uint64_t begin = now_ns();
+    uint64_t begin = now_ns(), client = cpu_of_this_process_ns(), server = cpu_of_process_ns(options.server_pid);
     Reader *readers = start_readers();
     open_streams(readers);
     double opening = (double)(now_ns() - begin) / 1e9;
+    client = cpu_of_this_process_ns() - client;
+    server = cpu_of_process_ns(options.server_pid) - server;
     Outcome outcome = {0};
     unsigned long open_count = atomic_load(&opened);
     bool usable = open_count == options.streams;
@@ -671,8 +674,9 @@ int main(int argc, char **argv) {
         settle(readers, events);
         atomic_store(&counting, true);
         if (options.mode == MODE_HOLD || options.until_input_ends) {
-            printf("{\"ready\":%lu,\"openSeconds\":%.3f,\"subscribeSeconds\":%.3f}\n", open_count, opening,
-                   subscribing);
+            printf("{\"ready\":%lu,\"openSeconds\":%.3f,\"subscribeSeconds\":%.3f,\"clientCpu\":%.3f,\"serverCpu\":%.3f}\n",
+                   open_count, opening, subscribing, (double)client / 1e9 / opening / options.threads,
+                   (double)server / 1e9 / opening);
             fflush(stdout);
         }
         if (options.mode == MODE_HOLD) {

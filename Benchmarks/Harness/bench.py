@@ -5,12 +5,14 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+from .allocations import AllocationRows
 from .changes import ChangeRows
 from .fanout import FanoutRows
 from .feeds import FeedRows
 from .leaderboards import LeaderboardRows
 from .machine import WORK, Unavailable, say
 from .messages import MessageRows
+from .notifications import NotificationRows
 from .replicas import ReplicaRows
 from .report import Row
 from .requests import RequestRows
@@ -19,8 +21,8 @@ from .sizes import SizeRows
 from .streams import StreamRows
 from .turns import take_turns
 
-TURNS, TURNS_QUICK = 3, 2
-TURNS_COMPARING, TURNS_QUICK_COMPARING = 5, 4
+TURNS, TURNS_QUICK = 3, 1
+TURNS_COMPARING, TURNS_QUICK_COMPARING = 5, 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Pace:
 
     @property
     def seconds(self):
-        return self.pick(0.4, 2.0)
+        return self.pick(0.4, 1.5)
 
     @property
     def warmup(self):
@@ -49,11 +51,14 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Rows that are measured together. `quick_seconds` is what --quick gives them; without, they take longer than it has."""
+    """Rows that are measured together. Further turns begin as long as `seconds` of a run, or `quick_seconds` of a short look, are
+    not used up, which both are for one binary and the usual turns. `pinning` says which cores they have."""
     name: str
     title: str
     measure: Callable
-    quick_seconds: float | None
+    quick_seconds: float
+    seconds: float
+    pinning: str = "one"
     needs: tuple = ()
     alias: str = ""
 
@@ -61,7 +66,8 @@ class Group:
 class Bench:
     def __init__(self, report, cores, executables, binaries, pace, deadline):
         self.report, self.cores, self.executables, self.binaries = report, cores, executables, binaries
-        self.pace, self.deadline = pace, deadline
+        # Where no further turn begins, and where no further row.
+        self.pace, self.deadline, self.end = pace, deadline, deadline
         self.client_threads = len(cores.load)
 
     @property
@@ -78,13 +84,15 @@ class Bench:
             raise value
         return value
 
-    def take_turns(self, service=None, peers=None, turns=None):
-        """`service` is measured with each binary. Fewer turns than usual, for what hardly varies, are so without another
-        binary only."""
+    def take_turns(self, service=None, peers=None, turns=None, once=False):
+        """`service` is measured with each binary. Fewer turns than usual, for what takes long to prepare, are so without another
+        binary only; `once` is for what is counted, or hardly varies."""
         contestants = {binary.name: (lambda binary=binary: service(binary)) for binary in self.binaries} if service else {}
-        if self.is_comparing or not turns:
-            turns = max(turns or 1, self.pace.turns)
-        return take_turns({**contestants, **(peers or {})}, turns, self.deadline, self.is_comparing)
+        if not turns or self.is_comparing or self.pace.is_quick:
+            turns = self.pace.turns
+        # One turn alone would leave the row without a spread, and so without an answer.
+        return take_turns({**contestants, **(peers or {})}, 1 if once else turns, self.pace.pick(1, 2), self.deadline,
+                          self.is_comparing)
 
     @contextlib.contextmanager
     def allowance(self, seconds):
@@ -99,7 +107,7 @@ class Bench:
         """Whatever goes wrong becomes a visible row, and the other parts still run."""
         say(f"bench: {title}")
         try:
-            if time.monotonic() > self.deadline:
+            if time.monotonic() > self.end:
                 raise Unavailable("not measured: the time of the run was used up")
             measure()
         except Unavailable as error:
@@ -108,63 +116,64 @@ class Bench:
             self.fail(title, f"{type(error).__name__}: {error}")
 
     def parts(self, parts):
-        """Parts of a group share what --quick gives it."""
+        """Parts of a group share its time."""
         for number, (title, measure) in enumerate(parts):
-            left = self.deadline - time.monotonic()
-            with self.allowance(max(1, left / (len(parts) - number)) if self.pace.is_quick else left):
+            begin = time.monotonic()
+            with self.allowance(max(1, (self.deadline - begin) / (len(parts) - number))):
                 self.part(title, measure)
+            say(f"bench:     {time.monotonic() - begin:.1f} s")
 
     def fail(self, title, reason):
         say(f"bench:   not available: {reason}")
         self.report.add(Row(title, ours=f"not available: {reason}"))
 
-    def run(self, groups, is_chosen):
+    def run(self, groups):
         (WORK / "one-token.txt").write_text(token("u1") + "\n")
         for group in groups:
             begin = time.monotonic()
-            if not self.pace.is_quick:
+            self.report.cores = self.cores.words(group.pinning)
+            with self.allowance(self.seconds(group)):
                 self.part(group.title, lambda: group.measure(self))
-            elif group.quick_seconds is None and not is_chosen:
-                self.fail(group.title, f"too long for a quick look; `Benchmarks/run --rows {group.name}` measures it")
-            else:
-                with self.allowance(self.quick_seconds(group)):
-                    self.part(group.title, lambda: group.measure(self))
             say(f"bench:   {group.name}: {time.monotonic() - begin:.1f} s")
 
-    def quick_seconds(self, group):
-        return (group.quick_seconds or 60) * self.pace.turns / TURNS_QUICK * len(self.binaries)
-
+    def seconds(self, group):
+        usual = self.pace.turns / (TURNS_QUICK if self.pace.is_quick else TURNS)
+        return self.pace.pick(group.quick_seconds, group.seconds) * max(1, usual) * len(self.binaries)
 
 PEERS = ("transport", "peers", "nchan")
 
 GROUPS = [
     *(Group(f"fan-out-{streams}", f"Fan-out to {streams:,} streams, 1 shard, 1 core",
-            lambda bench, streams=streams: FanoutRows(bench).fan_out(streams), quick, PEERS, "fan-out")
-      for streams, quick in ((10, 7), (100, 7), (1_000, 8), (10_000, None))),
-    Group("burst", "Burst of 8 events, 1,000 streams", lambda bench: FanoutRows(bench).burst(), 7, ("transport",)),
-    Group("shards", "2 shards / 1 shard, 10,000 streams", lambda bench: FanoutRows(bench).two_shards(), 12, ("transport",)),
-    Group("memory", "Memory per idle stream", lambda bench: StreamRows(bench).memory(), 8, PEERS),
-    Group("targeted", "CPU per targeted event", lambda bench: StreamRows(bench).targeted(), 7, ("transport",)),
-    Group("rest", "REST p99 during a fan-out / idle", lambda bench: StreamRows(bench).rest_during_fanout(), 8),
-    Group("disconnect", "Disconnection noticed", lambda bench: StreamRows(bench).disconnection(), 1),
-    Group("latency", "Commit → client", lambda bench: StreamRows(bench).commit_to_client(), 5),
-    Group("304", "`GET /v1/badges` 304", lambda bench: RequestRows(bench).badges("304"), 5, ("peers",), "badges"),
-    Group("200", "`GET /v1/badges` 200", lambda bench: RequestRows(bench).badges("200"), 5, ("peers",), "badges"),
-    Group("events", "Durable notifications", lambda bench: RequestRows(bench).durable_notifications(), 5, (), "durable"),
-    Group("filtered", "One change of one filtered id", lambda bench: ChangeRows(bench).one_change(), 7, (), "changes"),
-    Group("ingest", "Table changes", lambda bench: ChangeRows(bench).ingest(), 10, ("nchan",), "changes"),
-    Group("morning", "Morning rush", lambda bench: ChangeRows(bench).morning(), 6, (), "changes"),
-    Group("likes", "A day of likes", lambda bench: ChangeRows(bench).day_of_likes(), 6, (), "changes"),
-    Group("table-memory", "Memory per stream with tables", lambda bench: ChangeRows(bench).memory(), 6, (), "changes"),
-    Group("table-latency", "Change of a row → client", lambda bench: ChangeRows(bench).latency(), 8, (), "changes"),
-    Group("postgres", "Two replicas on PostgreSQL", lambda bench: ReplicaRows(bench).measure(), 28, ("postgresql",)),
-    Group("order", "Commit order on PostgreSQL", lambda bench: ReplicaRows(bench).order(), None, ("postgresql",)),
-    Group("leaderboards", "Leaderboards", lambda bench: LeaderboardRows(bench).measure(), 8, ("redis",)),
-    Group("feed", "Posts and feeds", lambda bench: FeedRows(bench).measure(), 4),
-    Group("messages", "Messages", lambda bench: MessageRows(bench).measure(), 12),
-    Group("start", "Start to first answer", lambda bench: SizeRows(bench).start(), 2),
-    Group("growth", "Growth with stored notifications", lambda bench: SizeRows(bench).growth(), 6),
-    Group("image", "Container image", lambda bench: SizeRows(bench).image(), 0.1),
+            lambda bench, streams=streams: FanoutRows(bench).fan_out(streams), quick, seconds, "one", PEERS, "fan-out")
+      for streams, quick, seconds in ((10, 4, 35), (100, 4, 35), (1_000, 5, 40), (10_000, 8, 70))),
+    Group("burst", "Burst of 8 events, 1,000 streams", lambda bench: FanoutRows(bench).burst(), 4, 25, "one", ("transport",)),
+    Group("shards", "2 shards / 1 shard, 10,000 streams", lambda bench: FanoutRows(bench).two_shards(), 8, 50, "two",
+          ("transport",)),
+    Group("memory", "Memory per idle stream", lambda bench: StreamRows(bench).memory(), 8, 30, "one", PEERS),
+    Group("opening", "Opening streams", lambda bench: StreamRows(bench).opening(), 4, 20, "one"),
+    Group("targeted", "CPU per targeted event", lambda bench: StreamRows(bench).targeted(), 6, 45, "one", ("transport",)),
+    Group("rest", "REST p99 during a fan-out / idle", lambda bench: StreamRows(bench).rest_during_fanout(), 5, 30, "two"),
+    Group("disconnect", "Disconnection noticed", lambda bench: StreamRows(bench).disconnection(), 1, 3, "one"),
+    Group("latency", "Commit → client", lambda bench: StreamRows(bench).commit_to_client(), 5, 30, "two"),
+    Group("304", "`GET /v1/badges` 304", lambda bench: RequestRows(bench).badges("304"), 3, 25, "one", ("peers",), "badges"),
+    Group("200", "`GET /v1/badges` 200", lambda bench: RequestRows(bench).badges("200"), 3, 25, "one", ("peers",), "badges"),
+    Group("events", "Durable notifications", lambda bench: NotificationRows(bench).durable(), 4, 20, "two", (), "durable"),
+    Group("allocations", "Heap allocations", lambda bench: AllocationRows(bench).measure(), 6, 15, "one"),
+    Group("filtered", "One change of one filtered id", lambda bench: ChangeRows(bench).one_change(), 5, 60, "one", (), "changes"),
+    Group("ingest", "Table changes", lambda bench: ChangeRows(bench).ingest(), 10, 90, "two", ("nchan",), "changes"),
+    Group("morning", "Morning rush", lambda bench: ChangeRows(bench).morning(), 6, 10, "one", (), "changes"),
+    Group("likes", "A day of likes", lambda bench: ChangeRows(bench).day_of_likes(), 5, 20, "two", (), "changes"),
+    Group("table-memory", "Memory per stream with tables", lambda bench: ChangeRows(bench).memory(), 5, 30, "one", (), "changes"),
+    Group("table-latency", "Change of a row → client", lambda bench: ChangeRows(bench).latency(), 6, 45, "two", (), "changes"),
+    Group("postgres", "Two replicas on PostgreSQL", lambda bench: ReplicaRows(bench).measure(), 30, 200, "postgresql",
+          ("postgresql",)),
+    Group("order", "Commit order on PostgreSQL", lambda bench: ReplicaRows(bench).order(), 15, 35, "two", ("postgresql",)),
+    Group("leaderboards", "Leaderboards", lambda bench: LeaderboardRows(bench).measure(), 8, 60, "one", ("redis",)),
+    Group("feed", "Posts and feeds", lambda bench: FeedRows(bench).measure(), 5, 20, "one"),
+    Group("messages", "Messages", lambda bench: MessageRows(bench).measure(), 8, 50, "two"),
+    Group("start", "Start to first answer", lambda bench: SizeRows(bench).start(), 2, 5, "one"),
+    Group("growth", "Growth with stored notifications", lambda bench: SizeRows(bench).growth(), 6, 60, "two"),
+    Group("image", "Container image", lambda bench: SizeRows(bench).image(), 1, 1, "one"),
 ]
 
 

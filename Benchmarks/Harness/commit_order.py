@@ -122,29 +122,29 @@ def with_old_snapshot(cluster, cores, way, writers, seconds):
             return cluster.pgbench(pathlib.Path(file.name), cores, clients=writers, threads=2, seconds=seconds, events=1)
 
 
-def report(cluster, cores, report, turns, seconds, full=False, held_seconds=2.0):
+def report(cluster, cores, report, turns, seconds, full=False, writers=(1, 2, 8), held_seconds=2.0):
     """Tables of the ways side by side; the turns go round so that a slow minute hits all of them."""
     sizes, notified = ((1, 32), (False, True)) if full else ((1,), (True,))
     for events in sizes:
         for notify in notified:
             results = {}
             for _ in range(turns):
-                for writers in (1, 2, 8):
+                for count in writers:
                     for way in WAYS:
-                        results.setdefault((way, writers), []).append(
-                            throughput(cluster, cores, way, writers, events, notify, seconds))
+                        results.setdefault((way, count), []).append(
+                            throughput(cluster, cores, way, count, events, notify, seconds))
             table = []
             for way, name in WAYS.items():
                 cells = [name]
-                for writers in (1, 2, 8):
-                    runs = results[(way, writers)]
+                for count in writers:
+                    runs = results[(way, count)]
                     rate, p50, p99 = (statistics.median(run[key] for run in runs) for key in ("rate", "p50Ms", "p99Ms"))
                     cells.append(f"{rate * events:,.0f}/s, {p50:.2f} / {p99:.2f} ms")
                 table.append(cells)
             report.add_curve(
                 f"Commit order: events per second, p50 / p99 of a transaction of {events} event{'s' if events > 1 else ''}, "
                 f"{'each with a NOTIFY' if notify else 'without NOTIFY'}",
-                ["way", "1 writer", "2 writers", "8 writers"], table)
+                ["way"] + [f"{count} writer{'s' if count > 1 else ''}" for count in writers], table)
     report_held(cluster, report, turns, held_seconds)
     if full:
         report_order(cluster, cores, report, seconds)

@@ -13,7 +13,7 @@ NAMES = {"send": "the raw `send` loop", "transport": "our transport alone", "nch
          "hummingbird": "Hummingbird"}
 GOALS = {  # of the service against each
     10: {"send": 0.4}, 100: {"send": 0.75},
-    1_000: {"send": 0.95, "nchan": 1.6, "hummingbird": 3.5}, 10_000: {"send": 0.95, "nchan": 1.45, "hummingbird": 3.5},
+    1_000: {"send": 0.95, "nchan": 1.6, "hummingbird": 2.6}, 10_000: {"send": 0.95, "nchan": 1.9, "hummingbird": 3.3},
 }
 
 

@@ -27,7 +27,7 @@ class FeedRows:
     def __init__(self, bench):
         self.bench, self.report = bench, bench.report
         self.followers = bench.pace.pick(50_000, 1_000_000)
-        self.questions = bench.pace.pick(300, 5_000)
+        self.questions = bench.pace.pick(300, 2_500)
 
     def measure(self):
         folder = pathlib.Path("/dev/shm") / f"bench-{uuid.uuid4().hex[:8]}"
@@ -39,7 +39,7 @@ class FeedRows:
                     client = HTTPClient(process.port)
                     return {**self.posting(client), **self.reading(client)}
 
-                self.add_rows(self.bench.take_turns(service, turns=self.bench.pace.pick(None, 1)))
+                self.add_rows(self.bench.take_turns(service, turns=2))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -25,6 +25,7 @@ PEER_PACKAGES = {
     "nchan": {"nginx": "/usr/sbin/nginx", "libnginx-mod-nchan": "/usr/lib/nginx/modules/ngx_nchan_module.so"},
     "postgresql": {"postgresql": "/usr/bin/pg_createcluster"},
     "redis": {"redis-server": "/usr/bin/redis-server"},
+    "valgrind": {"binutils": "/usr/bin/strip", "valgrind": "/usr/bin/valgrind"},
 }
 
 
@@ -99,6 +100,13 @@ class Cores:
     def all_load(self):
         return ",".join(self.load)
 
+    def words(self, pinning):
+        """How many cores the server and the load client of a row have."""
+        if not self.separate:
+            return "1, shared"
+        return {"one": f"1 + {len(self.load)}", "two": f"{2 if self.two_servers else 1} + {len(self.load)}",
+                "postgresql": f"{min(self.count, 4) - 1}, with PostgreSQL, + 1", "all": f"{min(self.count, 4)} for all"}[pinning]
+
 
 def _first_line(command):
     try:
@@ -167,10 +175,13 @@ def build_c():
         ("Yardsticks/send_loop.c", []),
         ("Yardsticks/static_server.c", ["-lmicrohttpd"]),
         ("Yardsticks/batch_commit.c", ["-lsqlite3"]),
-        ("Yardsticks/commit_server.c", ["-lmicrohttpd", "-lsqlite3"]),
+        ("Yardsticks/flushed_commit.c", ["-lsqlite3"]),
+        ("Yardsticks/notification_server.c", ["-lmicrohttpd", "-lsqlite3"]),
+        ("Yardsticks/allocations.c", ["-shared", "-fPIC"]),
     ):
         path = BENCHMARKS / source
-        _run(flags + [str(path), "-o", str(WORK / path.stem)] + libraries)
+        name = path.stem + (".so" if "-shared" in libraries else "")
+        _run(flags + [str(path), "-o", str(WORK / name)] + libraries)
 
 
 def build_swift(package, product, scratch, seconds):

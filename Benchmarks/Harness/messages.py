@@ -60,7 +60,7 @@ class MessageRows:
         result = load(
             "sse_load", self.bench.cores.all_load(), port=process.port, streams=members, mode="paced",
             rate=RATES[members], threads=min(self.bench.client_threads, members), poll=polls,
-            seconds=self.pace.pick(0.8, 6), warmup=self.pace.pick(0.2, 1), path="/v1/stream", tokens=token_file(members),
+            seconds=self.pace.pick(0.8, 4), warmup=self.pace.pick(0.2, 0.5), path="/v1/stream", tokens=token_file(members),
             ready_event="stream:ready", event="message:created", publish_path=self.converse(server, process, members),
             publish_header=self.headers(), publish_body='{"text": "message {n} ' + TEXT + '"}',
             marker='"text":"message ', server_pid=process.pid)

@@ -31,8 +31,8 @@ class Server:
     """One server process pinned to its cores. Stopped by its own handle, at the latest when the run ends."""
 
     def __init__(self, name, command, cores, port, environment=None, ready_path="/healthz", ready_status=(200, 204),
-                 stop_seconds=10):
-        self.name, self.port, self.stop_seconds = name, port, stop_seconds
+                 stop_seconds=10, ready_seconds=60):
+        self.name, self.port, self.stop_seconds, self.ready_seconds = name, port, stop_seconds, ready_seconds
         self.log_path = WORK / f"{name}.log"
         self._log = open(self.log_path, "wb")
         begin = time.perf_counter()
@@ -49,7 +49,7 @@ class Server:
             raise
 
     def _wait_ready(self, begin, path, statuses):
-        while time.perf_counter() - begin < 60:
+        while time.perf_counter() - begin < self.ready_seconds:
             if self.process.poll() is not None:
                 raise Unavailable(f"{self.name} ended at its start: {self.last_words()}")
             try:
@@ -60,7 +60,7 @@ class Server:
             except OSError:
                 pass
             time.sleep(0.0005)
-        raise Unavailable(f"{self.name} did not answer within 60 s: {self.last_words()}")
+        raise Unavailable(f"{self.name} did not answer within {self.ready_seconds} s: {self.last_words()}")
 
     def last_words(self):
         self._log.flush()
@@ -174,3 +174,11 @@ class Load:
 
 def load(tool, cores, **options):
     return Load(tool, cores, **options).result()
+
+
+def run_json(*command, cores):
+    """A program that measures by itself, and prints one JSON object."""
+    done = subprocess.run(["taskset", "-c", cores] + [str(part) for part in command], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise Unavailable(f"{command[0].name} failed: {done.stderr.strip()[:200]}")
+    return json.loads(done.stdout)

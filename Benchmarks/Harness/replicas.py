@@ -88,8 +88,6 @@ class ReplicaRows:
         self.served, self.loading = ",".join(every[:-1] or every), every[-1]
         self.every = ",".join(every)
         self.service = Bellhop(bench.this)
-        self.turns = None if self.pace.is_quick else 2
-
     def measure(self):
         parts = [("PostgreSQL: commit on A → client on B", self.across_replicas),
                  ("PostgreSQL: a topic that all streams share", self.shared_topic),
@@ -100,7 +98,7 @@ class ReplicaRows:
             self.clusters, self.cores = clusters, self.served
             self.bench.parts(parts)
         with Servers() as clusters:
-            self.clusters, self.cores = clusters, self.every
+            self.clusters, self.cores, self.report.cores = clusters, self.every, self.bench.cores.words("all")
             self.bench.parts([("PostgreSQL: `GET /v1/badges`", self.badges)])
 
     def installation(self, binary):
@@ -120,7 +118,7 @@ class ReplicaRows:
         cores = self.bench.cores
         with Cluster(cores.two_servers or cores.server) as cluster:
             commit_order.report(cluster, cores.all_load(), self.report, turns=1, seconds=self.pace.pick(1, 2),
-                                held_seconds=self.pace.pick(0.5, 2.0))
+                                writers=self.pace.pick((8,), (1, 2, 8)), held_seconds=self.pace.pick(0.3, 2.0))
 
     # -- streams -----------------------------------------------------------------------------------------------
 
@@ -133,13 +131,13 @@ class ReplicaRows:
                     result = load(
                         "sse_load", self.loading, port=f"{second.port},{first.port}" if is_on_both else second.port,
                         publish_port=first.port, streams=1_000, mode="paced", rate=50, threads=1,
-                        seconds=self.pace.pick(1, 8), warmup=self.pace.pick(0.3, 1), **a.own(1_000))
+                        seconds=self.pace.pick(1, 4), warmup=self.pace.pick(0.3, 0.5), **a.own(1_000))
                     if result["lost"]:
                         raise Unavailable(f"{result['lost']} notifications did not arrive")
                     return {(moment, part): result[moment][part] / 1000 for moment in ("latencyUs", "sinceAnswerUs")
                             for part in ("p50", "p99")}
 
-                found = self.bench.take_turns(service, turns=self.turns)
+                found = self.bench.take_turns(service, turns=2)
             for part, goal in (("p50", 5), ("p99", 25)):
                 self.report.add(Row.measured(
                     f"Commit on A → client of B, PostgreSQL, 50 notifications/s, {what}, {part} (from sending the request)",
@@ -154,14 +152,14 @@ class ReplicaRows:
                 return self.one_shared(a, first, second, rate, seconds)
 
             # A little more than the goal is asked, since the last answers are waited for.
-            found = self.bench.take_turns(lambda binary: one(binary, 1_050, self.pace.pick(1, 10)), turns=1)
-            curve = [] if self.pace.is_quick else [(rate, one(self.bench.this, rate, 4)) for rate in (100, 300, 500, 1_050, 2_000)]
+            found = self.bench.take_turns(lambda binary: one(binary, 1_050, self.pace.pick(1, 5)), turns=2)
+            curve = [] if self.pace.is_quick else [(rate, one(self.bench.this, rate, 2)) for rate in (100, 300, 500, 1_050, 2_000)]
         what = "Row-level security on, 500 streams see every change, two replicas, 1,050 changes/s asked"
         self.report.add(Row.measured(f"{what}: changes", found.ours("rate"), "changes/s", at_least(1_000, "changes/s"),
                                      beside="published for an RLS-checked push at 500 clients: 30 changes/s"))
         # The commit lies between the two moments, close to the second: until then the request waits and writes.
         for name, key in (("the answer that says committed", "answered95"), ("sending the request, so writing included", "p95")):
-            self.report.add(Row.measured(f"{what}: p95 from {name}", found.ours(key), "ms", at_most(20, "ms"),
+            self.report.add(Row.measured(f"{what}: p95 from {name}", found.ours(key), "ms", at_most(15, "ms"),
                                          beside="published for the push alone: 228 to 618 ms"))
         if curve:
             self.report.add_curve(
@@ -190,28 +188,27 @@ class ReplicaRows:
                     answered95=result["sinceAnswerUs"]["p95"] / 1000, client=result["clientCpu"])
 
     def idle_streams(self):
-        """What one replica asks of PostgreSQL in 10 s, without a stream and with 1,000 that nothing happens to."""
-        if self.pace.is_quick:
-            raise Unavailable("too long for a quick look: polls are one a second")
-        found = self.bench.take_turns(self.statements_of_idle_streams, turns=1)
+        """What one replica asks of PostgreSQL in some seconds, without a stream and with 1,000 that nothing happens to."""
+        found = self.bench.take_turns(self.statements_of_idle_streams, once=True)
         what = "PostgreSQL, one replica with 1,000 idle streams"
         polls, others = (found.peer(THIS, ("none", name)) for name in ("polls", "others"))
         self.report.add(Row.measured(f"{what}: polls of the event log", found.ours("polls"), "/s", at_most(1.15, "/s", "≤ 1 /s"),
-                                     beside=f"without a stream: {polls.text('/s')}"))
+                                     is_steady=True, beside=f"without a stream: {polls.text('/s')}"))
         upkeep = others.median if others else 0
         self.report.add(Row.measured(f"{what}: other statements (upkeep)", found.ours("others"), "/s",
-                                     at_most(upkeep + 2, "/s", "none for a stream"),
+                                     at_most(upkeep + 2, "/s", "none for a stream"), is_steady=True,
                                      beside=f"without a stream: {others.text('/s')}"))
 
     def statements_of_idle_streams(self, binary):
         with Servers() as servers:
             _, process = self.replicas(servers, binary, "A")
-            none = self.statements_per_second(self.installation(binary), 10)
+            seconds = self.pace.pick(2, 8)
+            none = self.statements_per_second(self.installation(binary), seconds)
             held = Load("sse_load", self.loading, port=process.port, path="/v1/stream", mode="hold", streams=1_000, threads=1,
                         tokens=token_file(1_000), ready_event="stream:ready", open_timeout=60)
             held.ready()
-            time.sleep(2)
-            many = self.statements_per_second(self.installation(binary), 10)
+            time.sleep(self.pace.pick(0.5, 2))
+            many = self.statements_per_second(self.installation(binary), seconds)
             if held.result()["opened"] != 1_000:
                 raise Unavailable("the streams did not stay open")
         return {**many, **{("none", name): value for name, value in none.items()}}
@@ -223,20 +220,21 @@ class ReplicaRows:
         begin = time.monotonic()
         time.sleep(seconds)
         lines = installation.sql(f"""
-            SELECT calls, regexp_replace(left(query, 100), '\s+', ' ', 'g') FROM pg_stat_statements
+            SELECT calls, query LIKE 'SELECT%event_counter%', regexp_replace(left(query, 100), '\s+', ' ', 'g')
+            FROM pg_stat_statements
             WHERE userid = '{SERVICE}'::regrole AND query !~* '^(begin|commit|rollback|start|set |reset|discard)'
               AND query !~* '^select set_config' ORDER BY calls DESC""")
         passed = time.monotonic() - begin
-        counts = [(int(calls), text) for calls, text in (line.split("|", 1) for line in lines)]
-        say(f"bench:     statements in {passed:.0f} s: " + "; ".join(f"{calls} × {text}" for calls, text in counts[:12]))
-        polls = sum(calls for calls, text in counts if "FROM event_counter" in text or "FROM events WHERE sequence >" in text)
-        return {"polls": polls / passed, "others": (sum(calls for calls, _ in counts) - polls) / passed}
+        counts = [(int(calls), is_poll == "t", text) for calls, is_poll, text in (line.split("|", 2) for line in lines)]
+        say(f"bench:     statements in {passed:.0f} s: " + "; ".join(f"{calls} × {text}" for calls, _, text in counts[:12]))
+        polls = sum(calls for calls, is_poll, _ in counts if is_poll)
+        return {"polls": polls / passed, "others": (sum(calls for calls, *_ in counts) - polls) / passed}
 
     # -- requests ----------------------------------------------------------------------------------------------
 
     def durable(self):
         """201 = committed with synchronous_commit=on; 64 connections in all; SQLite on the same disk and cores."""
-        seconds = self.pace.pick(0.6, 3.0)
+        seconds = self.pace.pick(0.6, 2.0)
         with Servers() as servers:
             def service(binary):
                 _, _, first, second = self.replicas(servers, binary)
@@ -245,11 +243,12 @@ class ReplicaRows:
             def sqlite():
                 return {"rate": self.notified([servers.get("sqlite", lambda: self.service.start(self.served))], seconds)}
 
-            found = self.bench.take_turns(service, {"sqlite": sqlite}, turns=self.turns)
-        for key, name in (("one", "one replica"), ("two", "two replicas")):
-            self.report.add(Row.measured(
-                f"Durable notifications (`POST /v1/events`, 64 connections), PostgreSQL, {name} / SQLite", found.ours(key),
-                "requests/s", None, found.peer("sqlite", "rate")))
+            found = self.bench.take_turns(service, {"sqlite": sqlite})
+        what = "Durable notifications (`POST /v1/events`, 64 connections), PostgreSQL"
+        self.report.add(Row.measured(f"{what}, one replica / SQLite", found.ours("one"), "requests/s", None,
+                                     found.peer("sqlite", "rate")))
+        self.report.add(Row.measured(f"{what}, two replicas / one", found.ours("two"), "requests/s", at_least(1.0),
+                                     found.ours("one")))
 
     def notified(self, processes, seconds):
         running = [
@@ -266,26 +265,35 @@ class ReplicaRows:
     def changes(self):
         """Posted to A, delivered by B, whose streams have 100 ids each; 1 % of them watch rows that change."""
         streams, rows = self.pace.pick(1_000, 2_000), ChangeRows(self.bench)
-        found = self.bench.take_turns(lambda binary: self.changes_across(binary, rows, streams), turns=1)
+        with Servers() as servers:
+            found = self.bench.take_turns(
+                lambda binary: self.changes_across(servers.get((binary, "watched"), lambda: self.watched(binary, rows, streams)),
+                                                   rows, streams), turns=2)
         for name in rows.FORMS:
             self.report.add(Row.measured(
                 f"Table changes taken in by A and delivered by B, PostgreSQL, {streams:,} streams of which 1 % watch them: {name}",
                 found.ours(name), "changes/s", at_least(10_000, "/s"),
                 beside=f"CPU of A per change: {found.peer(THIS, ('cpu', name)).text('µs')}"))
 
-    def changes_across(self, binary, rows, streams):
-        changing, figures = streams // 100 * IDS, {}
+    @contextlib.contextmanager
+    def watched(self, binary, rows, streams):
+        """Two replicas, and on the second one streams that watch rows."""
         with Servers() as servers:
             a, _, first, second = self.replicas(servers, binary, BELLHOP_TABLES=TABLES)
             watching = Load("sse_load", self.loading, port=second.port, mode="hold", threads=1,
                             subscriptions=subscription_file("replicas", rows.wishes(streams)),
                             **rows.streams(streams, "table:change"))
             watching.ready()
-            for name, (mark, places, deliveries, connections) in rows.FORMS.items():
-                run = rows.ingest_bodies(first, a, [item(one) for one in names(mark, places)], 1, changing // places,
-                                   deliveries // self.pace.pick(10, 2), connections, deliverer=second)
-                figures[name], figures["cpu", name] = run["rate"], run["serverUsPerRequest"] / places
+            yield a, first, second
             watching.result()
+
+    def changes_across(self, watched, rows, streams):
+        a, first, second = watched
+        changing, figures = streams // 100 * IDS, {}
+        for name, (mark, places, deliveries, connections) in rows.FORMS.items():
+            run = rows.ingest_bodies(first, a, [item(one) for one in names(mark, places)], 1, changing // places,
+                                     deliveries // self.pace.pick(10, 2), connections, deliverer=second)
+            figures[name], figures["cpu", name] = run["rate"], run["serverUsPerRequest"] / places
         return figures
 
     def badges(self):
@@ -304,12 +312,12 @@ class ReplicaRows:
             found = self.bench.take_turns(service, {
                 "plain": lambda: pgbench("badges_plain.pgbench", "postgres"),
                 "scoped": lambda: pgbench("badges_scoped.pgbench", "postgres"),
-                "secured": lambda: pgbench("badges_scoped.pgbench", SERVICE)}, turns=self.pace.pick(None, 4))
+                "secured": lambda: pgbench("badges_scoped.pgbench", SERVICE)})
         what = f"`GET /v1/badges` 200, PostgreSQL, 64 connections, {READERS} readers: the service / pgbench, same query"
         ours = found.ours("rate")
-        self.report.add(Row.measured(f"{what}, row-level security on", ours, "requests/s", at_least(0.6),
+        self.report.add(Row.measured(f"{what}, row-level security on", ours, "requests/s", at_least(0.75),
                                      found.peer("secured", "rate")))
-        self.report.add(Row.measured(f"{what}, without security or scope", ours.alone(), "requests/s", at_least(0.6),
+        self.report.add(Row.measured(f"{what}, without security or scope", ours.alone(), "requests/s", None,
                                      found.peer("plain", "rate")))
         plain, scoped, secured = (found.peer(key, "meanMs") for key in ("plain", "scoped", "secured"))
         self.report.add(Row.measured(

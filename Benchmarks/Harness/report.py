@@ -4,6 +4,7 @@ import dataclasses
 
 from .figures import Figures
 
+STEADY = 0.02  # by what a row may differ that hardly varies from turn to turn, and is measured once
 TURNS_MIN = 3  # of fewer, a difference larger than their spread is often chance
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
@@ -24,9 +25,11 @@ class Goal:
     def text(self):
         return self.wording or f"{'≤' if self.is_upper else '≥'} {self.limit:,g} {self.unit}"
 
-    def verdict(self, figures):
+    def verdict(self, figures, is_steady=False):
         if not figures:
             return "–"
+        if len(figures) < 2 and not is_steady:
+            return "unsure"
         distance = abs(figures.median - self.limit)
         if figures.spread > distance:
             return "unsure"
@@ -44,16 +47,16 @@ def at_most(limit, unit="×", wording=""):
 class Comparison:
     """This binary divided by the other one, turn by turn; a difference within the spread of the turns is noise."""
 
-    def __init__(self, ours, lower_is_better):
+    def __init__(self, ours, lower_is_better, is_steady=False):
         self.ratio = ours / ours.against
-        self.lower_is_better = lower_is_better
+        self.lower_is_better, self.is_steady = lower_is_better, is_steady
 
     @property
     def verdict(self):
-        if len(self.ratio) < TURNS_MIN:
+        if not self.ratio or len(self.ratio) < TURNS_MIN and not self.is_steady:
             return "unsure" if self.ratio else ""
         difference = self.ratio.median - 1
-        if abs(difference) <= self.ratio.spread:
+        if abs(difference) <= (STEADY if self.is_steady else self.ratio.spread):
             return "noise"
         return "worse" if (difference > 0) == self.lower_is_better else "better"
 
@@ -73,11 +76,13 @@ class Row:
     peers: str = ""
     ratio: str = ""
     met: str = "–"
+    cores: str = ""
     comparison: Comparison | None = None
 
     @staticmethod
-    def measured(what, ours, unit, goal=None, peer=None, peer_unit=None, beside=""):
-        """A row of figures. `peer` are those that ours are divided by; `beside` replaces their text, or stands alone."""
+    def measured(what, ours, unit, goal=None, peer=None, peer_unit=None, beside="", is_steady=False):
+        """A row of figures. `peer` are those that ours are divided by; `beside` replaces their text, or stands alone. Steady is
+        what is counted, or hardly varies: one turn of it is enough."""
         ratio = ours / peer if peer is not None else Figures()
         is_ratio_judged = goal is None or goal.unit == "×"
         row = Row(what, goal.text if goal else "",
@@ -86,19 +91,20 @@ class Row:
         if ratio:
             row.ratio = ratio.text_with_spread()
         if goal:
-            row.met = goal.verdict(ratio if is_ratio_judged else ours)
+            row.met = goal.verdict(ratio if is_ratio_judged else ours, is_steady)
         if ours.against is not None:
             lower = goal.is_upper if goal else not unit.endswith("/s")
-            row.comparison = Comparison(ours, lower)
+            row.comparison = Comparison(ours, lower, is_steady)
         return row
 
 
 class Report:
     def __init__(self, machine, is_comparing=False):
         self.machine, self.is_comparing, self.rows, self.curves = machine, is_comparing, [], []
+        self.cores = ""  # of the rows that are being measured
 
     def add(self, row):
-        row.ours, row.peers = _one_line(row.ours), _one_line(row.peers)
+        row.ours, row.peers, row.cores = _one_line(row.ours), _one_line(row.peers), self.cores
         self.rows.append(row)
         parts = [("peer", row.peers), ("ratio", row.ratio), ("goal", row.goal), ("met", row.met),
                  ("this / against", row.comparison.text if row.comparison else "")]
@@ -114,9 +120,10 @@ class Report:
         return [row for row in self.rows if row.comparison and row.comparison.is_worse_by(share)]
 
     def markdown(self, mode):
-        header = ["what", "goal", "ours", "peer", "ratio", "met"] + (["this / against"] if self.is_comparing else [])
+        header = ["what", "cores", "goal", "ours", "peer", "ratio", "met"] + (["this / against"] if self.is_comparing else [])
         lines = [f"Measured by `{mode}`; ours and the peers in turn within one run, medians of the turns; in brackets their lowest "
-                 "and highest. Where these lie further apart than the median from its goal, the answer is `unsure`.", "",
+                 "and highest. Where these lie further apart than the median from its goal, and where one turn had to do for what "
+                 "varies, the answer is `unsure`. Cores: those of the server and of the load client.", "",
                  f"- Machine: {self.machine['machine']}", f"- Versions: {self.machine['versions']}",
                  f"- Pinning: {self.machine['pinning']}", ""] + _table(header, [self._cells(row) for row in self.rows])
         for title, header, table in self.curves:
@@ -124,7 +131,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def _cells(self, row):
-        cells = [row.what, row.goal, row.ours, row.peers, row.ratio, row.met]
+        cells = [row.what, row.cores, row.goal, row.ours, row.peers, row.ratio, row.met]
         return cells + ([row.comparison.text if row.comparison else ""] if self.is_comparing else [])
 
     def write(self, path, mode):

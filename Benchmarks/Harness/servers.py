@@ -139,19 +139,32 @@ class StaticServer:
         return Server("static_server", [WORK / "static_server", port], cores, port)
 
 
-class CommitServer:
-    name = "one commit per request"
+class NotificationServer:
+    """Yardstick: the same rows as the service's for a notification, with the same group commit, in C."""
+    name = "C, same rows and group commit"
+
+    def __init__(self, tables):
+        """`tables` is a database that the service has made."""
+        self.tables, self.database = tables, WORK / "notifications.sqlite"
 
     def start(self, cores):
-        port, database = free_port(), WORK / "commit.sqlite"
-        remove_database(database)
-        return Server("commit_server", [WORK / "commit_server", port, database], cores, port, ready_path="/healthz",
-                      ready_status=(201,))
+        port = free_port()
+        copy_database(self.tables, self.database)
+        return Server("notification_server", [WORK / "notification_server", port, self.database], cores, port)
 
 
 def remove_database(path):
     for suffix in ("", "-wal", "-shm", ".lock", "-lock"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def copy_database(source, target):
+    remove_database(target)
+    with sqlite3.connect(f"file:{source}?mode=ro", uri=True) as original, sqlite3.connect(target) as copy:
+        original.backup(copy)
+    original.close()
+    copy.close()
+    return target
 
 
 class Bellhop:
@@ -169,10 +182,14 @@ class Bellhop:
         if self.fresh:
             remove_database(self.database)
         port = free_port()
-        return Server(f"bellhop-{self.binary.name}-{self.shards}", [self.binary.executable, "serve"], cores, port, {
+        return Server(f"bellhop-{self.binary.name}-{self.shards}", [self.binary.executable, "serve"], cores, port,
+                      self.environment(port))
+
+    def environment(self, port):
+        return {
             "BELLHOP_HOST": "127.0.0.1", "BELLHOP_PORT": str(port), "BELLHOP_DATABASE": f"sqlite:{self.database}",
             "BELLHOP_JWT_SECRET": SECRET, "BELLHOP_REACTORS": str(self.reactors), "BELLHOP_SHARDS": str(self.shards),
-            "BELLHOP_RATE_LIMIT_USER": "0", **self.settings})
+            "BELLHOP_RATE_LIMIT_USER": "0", **self.settings}
 
     def call(self, server, method, path, body=None, bearer=None):
         headers = {"Authorization": f"Bearer {bearer or self.service}", "Content-Type": "application/json"}
@@ -231,9 +248,3 @@ class Bellhop:
                     return (f'SELECT messages, requests, bell, version, {stamp} FROM "{table}" '
                             f"WHERE tenant = ? AND {user} = ?")
         raise Unavailable("no table with the columns messages, requests, bell and version was found")
-
-    def copy_database(self, target):
-        remove_database(target)
-        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as source, sqlite3.connect(target) as copy:
-            source.backup(copy)
-        return target

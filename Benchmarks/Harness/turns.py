@@ -57,11 +57,11 @@ class Found:
         return self.turns[THIS][-1][name]
 
 
-def take_turns(contestants, turns, deadline, is_comparing):
+def take_turns(contestants, turns, turns_min, deadline, is_comparing):
     """Measures each contestant once in each turn, and the other way round in the next one. A turn for which the time will not
-    do is left out, but for the first. Who fails is asked no more; its earlier turns count."""
+    do is left out, but for the first ones. Who fails is asked no more; its earlier turns count."""
     found, order = Found(is_comparing), list(contestants)
-    for _ in range(turns):
+    for turn in range(turns):
         begin = time.monotonic()
         for key in order:
             if key in found.reasons:
@@ -73,6 +73,6 @@ def take_turns(contestants, turns, deadline, is_comparing):
                 say(f"bench:   {key}: {error}")
         order.reverse()
         now = time.monotonic()
-        if now + (now - begin) > deadline:
+        if turn + 1 >= turns_min and now + (now - begin) > deadline:
             break
     return found

@@ -14,7 +14,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static int serve_forever(int port, MHD_AccessHandlerCallback handler, MHD_RequestCompletedCallback completed) {
+/* What else the loop waits for: `ready` is called on its thread when the descriptor is readable. */
+typedef struct {
+    int descriptor;
+    void (*ready)(void);
+} Waker;
+
+static int serve_forever(
+    int port, MHD_AccessHandlerCallback handler, MHD_RequestCompletedCallback completed, const Waker *waker) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct MHD_OptionItem items[] = {
         {MHD_OPTION_SOCK_ADDR, 0, &address},
@@ -36,10 +43,17 @@ static int serve_forever(int port, MHD_AccessHandlerCallback handler, MHD_Reques
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = info->epoll_fd};
     epoll_ctl(epoll, EPOLL_CTL_ADD, info->epoll_fd, &event);
+    if (waker) {
+        event.data.fd = waker->descriptor;
+        epoll_ctl(epoll, EPOLL_CTL_ADD, waker->descriptor, &event);
+    }
+    struct epoll_event events[2];
     for (;;) {
         MHD_UNSIGNED_LONG_LONG timeout;
         int wait = MHD_get_timeout(daemon, &timeout) == MHD_YES ? (int)(timeout < 1000 ? timeout : 1000) : 1000;
-        epoll_wait(epoll, &event, 1, wait);
+        int count = epoll_wait(epoll, events, 2, wait);
+        for (int i = 0; i < count; i++)
+            if (waker && events[i].data.fd == waker->descriptor) waker->ready();
         MHD_run(daemon);
     }
 }

@@ -25,5 +25,5 @@ int main(int argc, char **argv) {
     MHD_add_response_header(found, "ETag", "\"7\"");
     unchanged = MHD_create_response_from_buffer(0, body, MHD_RESPMEM_PERSISTENT);
     MHD_add_response_header(unchanged, "ETag", "\"7\"");
-    return serve_forever(atoi(argv[1]), answer, NULL);
+    return serve_forever(atoi(argv[1]), answer, NULL, NULL);
 }

@@ -1,0 +1,103 @@
+"""Rows of durable notifications on SQLite: the service beside a C program that writes the same rows with the same group commit."""
+
+import sqlite3
+
+from .machine import WORK, Unavailable
+from .report import Row, at_least
+from .servers import Bellhop, NotificationServer, copy_database
+from .turns import Servers
+
+COMPARED = 20  # notifications after which both databases must have grown alike
+
+
+class NotificationRows:
+    """The row of the group `events`: 201 means on disk, with synchronous=FULL."""
+
+    def __init__(self, bench):
+        self.bench, self.report = bench, bench.report
+        self.cores = bench.cores.two_servers or bench.cores.server
+        self.seconds = bench.pace.pick(0.6, 2.0)
+
+    def durable(self):
+        """64 connections, unique ids, 1,000 users. Each turn begins with an empty database: who is faster has not the fuller
+        one in the next."""
+        with Servers() as models:
+            model = models.get("model", lambda: Model(self.bench.this, self.cores, self.post))
+            found = self.bench.take_turns(self.service, {"C": lambda: self.yardstick(model)})
+        theirs = found.peer("C", "rate")
+        self.report.add(Row.measured(
+            "Durable notifications (`POST /v1/events`, 64 connections): the service / C with the same rows and group commit",
+            found.ours("rate"), "requests/s", at_least(0.5), theirs,
+            beside=f"{theirs.text('requests/s')}; CPU of each {found.ours('cpu').text('µs')}, "
+            f"of C's {found.peer('C', 'cpu').text('µs')}"))
+
+    def service(self, binary):
+        server = Bellhop(binary)
+        with server.start(self.cores) as process:
+            return self.rate(process, server)
+
+    def yardstick(self, model):
+        with model.yardstick().start(self.cores) as process:
+            return self.rate(process, model.server)
+
+    def rate(self, process, server):
+        result = self.post(process, server, seconds=self.seconds)
+        return {"rate": result["goodRps"], "cpu": result["serverUsPerRequest"]}
+
+    def post(self, process, server, **options):
+        result = server.notifications(process, cores=self.bench.cores.all_load(), threads=self.bench.client_threads, **options)
+        if result["statuses"].get("201", 0) < result["requests"] * 0.99:
+            raise Unavailable(f"POST /v1/events on {process.name}: {result['statuses']}")
+        return result
+
+
+class Model:
+    """A database with the service's tables, empty but for what one notification leaves behind; and the proof that the yardstick
+    writes into it what the service writes."""
+
+    def __init__(self, binary, cores, post):
+        self.cores, self.post = cores, post
+        self.server = Bellhop(binary)
+        self.path = WORK / "model.sqlite"
+
+    def __enter__(self):
+        self.grown(self.server, self.server.database, count=1)
+        copy_database(self.server.database, self.path)
+        self.server.fresh = False
+        before = sizes(self.path)
+        ours = growth(before, self.grown(self.server, self.server.database))
+        theirs = growth(before, self.grown(self.yardstick(), WORK / "notifications.sqlite"))
+        if {table: rows for table, (rows, _) in ours.items()} != {table: rows for table, (rows, _) in theirs.items()} or any(
+                not 0.9 < theirs[table][1] / size < 1.1 for table, (_, size) in ours.items()):
+            raise Unavailable(f"the yardstick writes other rows than the service: {theirs} and {ours} (rows, bytes)")
+        self.server.fresh = True
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def yardstick(self):
+        return NotificationServer(self.path)
+
+    def grown(self, server, database, count=COMPARED):
+        with server.start(self.cores) as process:
+            self.post(process, self.server, count=count)
+        return sizes(database)
+
+
+def sizes(database):
+    """Rows and bytes of their columns, by table."""
+    with sqlite3.connect(database) as connection:
+        found = {}
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+            lengths = " + ".join(f'coalesce(length("{column}"), 0)' for column in columns)
+            found[table] = connection.execute(f'SELECT count(*), coalesce(sum({lengths}), 0) FROM "{table}"').fetchone()
+    connection.close()
+    return found
+
+
+def growth(before, after):
+    """What each notification adds, by table; what a start leaves behind is less than that. The first user is known already."""
+    grown = {table: (rows - before[table][0], size - before[table][1]) for table, (rows, size) in after.items()}
+    return {table: (round(rows / COMPARED), size / COMPARED) for table, (rows, size) in grown.items() if rows > COMPARED / 2}

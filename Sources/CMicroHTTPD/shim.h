@@ -79,11 +79,6 @@ static inline int cmhd_is_start(enum MHD_ConnectionNotificationCode code) {
     return code == MHD_CONNECTION_NOTIFY_STARTED;
 }
 
-static inline const struct sockaddr *cmhd_client_address(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    return info == NULL ? NULL : info->client_addr;
-}
-
 /* A body of unknown length, sent as it is and ended by closing: HTTP/1.0's way, which needs no chunks. */
 static inline struct MHD_Response *cmhd_stream_response(
     MHD_ContentReaderCallback reader, void *context, MHD_ContentReaderFreeCallback release) {

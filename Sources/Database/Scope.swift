@@ -23,6 +23,11 @@ public struct Scope: Sendable {
         return audience.contains { keys.contains($0) }
     }
 
+    /// A statement about what its caller may see, made once: for what is asked again and again.
+    ///
+    /// - Parameter name: of the place in the code that asks. There are a handful.
+    public func statement(_ name: String, make: () -> SQL) -> SQL { predicates.statement(name, make: make) }
+
     /// Releases the predicates made so far, which are made again when they are needed: for a scope that lives for
     /// long and asked seldom.
     public func forgetPredicates() { predicates.forget() }
@@ -54,6 +59,7 @@ final class PredicateCache: Sendable {
 
     private struct State {
         var entries: [Key: SQL] = [:]
+        var statements: [String: SQL] = [:]
         var settings: [String: String]?
         /// What each kind of query needs of them, by the kind.
         var querySettings: [Int: [String: String]] = [:]
@@ -80,6 +86,14 @@ final class PredicateCache: Sendable {
             if state.querySettings.count >= Self.entriesMax { state.querySettings = [:] }
             state.querySettings[kind] = made
         }
+        return made
+    }
+
+    func statement(_ name: String, make: () -> SQL) -> SQL {
+        // Made without the lock, which its predicates need.
+        if let known = state.withLock({ $0.statements[name] }) { return known }
+        let made = make()
+        state.withLock { $0.statements[name] = made }
         return made
     }
 

@@ -10,6 +10,9 @@ final class Connection {
 
     let handle: OpaquePointer
     private(set) var request: Request?
+    /// The one before, for the next.
+    private var spare: Request?
+    private var bodiless: BodilessResponse?
     /// Whether its client may be sending what nobody has read, so that an answer would not survive a plain closing.
     var lingers = false
     /// Where it stands in the reactor's list.
@@ -24,7 +27,26 @@ final class Connection {
         seen = (.head, 0, acceptedAt)
     }
 
-    func begin(_ request: Request) { self.request = request }
+    /// Begins a request, in the place of the one before if nobody has that any more.
+    func begin(_ target: UnsafeBufferPointer<UInt8>, receivedAt: UInt64) -> Request {
+        let request = spare ?? Request()
+        spare = nil
+        request.begin(target, receivedAt: receivedAt)
+        self.request = request
+        return request
+    }
+
+    /// An answer of these fields without a body; nil without memory.
+    func bodilessResponse(_ fields: HeaderFields) -> OpaquePointer? {
+        // Nothing of the one before is on its way any more: a connection has one request at a time.
+        if let bodiless { bodiless.replace(by: fields) } else { bodiless = BodilessResponse(fields) }
+        return bodiless?.handle
+    }
+
+    /// A request that is over.
+    func release(_ request: consuming Request) {
+        if isKnownUniquelyReferenced(&request) { spare = request }
+    }
 
     /// The request is over; nil: there is none.
     func end() -> Request? {

@@ -26,11 +26,9 @@ func targetRead(
     guard let context, let target, let handle, let known = cmhd_connection_context(handle) else { return nil }
     let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
     let length = strlen(target)
-    let bytes = target.withMemoryRebound(to: UInt8.self, capacity: length) {
-        Array(UnsafeBufferPointer(start: $0, count: length))
-    }
-    let request = Request(target: bytes, receivedAt: cmhd_monotonic_nanoseconds())
-    reactor.opened(request, on: Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue())
+    let bytes = UnsafeRawPointer(target).assumingMemoryBound(to: UInt8.self)
+    let request = reactor.opened(
+        Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue(), UnsafeBufferPointer(start: bytes, count: length))
     hideQuery(of: request, in: target, length)
     return known
 }
@@ -68,7 +66,7 @@ func accessHandler(
     if request.connection == nil {
         guard let target, let method, let version else { return .NO }
         request.method = HTTPMethod(rawValue: String(cString: method))
-        let head = readHead(handle, method, target, request.target.count, version)
+        let head = readHead(of: request, handle, method, target, version)
         return reactor.begin(request, handle, head)
     }
     guard uploadSize.pointee > 0 else { return reactor.proceed(request) }
@@ -81,13 +79,17 @@ func accessHandler(
 }
 
 func readHead(
-    _ handle: OpaquePointer, _ method: UnsafePointer<CChar>, _ target: UnsafePointer<CChar>, _ targetCount: Int,
+    of request: Request, _ handle: OpaquePointer, _ method: UnsafePointer<CChar>, _ target: UnsafePointer<CChar>,
     _ version: UnsafePointer<CChar>
 ) -> RequestHead {
     var head = RequestHead(
-        method: method, target: target, targetCount: targetCount, version: version,
+        method: method, target: target, targetCount: request.target.count, version: version,
         byteCount: cmhd_head_bytes(handle))
-    withUnsafeMutablePointer(to: &head) { _ = MHD_get_connection_values_n(handle, .HEADER_KIND, readHeader, $0) }
+    request.fields.begin(head.bytes)
+    withUnsafeMutablePointer(to: &head) { head in
+        var reading = (head: head, fields: Unmanaged.passUnretained(request.fields))
+        _ = MHD_get_connection_values_n(handle, .HEADER_KIND, readHeader, &reading)
+    }
     head.finish()
     return head
 }
@@ -97,7 +99,12 @@ func readHeader(
     _ value: UnsafePointer<CChar>?, _ valueCount: Int
 ) -> MHD_Result {
     guard let context, let name, let value else { return .YES }
-    context.assumingMemoryBound(to: RequestHead.self).pointee.add(name: name, nameCount, value: value, valueCount)
+    let reading = context.assumingMemoryBound(
+        to: (head: UnsafeMutablePointer<RequestHead>, fields: Unmanaged<RequestFields>).self)
+    reading.pointee.head.pointee.add(name: name, nameCount, value: value, valueCount)
+    reading.pointee.fields.takeUnretainedValue().add(
+        name: UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self), nameCount,
+        value: UnsafeRawPointer(value).assumingMemoryBound(to: UInt8.self), valueCount)
     return .YES
 }
 

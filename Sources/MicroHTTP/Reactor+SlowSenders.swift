@@ -46,7 +46,7 @@ extension Reactor {
         // Whoever has sent nothing is closed without a word: clients open connections in advance, and would take what is
         // said there for the answer to the request that they send next.
         if phase == .body || phase == .head && cmhd_has_received(descriptor) != 0 {
-            let request = connection.request ?? Request(target: [UInt8(ascii: "/")], receivedAt: now)
+            let request = connection.request ?? .unread(receivedAt: now)
             answerPast(request, on: descriptor, with: .tooSlow)
         }
         // libmicrohttpd finds the end of the connection, and closes it.

@@ -283,8 +283,7 @@ final class Reactor: @unchecked Sendable {
     }
 
     private func isDecodable(_ request: Request) -> Bool {
-        guard request.target.contains(where: { $0 >= 0x80 || $0 == UInt8(ascii: "%") }) else { return true }
-        return PercentEncoding.decode(request.target[...], plusIsSpace: true) != nil
+        !request.isEncoded || PercentEncoding.decode(request.target[...], plusIsSpace: true) != nil
     }
 
     func receive(_ request: Request, _ bytes: UnsafeBufferPointer<UInt8>) -> MHD_Result {
@@ -312,7 +311,10 @@ final class Reactor: @unchecked Sendable {
             if let refusal = request.refusal { return refuse(request, refusal) }
             return run(request)
         case .readyToRunAgain: return run(request)
-        case .answerReady(let response): return answer(request, with: response)
+        case .answerReady(let response):
+            // From here on its headers are nobody else's, and grow where they stand.
+            request.state = .answered
+            return answer(request, with: response)
         case .waiting, .answered: return .YES
         }
     }
@@ -368,13 +370,20 @@ final class Reactor: @unchecked Sendable {
 
     // MARK: Answers
 
-    private func answer(_ request: Request, with response: Response) -> MHD_Result {
+    private func answer(_ request: Request, with response: consuming Response) -> MHD_Result {
         guard let connection = request.connection else { return .NO }
-        var response = response
         configuration.decorate(request, &response)
+        // What follows a body whose end is not certain is not taken for a request.
+        let isUncertain = request.chunks.map { $0.verdict != .sound } ?? false
+        if isUncertain || isDraining { response.headers.append("Connection", "close") }
+        request.state = .answered
+        request.answeredStatus = response.status
+        request.answeredBytes = response.bodyBytes
         let made: OpaquePointer?
         switch response.body {
-        case .none: made = MHD_create_response_from_buffer(0, nil, .RESPMEM_PERSISTENT)
+        case .none:
+            guard let made = owner(of: connection)?.bodilessResponse(response.headers) else { return .NO }
+            return MHD_queue_response(connection, UInt32(response.status), made)
         case .bytes(var bytes):
             made = bytes.withUnsafeMutableBytes {
                 MHD_create_response_from_buffer($0.count, $0.baseAddress, .RESPMEM_MUST_COPY)
@@ -384,16 +393,12 @@ final class Reactor: @unchecked Sendable {
         }
         guard let made else { return .NO }
         defer { MHD_destroy_response(made) }
-        add(response.headers, to: made)
-        // What follows a body whose end is not certain is not taken for a request.
-        let isUncertain = request.chunks.map { $0.verdict != .sound } ?? false
-        if isUncertain || isDraining {
-            MHD_add_response_header(made, "Connection", "close")
-        }
-        request.state = .answered
-        request.answeredStatus = response.status
-        request.answeredBytes = response.bodyBytes
+        response.headers.forEachCString { _ = MHD_add_response_header(made, $0, $1) }
         return MHD_queue_response(connection, UInt32(response.status), made)
+    }
+
+    private func owner(of handle: OpaquePointer) -> Connection? {
+        cmhd_connection_context(handle).map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
     }
 
     /// Answers a request that is not whole: libmicrohttpd takes no answer before it has all it waits for. It sends nothing
@@ -410,15 +415,6 @@ final class Reactor: @unchecked Sendable {
         }
     }
 
-    private func add(_ headers: [(name: String, value: String)], to response: OpaquePointer) {
-        for (name, value) in headers {
-            // In place: to hand a text over as an argument makes a copy of it first.
-            name.withCString { name in
-                _ = value.withCString { MHD_add_response_header(response, name, $0) }
-            }
-        }
-    }
-
     private func openStream(_ request: Request, _ opening: StreamOpening) -> MHD_Result {
         guard let connection = request.connection else { return .NO }
         guard let handOff = streams.reserve(opening), handOff.duplicate(cmhd_connection_descriptor(connection)) else {
@@ -432,7 +428,7 @@ final class Reactor: @unchecked Sendable {
         defer { MHD_destroy_response(made) }
         var response = Response(status: 200, headers: opening.headers)
         configuration.decorate(request, &response)
-        add(response.headers, to: made)
+        response.headers.forEachCString { _ = MHD_add_response_header(made, $0, $1) }
         request.state = .answered
         request.answeredStatus = 200
         return MHD_queue_response(connection, 200, made)
@@ -440,11 +436,11 @@ final class Reactor: @unchecked Sendable {
 
     // MARK: Beginning and end
 
-    func opened(_ request: Request, on connection: Connection) {
+    func opened(_ connection: Connection, _ target: UnsafeBufferPointer<UInt8>) -> Request {
         // libmicrohttpd has not announced the end of the one before.
         completed(connection)
-        connection.begin(request)
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
+        return connection.begin(target, receivedAt: cmhd_monotonic_nanoseconds())
     }
 
     /// The connection's request is over, if it has one.
@@ -453,10 +449,13 @@ final class Reactor: @unchecked Sendable {
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)
         if case .waiting = request.state { removeWaiting(request) }
         connection.lingers = request.isLeftUnread || request.answeredStatus == 0
-        request.connection = nil
-        guard request.answeredStatus > 0 else { return }
-        configuration.completed(
-            request, request.answeredStatus, request.answeredBytes, cmhd_monotonic_nanoseconds() &- request.receivedAt)
+        request.end()
+        if request.answeredStatus > 0 {
+            configuration.completed(
+                request, request.answeredStatus, request.answeredBytes,
+                cmhd_monotonic_nanoseconds() &- request.receivedAt)
+        }
+        connection.release(request)
     }
 
     func accepted(_ handle: OpaquePointer) -> Connection {

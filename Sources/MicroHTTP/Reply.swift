@@ -10,13 +10,13 @@ public enum Reply {
 
 /// The beginning of an event stream: 200, a body without end, and what the stream's program is given.
 public struct StreamOpening {
-    public var headers: [(name: String, value: String)]
+    public var headers: HeaderFields
     /// Given to the program; released if the stream never opens.
     public var context: any Sendable
     /// Nil: the shards take turns.
     public var shard: Int?
 
-    public init(headers: [(name: String, value: String)], context: any Sendable, shard: Int? = nil) {
+    public init(headers: HeaderFields, context: any Sendable, shard: Int? = nil) {
         self.headers = headers
         self.context = context
         self.shard = shard

@@ -1,31 +1,33 @@
-import CMicroHTTPD
-import Glibc
-
 /// One request. It is owned by one thread at a time: the reactor that read it, then whoever a handler hands it to, then
 /// the reactor again.
 ///
 /// `@unchecked Sendable`: handing it on goes through the queue of a pool or through the reactor's inbox, and each side
-/// is done with it before the other begins. What belongs to libmicrohttpd (`connection`) is touched by the reactor
-/// only: before the request leaves it, headers and address are copied.
+/// is done with it before the other begins. What belongs to libmicrohttpd (`connection`, and the head's bytes) is touched
+/// by the reactor only: before the request leaves it, the headers are copied. Another request takes the object over when
+/// nobody else refers to it any more.
 public final class Request: @unchecked Sendable {
     public internal(set) var method = HTTPMethod.get
     public internal(set) var body: [UInt8] = []
     /// When its head was read: monotonic nanoseconds.
-    public let receivedAt: UInt64
+    public private(set) var receivedAt: UInt64 = 0
     /// The application's own.
     public var context: AnyObject?
 
     /// The request target as it came, percent-encoded, with its query.
-    let target: [UInt8]
-    let pathLength: Int
+    private(set) var target: [UInt8] = []
+    private(set) var pathLength = 0
+    private(set) var targetMistake: RequestHead.Mistake?
+    /// Whether there is anything to decode in the target.
+    private(set) var isEncoded = false
     var route: Route?
     var parameters = PathParameters()
-    private var copiedHeaders: [(name: String, value: String)]?
-    private var copiedAddress: String?
+    /// As they came.
+    let fields = RequestFields()
 
     // The reactor's own.
     var connection: OpaquePointer?
     var state = State.receiving
+    /// Never the same again, so that an answer to another suspension than the present one is known.
     var suspension: UInt32 = 0
     var suspendedAt: UInt64 = 0
     var answeredStatus = 0
@@ -49,13 +51,50 @@ public final class Request: @unchecked Sendable {
         case answered
     }
 
-    init(target: [UInt8], receivedAt: UInt64) {
-        self.target = target
-        self.receivedAt = receivedAt
-        pathLength = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
+    /// One whose head was never read.
+    static func unread(receivedAt: UInt64) -> Request {
+        let request = Request()
+        [UInt8(ascii: "/")].withUnsafeBufferPointer { request.begin($0, receivedAt: receivedAt) }
+        return request
     }
 
-    var targetMistake: RequestHead.Mistake? { target.contains { $0 <= 0x20 || $0 == 0x7F } ? .target : nil }
+    /// Begins another request in this one's place, which nobody else has any more.
+    func begin(_ target: UnsafeBufferPointer<UInt8>, receivedAt: UInt64) {
+        self.receivedAt = receivedAt
+        method = .get
+        body = []
+        context = nil
+        (route, parameters) = (nil, PathParameters())
+        state = .receiving
+        (suspendedAt, answeredStatus, answeredBytes) = (0, 0, 0)
+        (refusal, isLeftUnread, bodyBytesExpected, chunks) = (nil, false, 0, nil)
+        fields.clear()
+        self.target.removeAll(keepingCapacity: target.count <= Self.targetBytesRetained)
+        self.target.append(contentsOf: target)
+        readTarget(target)
+    }
+
+    /// The memory of a longer target is given back.
+    private static let targetBytesRetained = 256
+
+    private func readTarget(_ target: UnsafeBufferPointer<UInt8>) {
+        var (length, isDamaged, isEncoded) = (target.count, false, false)
+        for index in target.indices {
+            switch target[index] {
+            case UInt8(ascii: "?"): length = min(length, index)
+            case 0...0x20, 0x7F: isDamaged = true
+            case 0x80..., UInt8(ascii: "%"): isEncoded = true
+            default: break
+            }
+        }
+        (pathLength, targetMistake, self.isEncoded) = (length, isDamaged ? .target : nil, isEncoded)
+    }
+
+    /// Nothing of libmicrohttpd's is read from here on.
+    func end() {
+        connection = nil
+        fields.forget()
+    }
 
     /// The path as it came, without the query.
     public var path: String { String(decoding: target[..<pathLength], as: UTF8.self) }
@@ -78,53 +117,22 @@ public final class Request: @unchecked Sendable {
     }
 
     /// The first header of the name, whatever its case.
-    public func header(_ name: String) -> String? {
-        if let copiedHeaders {
-            return copiedHeaders.first { strcasecmp($0.name, name) == 0 }?.value
-        }
-        guard let connection else { return nil }
-        let value = name.withCString { MHD_lookup_connection_value(connection, .HEADER_KIND, $0) }
-        return value.map { String(cString: $0) }
+    public func header(_ name: StaticString) -> String? {
+        withHeader(name) { $0.map { String(decoding: $0, as: UTF8.self) } }
     }
 
     /// All headers, in their order.
-    public var headers: [(name: String, value: String)] {
-        if let copiedHeaders { return copiedHeaders }
-        guard let connection else { return [] }
-        var headers: [(name: String, value: String)] = []
-        withUnsafeMutablePointer(to: &headers) { list in
-            _ = MHD_get_connection_values(connection, .HEADER_KIND, collectHeader, list)
-        }
-        return headers
-    }
+    public var headers: [(name: String, value: String)] { fields.texts }
 
-    /// A header's bytes, not copied where that is possible: for what is asked of every request.
+    /// A header's bytes, not copied: for what is asked of every request.
     public func withHeader<Result>(
         _ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
     ) -> Result {
-        if copiedHeaders == nil, let connection {
-            let start = UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
-            guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, start) else { return body(nil) }
-            let bytes = UnsafeRawPointer(value).assumingMemoryBound(to: UInt8.self)
-            return body(UnsafeBufferPointer(start: bytes, count: strlen(value)))
-        }
-        guard var text = header("\(name)") else { return body(nil) }
-        return text.withUTF8 { body($0) }
-    }
-
-    /// The client's address, without its port.
-    public var remoteAddress: String {
-        if let copiedAddress { return copiedAddress }
-        guard let connection, let address = cmhd_client_address(connection) else { return "" }
-        return SocketAddress.text(of: address)
+        fields.withValue(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), body)
     }
 
     /// Copies what libmicrohttpd owns; from here on any thread may have the request. Reactor only.
-    func leaveReactor() {
-        guard copiedHeaders == nil, connection != nil else { return }
-        copiedAddress = remoteAddress
-        copiedHeaders = headers
-    }
+    func leaveReactor() { fields.leaveBuffer() }
 }
 
 /// Where the parameters of a path stand in the target; at most four.
@@ -145,16 +153,6 @@ struct PathParameters {
         precondition(index < count, "the route has \(count) parameters")
         return Int(bounds[index * 2])..<Int(bounds[index * 2 + 1])
     }
-}
-
-private func collectHeader(
-    _ context: UnsafeMutableRawPointer?, _: MHD_ValueKind, _ name: UnsafePointer<CChar>?,
-    _ value: UnsafePointer<CChar>?
-) -> MHD_Result {
-    guard let context, let name else { return .YES }
-    let headers = context.assumingMemoryBound(to: [(name: String, value: String)].self)
-    headers.pointee.append((String(cString: name), value.map { String(cString: $0) } ?? ""))
-    return .YES
 }
 
 /// RFC 3986, 2.1.

@@ -43,6 +43,11 @@ struct RequestHead {
         if target != method + strlen(method) + 1 || version != target + targetCount + 1 { mistake = .line }
     }
 
+    /// All of it, as it stands.
+    var bytes: UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: UnsafeRawPointer(start).assumingMemoryBound(to: UInt8.self), count: byteCount)
+    }
+
     mutating func add(
         name: UnsafePointer<CChar>, _ nameCount: Int, value: UnsafePointer<CChar>, _ valueCount: Int
     ) {
@@ -75,13 +80,8 @@ struct RequestHead {
         (start + byteCount).withMemoryRebound(to: UInt8.self, capacity: 1) { body($0) }
     }
 
-    /// RFC 9110, 5.6.2. A bit for each character of ASCII.
-    private static let tokenBytes: (low: UInt64, high: UInt64) = {
-        let letters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8
-        return letters.reduce(into: (0, 0)) { bits, letter in
-            if letter < 64 { bits.low |= 1 << UInt64(letter) } else { bits.high |= 1 << UInt64(letter - 64) }
-        }
-    }()
+    /// RFC 9110, 5.6.2: letters, digits and !#$%&'*+-.^_`|~, a bit for each character of ASCII.
+    private static let tokenBytes: (low: UInt64, high: UInt64) = (0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE)
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         (byte < 64 ? tokenBytes.low >> UInt64(byte) : byte < 128 ? tokenBytes.high >> UInt64(byte - 64) : 0) & 1 == 1

@@ -10,10 +10,10 @@ public struct Response: Sendable {
 
     public var status: Int
     /// In the order they are sent; `Date`, `Content-Length` and `Connection` are the server's.
-    public var headers: [(name: String, value: String)]
+    public var headers: HeaderFields
     public var body: Body
 
-    public init(status: Int, headers: [(name: String, value: String)] = [], body: Body = .none) {
+    public init(status: Int, headers: HeaderFields = [], body: Body = .none) {
         self.status = status
         self.headers = headers
         self.body = body
@@ -29,9 +29,11 @@ public struct Response: Sendable {
 
     /// The whole answer as it is sent, as the last one of its connection.
     var closingBytes: [UInt8] {
-        let fields = headers + [("Content-Length", "\(bodyBytes)"), ("Connection", "close")]
+        var fields = headers
+        fields.append("Content-Length", "\(bodyBytes)")
+        fields.append("Connection", "close")
         let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""
-        let head = "HTTP/1.1 \(status) \(reason)\r\n" + fields.map { "\($0): \($1)\r\n" }.joined() + "\r\n"
+        let head = "HTTP/1.1 \(status) \(reason)\r\n" + fields.map { "\($0.name): \($0.value)\r\n" }.joined() + "\r\n"
         guard case .bytes(let body) = body else { return Array(head.utf8) }
         return Array(head.utf8) + body
     }

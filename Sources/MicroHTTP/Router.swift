@@ -1,5 +1,5 @@
 /// One address that is served, and by what.
-public struct Route: Sendable {
+public final class Route: Sendable {
     public let method: HTTPMethod
     /// `/v1/bookings/{id}`: segments are constants or parameters in braces.
     public let pattern: String
@@ -50,53 +50,43 @@ public struct Router: Sendable {
         case methodNotAllowed(allow: String)
     }
 
+    /// Where the names of its constant segments and its routes stand in the lists of all nodes.
     private struct Node: Sendable {
-        var constants: [(name: [UInt8], node: Int)] = []
+        var constants = 0..<0
+        var routes = 0..<0
         var parameter: Int?
-        var routes: [Route] = []
+        let place: Int
     }
 
-    private var nodes = [Node()]
+    private struct Constant: Sendable {
+        let name: Range<Int>
+        let node: Int
+    }
+
+    private var nodes: [Node] = []
+    private var constants: [Constant] = []
+    private var names: [UInt8] = []
+    private var routes: [Route] = []
 
     public init(_ routes: [Route]) throws(Ambiguity) {
-        for route in routes { try add(route) }
+        var tree = RouteTree()
+        for route in routes { try tree.add(route) }
+        _ = lay(tree)
     }
 
-    private mutating func add(_ route: Route) throws(Ambiguity) {
-        guard route.pattern.hasPrefix("/") else { throw Ambiguity(description: "\(route.pattern) is no path") }
-        var node = 0
-        var parameters = 0
-        for segment in route.pattern.utf8.dropFirst().split(
-            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        where route.pattern != "/" {
-            if segment.first == UInt8(ascii: "{"), segment.last == UInt8(ascii: "}") {
-                parameters += 1
-                node = nodes[node].parameter ?? makeParameter(of: node)
-            } else {
-                guard !segment.isEmpty else { throw Ambiguity(description: "\(route.pattern) has an empty segment") }
-                let name = Array(segment)
-                node = nodes[node].constants.first { $0.name == name }?.node ?? makeConstant(name, of: node)
-            }
+    /// Puts a node and those below it into the lists. A look at numbers counts no references.
+    private mutating func lay(_ tree: RouteTree) -> Int {
+        let place = nodes.count
+        nodes.append(Node(routes: routes.count..<routes.count + tree.routes.count, place: place))
+        routes += tree.routes
+        let laid = tree.constants.map { constant in
+            names += constant.name
+            return Constant(name: names.count - constant.name.count..<names.count, node: lay(constant.tree))
         }
-        guard parameters <= PathParameters.countMax else {
-            throw Ambiguity(description: "\(route.pattern) has more than \(PathParameters.countMax) parameters")
-        }
-        guard !nodes[node].routes.contains(where: { $0.method == route.method }) else {
-            throw Ambiguity(description: "\(route.method.rawValue) \(route.pattern) is served twice")
-        }
-        nodes[node].routes.append(route)
-    }
-
-    private mutating func makeParameter(of node: Int) -> Int {
-        nodes.append(Node())
-        nodes[node].parameter = nodes.count - 1
-        return nodes.count - 1
-    }
-
-    private mutating func makeConstant(_ name: [UInt8], of node: Int) -> Int {
-        nodes.append(Node())
-        nodes[node].constants.append((name, nodes.count - 1))
-        return nodes.count - 1
+        nodes[place].constants = constants.count..<constants.count + laid.count
+        constants += laid
+        nodes[place].parameter = tree.parameter.first.map { lay($0) }
+        return place
     }
 
     /// - Parameter path: the bytes of the request's path, percent-encoded.
@@ -104,10 +94,11 @@ public struct Router: Sendable {
         guard path.first == UInt8(ascii: "/") else { return .notFound }
         var parameters = PathParameters()
         guard let node = descend(0, path, from: path.count == 1 ? 2 : 1, &parameters) else { return .notFound }
-        let routes = nodes[node].routes
         let wanted = method == .head ? .get : method
-        if let route = routes.first(where: { $0.method == wanted }) { return .found(route, parameters) }
-        var allowed = routes.map(\.method.rawValue)
+        for index in nodes[node].routes where routes[index].method == wanted {
+            return .found(routes[index], parameters)
+        }
+        var allowed = routes[nodes[node].routes].map(\.method.rawValue)
         if allowed.contains("GET") { allowed.append("HEAD") }
         return .methodNotAllowed(allow: (allowed + ["OPTIONS"]).joined(separator: ", "))
     }
@@ -116,17 +107,65 @@ public struct Router: Sendable {
     private func descend(
         _ node: Int, _ path: UnsafeBufferPointer<UInt8>, from start: Int, _ parameters: inout PathParameters
     ) -> Int? {
-        guard start <= path.count else { return nodes[node].routes.isEmpty ? nil : node }
+        let node = nodes[node]
+        guard start <= path.count else { return node.routes.isEmpty ? nil : node.place }
         var end = start
         while end < path.count, path[end] != UInt8(ascii: "/") { end += 1 }
-        let segment = UnsafeBufferPointer(rebasing: path[start..<end])
-        for constant in nodes[node].constants where constant.name.elementsEqual(segment) {
-            if let found = descend(constant.node, path, from: end + 1, &parameters) { return found }
+        for index in node.constants where isNamed(constants[index].name, path, start..<end) {
+            if let found = descend(constants[index].node, path, from: end + 1, &parameters) { return found }
         }
-        guard let next = nodes[node].parameter, !segment.isEmpty, end < 65_536 else { return nil }
+        guard let next = node.parameter, start < end, end < 65_536 else { return nil }
         parameters.append(start..<end)
         if let found = descend(next, path, from: end + 1, &parameters) { return found }
         parameters.removeLast()
         return nil
+    }
+
+    private func isNamed(_ name: Range<Int>, _ path: UnsafeBufferPointer<UInt8>, _ segment: Range<Int>) -> Bool {
+        guard name.count == segment.count else { return false }
+        for offset in 0..<name.count where names[name.lowerBound + offset] != path[segment.lowerBound + offset] {
+            return false
+        }
+        return true
+    }
+}
+
+/// The routes by the segments of their patterns, while they are collected.
+private struct RouteTree {
+    var constants: [(name: [UInt8], tree: RouteTree)] = []
+    /// One, or none.
+    var parameter: [RouteTree] = []
+    var routes: [Route] = []
+
+    mutating func add(_ route: Route) throws(Router.Ambiguity) {
+        guard route.pattern.hasPrefix("/") else { throw Router.Ambiguity(description: "\(route.pattern) is no path") }
+        let segments = route.pattern.utf8.dropFirst().split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        try add(route, below: route.pattern == "/" ? [] : segments[...], parameters: 0)
+    }
+
+    private mutating func add(
+        _ route: Route, below segments: ArraySlice<Substring.UTF8View>, parameters: Int
+    ) throws(Router.Ambiguity) {
+        guard let segment = segments.first else {
+            guard parameters <= PathParameters.countMax else {
+                throw Router.Ambiguity(
+                    description: "\(route.pattern) has more than \(PathParameters.countMax) parameters")
+            }
+            guard !routes.contains(where: { $0.method == route.method }) else {
+                throw Router.Ambiguity(description: "\(route.method.rawValue) \(route.pattern) is served twice")
+            }
+            return routes.append(route)
+        }
+        if segment.first == UInt8(ascii: "{"), segment.last == UInt8(ascii: "}") {
+            if parameter.isEmpty { parameter.append(RouteTree()) }
+            return try parameter[0].add(route, below: segments.dropFirst(), parameters: parameters + 1)
+        }
+        guard !segment.isEmpty else { throw Router.Ambiguity(description: "\(route.pattern) has an empty segment") }
+        let name = Array(segment)
+        let known = constants.firstIndex { $0.name == name }
+        if known == nil { constants.append((name, RouteTree())) }
+        try constants[known ?? constants.count - 1].tree.add(
+            route, below: segments.dropFirst(), parameters: parameters)
     }
 }

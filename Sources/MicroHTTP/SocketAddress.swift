@@ -1,17 +1,8 @@
 import CMicroHTTPD
 import Glibc
 
-/// Listening sockets and the text of addresses.
+/// Listening sockets.
 enum SocketAddress {
-    static func text(of address: UnsafePointer<sockaddr>) -> String {
-        var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        let isV6 = address.pointee.sa_family == sa_family_t(AF_INET6)
-        // Behind family and port, and behind the flow in IPv6.
-        let host = UnsafeRawPointer(address) + (isV6 ? 8 : 4)
-        guard inet_ntop(isV6 ? AF_INET6 : AF_INET, host, &buffer, socklen_t(buffer.count)) != nil else { return "" }
-        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
     /// Opens one listening socket for each reactor, on one port; the kernel spreads connections over them.
     ///
     /// The first one listens alone before it lets others of this process share its port: two services that start side by

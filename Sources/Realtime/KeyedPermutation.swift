@@ -71,18 +71,24 @@ public struct OpaqueID: Sendable, Hashable {
 
     public var text: String {
         String(unsafeUninitializedCapacity: OpaqueID.digits) { out in
-            for index in 0..<OpaqueID.digits { out[index] = digit(index) }
+            write(to: out)
             return OpaqueID.digits
         }
     }
 
     public func append(to bytes: inout [UInt8]) {
-        for index in 0..<OpaqueID.digits { bytes.append(digit(index)) }
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: OpaqueID.digits) { out in
+            write(to: out)
+            bytes.append(contentsOf: out)
+        }
     }
 
-    private func digit(_ index: Int) -> UInt8 {
-        let value = UInt8(truncatingIfNeeded: bits >> UInt64(5 * (OpaqueID.digits - 1 - index)) & 31)
-        return OpaqueID.alphabet.withUTF8Buffer { $0[Int(value)] }
+    private func write(to out: UnsafeMutableBufferPointer<UInt8>) {
+        var rest = bits
+        for index in (0..<OpaqueID.digits).reversed() {
+            out[index] = OpaqueID.alphabet.utf8Start[Int(rest & 31)]
+            rest >>= 5
+        }
     }
 
     private static let alphabet: StaticString = "0123456789abcdefghjkmnpqrstvwxyz"

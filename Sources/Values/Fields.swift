@@ -7,7 +7,8 @@
 public struct Fields: Sendable {
     private let members: [String: JSONValue]
     private let prefix: String
-    private var read: Set<String> = []
+    /// The names that were asked for: a handful, which a look at each of them finds sooner than their hashes.
+    private var read: [String] = []
     private var mistakes: [Failure.Field] = []
 
     /// Reads a body that must be a JSON object.
@@ -35,6 +36,7 @@ public struct Fields: Sendable {
     }
 
     private mutating func rejectUnknown() {
+        guard members.keys.contains(where: { !read.contains($0) }) else { return }
         for name in names where !read.contains(name) { reject(name, "is not known here") }
     }
 
@@ -45,8 +47,9 @@ public struct Fields: Sendable {
 
     /// The raw member; nil if absent **or null**.
     public mutating func value(_ name: String) -> JSONValue? {
-        read.insert(name)
-        guard let value = members[name], value != .null else { return nil }
+        read.append(name)
+        guard let value = members[name] else { return nil }
+        if case .null = value { return nil }
         return value
     }
 
@@ -238,9 +241,11 @@ public struct Fields: Sendable {
     }
 
     private mutating func required<Value>(_ name: String, _ read: (inout Fields) -> Value?) -> Value? {
-        if value(name) != nil { return read(&self) }
-        reject(name, "is missing")
-        return nil
+        let known = mistakes.count
+        let value = read(&self)
+        // What is there and cannot be used is a mistake already.
+        if value == nil, mistakes.count == known { reject(name, "is missing") }
+        return value
     }
 }
 

@@ -134,11 +134,7 @@ public struct JSONWriter: Sendable {
 
     fileprivate mutating func integer(_ value: Int64) {
         comma()
-        if value >= 0, value < 10 {
-            bytes.append(UInt8(48 + value))
-        } else {
-            bytes.append(contentsOf: String(value).utf8)
-        }
+        if value >= 0, value < 10 { bytes.append(UInt8(48 + value)) } else { bytes.append(decimal: value) }
         needsComma = true
     }
 

@@ -22,6 +22,27 @@ extension String? {
     }
 }
 
+extension [UInt8] {
+    /// Appends a number in decimal digits.
+    public mutating func append(decimal number: Int64) {
+        // 19 digits and a sign.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+            var place = 20
+            var rest = number.magnitude
+            repeat {
+                place -= 1
+                digits[place] = UInt8(truncatingIfNeeded: 48 + rest % 10)
+                rest /= 10
+            } while rest > 0
+            if number < 0 {
+                place -= 1
+                digits[place] = UInt8(ascii: "-")
+            }
+            append(contentsOf: UnsafeMutableBufferPointer(rebasing: digits[place...]))
+        }
+    }
+}
+
 extension UnsafeBufferPointer<UInt8> {
     /// The first place from `start` on where the text of a JSON string does not stand for itself: a quotation mark, a
     /// backslash or a control character, U+007F among them; the end without one. Eight bytes at a time: most of what is

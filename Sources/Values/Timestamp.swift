@@ -35,11 +35,10 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
     /// Appends the 24 bytes of ``rfc3339``.
     public func append(to bytes: inout [UInt8]) {
-        bytes.append(
-            contentsOf: [UInt8](unsafeUninitializedCapacity: 24) { buffer, count in
-                Timestamp.write(microseconds, into: buffer)
-                count = 24
-            })
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 24) { buffer in
+            Timestamp.write(microseconds, into: buffer)
+            bytes.append(contentsOf: buffer)
+        }
     }
 
     private static func write(_ microseconds: Int64, into out: UnsafeMutableBufferPointer<UInt8>) {
@@ -48,9 +47,10 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         let inDay = Int(milliseconds - days * 86_400_000)
         let (year, month, day) = civil(fromDays: days)
         func put(_ value: Int, at index: Int, digits: Int) {
-            var rest = value
-            for place in stride(from: index + digits - 1, through: index, by: -1) {
-                out[place] = UInt8(48 + rest % 10)
+            var (rest, place) = (UInt32(truncatingIfNeeded: value), index + digits)
+            while place > index {
+                place -= 1
+                out[place] = UInt8(truncatingIfNeeded: 48 + rest % 10)
                 rest /= 10
             }
         }

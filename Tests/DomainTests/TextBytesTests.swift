@@ -31,6 +31,14 @@ import Values
         }
     }
 
+    @Test func numbers_areAppendedAsSwiftWritesThem() {
+        for number: Int64 in [0, 7, 10, 99, -1, 1_234_567_890, .max, .min] {
+            var bytes = Array("n=".utf8)
+            bytes.append(decimal: number)
+            #expect(String(decoding: bytes, as: UTF8.self) == "n=\(number)")
+        }
+    }
+
     private func expectSame(_ bytes: [UInt8], from start: Int) {
         bytes.withUnsafeBufferPointer { buffer in
             let plainEnd = Self.naive(bytes, from: start) { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F }

@@ -120,6 +120,11 @@ final class EchoServer: @unchecked Sendable {
                     }
                 }
             },
+            Route(.get, "/fields") { request in
+                var response = Response(status: 204)
+                for (name, value) in request.queryItems { response.headers.append((name, value ?? "")) }
+                return .response(response)
+            },
             Route(.get, "/stream") { _ in .stream(StreamOpening(headers: [], context: 0)) },
         ]
     }

@@ -32,6 +32,25 @@ import Testing
         #expect(order == order.sorted())
     }
 
+    /// Answers without a body take over one another's fields on their connection.
+    @Test func answersWithoutBody_haveTheirOwnFields() throws {
+        let raw = try RawConnection(service.port)
+        let queries = [
+            "x-a=1&x-b=2", "x-a=1&x-b=3&x-c=4", "x-b=3", "", "x-c=5&x-c=6&x-a=1", "x-c=6&x-a=1", "x-a=1&x-a=1", "x-a=1",
+        ]
+        for query in queries {
+            try raw.send("GET /fields?\(query) HTTP/1.1\r\nHost: x\r\n\r\n")
+            let answer = try raw.read(until: "\r\n\r\n")
+            let fields = answer.components(separatedBy: "\r\n").filter { $0.hasPrefix("x-") }
+            let wanted = query.split(separator: "&").map { $0.replacingOccurrences(of: "=", with: ": ") }
+            #expect(fields.sorted() == wanted.sorted())
+            #expect(answer.contains("X-Decorated: yes\r\n"))
+            // One with a body between.
+            try raw.send("GET /hello?name=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(try !raw.read(until: "hello 1").contains("x-"))
+        }
+    }
+
     @Test func port_isOfOneService_alsoWithSeveralReactors() throws {
         let first = try SocketAddress.listen(host: "127.0.0.1", port: 0, count: 2, backlog: 16)
         defer { for descriptor in first.descriptors { close(descriptor) } }

@@ -94,30 +94,68 @@ extension String {
     /// and otherwise the first word alone: "Follow-up for Ada" as "follow-up for Ada". Capitals inside a word stay, as in
     /// "MRI scan" and "McKenzie Therapy".
     ///
-    /// By scalars: what a letter is, and whether it is a capital, its first one says.
+    /// By bytes where these say it all: what is beyond ASCII is asked by its scalars, of which a word's first one says
+    /// whether it is a letter, and a capital.
     fileprivate var insideSentence: String {
-        let words = utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { Substring($0) }
-        let isTitle = words.allSatisfy { word in
-            guard let first = word.unicodeScalars.first, first.isLetter else { return true }
-            return first.isCapital || Self.titleConnectives.contains { word == $0 }
+        // Without a capital there is nothing to lower.
+        guard utf8.contains(where: { $0.isCapital || $0 >= 0x80 }) else { return self }
+        let bytes = Array(utf8)
+        var isTitle = true
+        bytes[...].forEachPart(separatedBy: UInt8(ascii: " ")) { word, _ in
+            guard isTitle, !word.beginsLikeTitle else { return }
+            isTitle = Self.titleConnectives.contains { word.elementsEqual($0.utf8) }
         }
-        return words.enumerated().map { index, word in
-            guard index == 0 || isTitle else { return String(word) }
-            return word.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-                .map { Substring($0).loweredUnlessName }.joined(separator: "-")
-        }.joined(separator: " ")
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count)
+        bytes[...].forEachPart(separatedBy: UInt8(ascii: " ")) { word, isFirst in
+            if !isFirst { text.append(UInt8(ascii: " ")) }
+            guard isFirst || isTitle else { return text += word }
+            word.forEachPart(separatedBy: UInt8(ascii: "-")) { part, isFirst in
+                if !isFirst { text.append(UInt8(ascii: "-")) }
+                part.appendLoweredUnlessName(to: &text)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }
 
-extension Substring {
+/// A text's bytes, whole characters of them.
+extension ArraySlice<UInt8> {
+    /// What stands before, between and behind the separators.
+    fileprivate func forEachPart(separatedBy separator: UInt8, _ body: (_ part: Self, _ isFirst: Bool) -> Void) {
+        var start = startIndex
+        while true {
+            let end = self[start...].firstIndex(of: separator) ?? endIndex
+            body(self[start..<end], start == startIndex)
+            guard end < endIndex else { return }
+            start = end + 1
+        }
+    }
+
+    /// With a capital, or with what is no letter.
+    fileprivate var beginsLikeTitle: Bool {
+        guard let first else { return true }
+        if first < 0x80 { return !first.isLetter || first.isCapital }
+        guard let scalar = String(decoding: self, as: UTF8.self).unicodeScalars.first else { return true }
+        return !scalar.properties.isAlphabetic || scalar.properties.isUppercase
+    }
+
     /// A single letter names something ("Vitamin D", "X-ray"), as does a word with capitals inside.
-    fileprivate var loweredUnlessName: String {
-        let isSingle = utf8.count == 1 || utf8.first ?? 0 >= 0x80 && count == 1
-        return isSingle || unicodeScalars.dropFirst().contains(where: \.isCapital) ? String(self) : lowercased()
+    fileprivate func appendLoweredUnlessName(to text: inout [UInt8]) {
+        if allSatisfy({ $0 < 0x80 }) {
+            let isName = count == 1 || dropFirst().contains(where: \.isCapital)
+            for byte in self { text.append(byte.isCapital && !isName ? byte | 0x20 : byte) }
+            return
+        }
+        let word = String(decoding: self, as: UTF8.self)
+        let isSingle = first ?? 0 >= 0x80 && word.count == 1
+        let isName = isSingle || word.unicodeScalars.dropFirst().contains(where: \.properties.isUppercase)
+        text += isName ? self : ArraySlice(word.lowercased().utf8)
     }
 }
 
-extension Unicode.Scalar {
-    fileprivate var isLetter: Bool { isASCII ? isCapital || ("a"..."z").contains(self) : properties.isAlphabetic }
-    fileprivate var isCapital: Bool { isASCII ? ("A"..."Z").contains(self) : properties.isUppercase }
+extension UInt8 {
+    /// Of ASCII.
+    fileprivate var isCapital: Bool { self &- UInt8(ascii: "A") < 26 }
+    fileprivate var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 }

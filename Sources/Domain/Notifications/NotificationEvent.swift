@@ -47,18 +47,20 @@ extension NotificationEvent {
         let kind: Kind = fields.word("type")
         let userId: ID<User> = fields.id("userId")
         let members = fields.openObject("data") ?? [:]
-        var details: [Detail: String] = [:]
+        var details = [Detail: String](minimumCapacity: Detail.allCases.count)
         for detail in Detail.allCases {
-            details[detail] = NotificationEvent.text(members[detail.rawValue], detail, &fields)
+            guard let text = NotificationEvent.text(members[detail.rawValue], detail, &fields) else { continue }
+            details[detail] = text
         }
         let changes = NotificationEvent.changes(members["changes"], &fields)
         self.init(id: id, kind: kind, userId: userId, details: details, changes: changes)
     }
 
     private static func text(_ value: JSONValue?, _ detail: Detail, _ fields: inout Fields) -> String? {
-        guard let value, value != .null else { return nil }
-        let place = "data/\(detail.rawValue)"
+        guard let value else { return nil }
+        var place: String { "data/\(detail.rawValue)" }
         guard case .string(let text) = value else {
+            if case .null = value { return nil }
             fields.reject(place, "must be a string, not \(value.typeName)")
             return nil
         }
@@ -95,8 +97,10 @@ extension NotificationEvent {
 
 extension String {
     fileprivate var trimmingSpaces: String {
-        let text = drop { $0 == " " }
-        guard let last = text.lastIndex(where: { $0 != " " }) else { return "" }
-        return String(text[...last])
+        let space = UInt8(ascii: " ")
+        guard utf8.first == space || utf8.last == space else { return self }
+        let text = utf8.drop { $0 == space }
+        guard let last = text.lastIndex(where: { $0 != space }) else { return "" }
+        return String(Substring(text[...last]))
     }
 }

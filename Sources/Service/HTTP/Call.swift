@@ -2,13 +2,20 @@ import MicroHTTP
 import Values
 
 /// One request on its way to a handler: who calls, and typed views of what was sent.
-struct Call: Sendable {
+final class Call: Sendable {
     let request: Request
     let caller: Caller
+    let query: Query
     let now: Timestamp
     let cursors: PageCursors
     let reader: TransactionReader
-    private(set) var query = Query()
+
+    init(
+        request: Request, caller: Caller, query: Query, now: Timestamp, cursors: PageCursors, reader: TransactionReader
+    ) {
+        (self.request, self.caller, self.query, self.now) = (request, caller, query, now)
+        (self.cursors, self.reader) = (cursors, reader)
+    }
 
     /// A path parameter as an id. What cannot be an id names nothing, so it is a 404.
     func pathID<E>(_ index: Int, _: E.Type) throws -> ID<E> {
@@ -42,25 +49,26 @@ struct Call: Sendable {
 
     /// The body as the members of a JSON object.
     func fields() throws -> Fields {
-        let type = request.header("Content-Type")?.split(separator: ";").first.map { $0.lowercased() } ?? ""
-        let trimmed = type.drop { $0 == " " }.prefix { $0 != " " }
-        guard trimmed == "application/json" else { throw Self.notJSON }
+        guard request.withHeader("Content-Type", Self.isJSON) else { throw Self.notJSON }
         return try Fields(request.body)
+    }
+
+    /// Whether a media type is JSON's, in whatever case and with whatever parameters.
+    private static func isJSON(_ type: UnsafeBufferPointer<UInt8>?) -> Bool {
+        guard let named = type?.prefix(while: { $0 != UInt8(ascii: ";") }).drop(while: { $0 == UInt8(ascii: " ") })
+        else { return false }
+        let name: StaticString = "application/json"
+        return name.withUTF8Buffer { name in
+            named.count >= name.count
+                && zip(named, name).allSatisfy { $0 == $1 || $1 >= UInt8(ascii: "a") && $0 | 0x20 == $1 }
+                && (named.count == name.count || named[named.startIndex + name.count] == UInt8(ascii: " "))
+        }
     }
 
     static var notJSON: Failure {
         Failure(
             .unsupportedMediaType, "request.media_type", "The body must be JSON: send it as application/json.",
             fields: [Failure.Field("Content-Type", "must be application/json")])
-    }
-
-    /// The same call with its query.
-    ///
-    /// - Throws: 422 for items that are not of these.
-    func taking(_ names: QueryNames) throws(Failure) -> Call {
-        var call = self
-        call.query = try Query(request, names)
-        return call
     }
 
     func requireIfMatch() throws -> Int {
@@ -90,5 +98,5 @@ struct Call: Sendable {
     var settings: Settings { reader.settings }
 
     /// The counts' version of the caller, if it is known without asking the database.
-    var knownBadgeVersion: Int? { badgeVersions.version(of: caller.userId, tenant: caller.tenant) }
+    var knownBadgeVersion: Int? { badgeVersions.version(of: caller.owner) }
 }

@@ -37,7 +37,9 @@ struct Dispatcher: Sendable {
             let trace = RequestTrace.of(request, endpoint: metrics, by: .token)
             do throws(Failure) {
                 if endpoint.access == .feed, let refusal = feeds.refusal(of: request) { throw refusal }
-                if case .known(let principal) = try identify(request) { try checkRole(principal.caller, endpoint) }
+                if case .known(let principal) = try identify(request, at: runner.clock.now()) {
+                    try checkRole(principal.caller, endpoint)
+                }
                 return nil
             } catch {
                 return problem(error, trace)
@@ -49,33 +51,38 @@ struct Dispatcher: Sendable {
         to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, name: String
     ) throws -> Reply {
         let isLarge = request.body.count > Limits.inlineBodyBytesMax
+        let now = runner.clock.now()
         // A signature is a hash over the whole body: a large one is not for the reactor.
         if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
             return onWorker(trace) {
                 guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
                     throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
                 }
-                return try answer(makeCall(request, as: feed), trace, endpoint, name: name)
+                let call = try makeCall(request, as: feed, endpoint, at: runner.clock.now())
+                return try answer(call, trace, endpoint, name: name)
             }
         }
         let caller: Caller
         if endpoint.access == .anyone {
             caller = Self.nobody
         } else {
-            switch try admit(request, trace, endpoint) {
+            switch try admit(request, trace, endpoint, at: now) {
             case .known(let admitted): caller = admitted
             case .pending(let start): return .again { start($0) }
             }
         }
-        let call = makeCall(request, as: caller)
+        let call = try makeCall(request, as: caller, endpoint, at: now)
         guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint, name: name) }
         return onWorker(trace) { try answer(call, trace, endpoint, name: name) }
     }
 
-    private func makeCall(_ request: Request, as caller: Caller) -> Call {
+    /// - Throws: 422 for items of the query that are not the endpoint's.
+    private func makeCall(
+        _ request: Request, as caller: Caller, _ endpoint: Endpoint, at now: Timestamp
+    ) throws(Failure) -> Call {
         Call(
-            request: request, caller: caller, now: runner.clock.now(),
-            cursors: cursors, reader: runner.reader)
+            request: request, caller: caller, query: try Query(request, endpoint.query), now: now, cursors: cursors,
+            reader: runner.reader)
     }
 
     private func complete(_ responder: Responder, _ trace: RequestTrace, _ reply: () throws -> Reply) {
@@ -100,19 +107,19 @@ struct Dispatcher: Sendable {
     // MARK: Who, and how often
 
     private func admit(
-        _ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint
+        _ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, at now: Timestamp
     ) throws(Failure) -> Authenticator.Verdict<Caller> {
-        if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: runner.clock.now()) {
+        if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: now) {
             return .known(feed)
         }
         let principal: Principal
-        switch try identify(request) {
+        switch try identify(request, at: now) {
         case .known(let found): principal = found
         case .pending(let start): return .pending(start)
         }
         trace.principal = principal
         if let bucket = principal.bucket {
-            let rate = bucket.take(at: runner.clock.now())
+            let rate = bucket.take(at: now)
             trace.rate = rate
             guard rate.isAllowed else { throw .rateLimited(rate) }
         }
@@ -121,13 +128,13 @@ struct Dispatcher: Sendable {
     }
 
     /// - Throws: what is wrong with the token, or that there is none.
-    private func identify(_ request: Request) throws(Failure) -> Authenticator.Verdict<Principal> {
+    private func identify(_ request: Request, at now: Timestamp) throws(Failure) -> Authenticator.Verdict<Principal> {
         try request.withHeader("Authorization") { header in
             Result { () throws(Failure) in
                 guard let token = BearerToken.of(header) else {
                     throw Failure(.unauthenticated, "unauthenticated", "Send a token: Authorization: Bearer <JWT>.")
                 }
-                return try authenticator.verdict(on: token)
+                return try authenticator.verdict(on: token, at: now)
             }
         }.get()
     }
@@ -150,17 +157,21 @@ struct Dispatcher: Sendable {
 
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, name: String) throws -> Reply {
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
-        let call = try call.taking(endpoint.query)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
         case .later(let start):
             return .deferred { responder in start { complete(responder, trace, $0) } }
-        case .read(let body): return try reading(call, trace, endpoint, body)
-        case .query(let sql, let body):
-            guard runner.store.engine == .postgreSQL else {
-                return try reading(call, trace, endpoint) { tx in try tx.db.withRows(sql, body) }
+        case .read(let body):
+            guard isInstant(endpoint) else {
+                return waiting(call, trace) { [runner] in try runner.reader.read(as: call.caller, body) }
             }
-            return querying(call, trace, sql, body)
+            return .response(conditional(try runner.reader.read(as: call.caller, body), call.request))
+        case .query(let sql, let body):
+            guard runner.store.engine == .sqlite else { return querying(call, trace, sql, body) }
+            guard isInstant(endpoint) else {
+                return waiting(call, trace) { [runner] in try runner.reader.rows(of: sql, as: call.caller, body) }
+            }
+            return .response(conditional(try runner.reader.rows(of: sql, as: call.caller, body), call.request))
         case .write(let key, let body):
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return .deferred { responder in
@@ -175,15 +186,14 @@ struct Dispatcher: Sendable {
         }
     }
 
-    private func reading(
-        _ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint,
-        _ body: @escaping @Sendable (Transaction) throws -> Response
-    ) throws -> Reply {
-        let read = { @Sendable in
-            conditional(try runner.reader.read(as: call.caller, body), call.request)
-        }
-        // A reactor must not wait for a server.
-        if endpoint.effort == .instant, runner.store.engine == .sqlite { return .response(try read()) }
+    /// A reactor must not wait for a server.
+    private func isInstant(_ endpoint: Endpoint) -> Bool {
+        endpoint.effort == .instant && runner.store.engine == .sqlite
+    }
+
+    private func waiting(
+        _ call: Call, _ trace: RequestTrace, _ read: @escaping @Sendable () throws -> Response
+    ) -> Reply {
         // What has waited as long as a statement may take is refused, and not begun: behind a table that somebody has
         // locked all would otherwise be refused one after the other.
         let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
@@ -191,7 +201,7 @@ struct Dispatcher: Sendable {
             guard ContinuousClock.now < latest else {
                 throw DatabaseError(.unavailable, "the request has waited too long for others", cause: .busy)
             }
-            return .response(try read())
+            return .response(conditional(try read(), call.request))
         }
     }
 
@@ -235,10 +245,9 @@ struct Dispatcher: Sendable {
     /// 304 for a GET whose sender has the version already.
     private func conditional(_ response: Response, _ request: Request) -> Response {
         guard response.status == 200, request.method == .get || request.method == .head,
-            let tag = response.headers.first(where: { $0.name == "ETag" })?.value,
-            request.hasSeen(tag)
+            request.hasSeen(response)
         else { return response }
-        return Response(status: 304, headers: response.headers.filter { $0.name != "Content-Type" })
+        return Response(status: 304, headers: response.headers.without("Content-Type"))
     }
 
     private func onWorker(_ trace: RequestTrace, _ reply: @escaping @Sendable () throws -> Reply) -> Reply {

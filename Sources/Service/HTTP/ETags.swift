@@ -8,38 +8,35 @@ import Values
 /// database that was restored counts on from a version that clients have seen with another content. So a tag is of one
 /// version in one epoch, as one caller is shown it, and confirms nothing else.
 struct EntityTag: Sendable {
-    /// With its quotes.
-    let text: String
+    /// With its quotes, in ASCII.
+    let bytes: [UInt8]
 
     /// - Parameter variant: what else the answer depends on, of what one address may be asked for.
     init(_ version: some BinaryInteger, in epoch: String, for caller: Caller, variant: String = "") {
-        self.init(String(version), epoch, caller, variant)
+        self.init(epoch, caller, variant) { $0.append(decimal: Int64(version)) }
     }
 
     /// For what changes without any version: the bytes are their own.
     init(content: [UInt8], in epoch: String, for caller: Caller) {
-        self.init(OpaqueID(bits: FNV1a.hash(content)).text, epoch, caller, "")
+        self.init(epoch, caller, "") { OpaqueID(bits: FNV1a.hash(content)).append(to: &$0) }
     }
 
     /// For what everybody is shown alike.
-    init(ofAll content: [UInt8]) { text = "\"\(OpaqueID(bits: FNV1a.hash(content)).text)\"" }
+    init(ofAll content: [UInt8]) { bytes = Array("\"\(OpaqueID(bits: FNV1a.hash(content)).text)\"".utf8) }
 
-    private init(_ version: String, _ epoch: String, _ caller: Caller, _ variant: String) {
-        // A role is among what decides what a user is shown; an id has no NUL.
-        var whose = FNV1a.hash(caller.tenant.text.utf8)
-        for part in [caller.userId.text, caller.role, variant] {
-            whose = FNV1a.hash(part.utf8, after: FNV1a.hash(CollectionOfOne(0), after: whose))
-        }
-        var text = ""
-        text.reserveCapacity(version.utf8.count + epoch.utf8.count + OpaqueID.digits + 4)
-        text += "\""
-        text += version
-        text += "-"
-        text += epoch
-        text += "-"
-        text += OpaqueID(bits: whose).text
-        text += "\""
-        self.text = text
+    private init(_ epoch: String, _ caller: Caller, _ variant: String, version: (inout [UInt8]) -> Void) {
+        // A variant has no NUL.
+        let whose = FNV1a.hash(variant.utf8, after: FNV1a.hash(CollectionOfOne(0), after: caller.digest))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(64)
+        bytes.append(UInt8(ascii: "\""))
+        version(&bytes)
+        bytes.append(UInt8(ascii: "-"))
+        bytes.append(contentsOf: epoch.utf8)
+        bytes.append(UInt8(ascii: "-"))
+        OpaqueID(bits: whose).append(to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
+        self.bytes = bytes
     }
 
     /// The version that a tag names in an epoch; nil for a tag of another epoch, or of no version. Whose it is does not
@@ -63,21 +60,31 @@ struct EntityTag: Sendable {
 extension Request {
     /// The tag, if `If-None-Match` names it; it is not even made for a request without that header.
     func seen(_ tag: @autoclosure () -> EntityTag) -> EntityTag? {
-        guard withHeader("If-None-Match", { $0 != nil }) else { return nil }
-        let tag = tag()
-        return hasSeen(tag.text) ? tag : nil
+        withHeader("If-None-Match") { header in
+            guard let header else { return nil }
+            let tag = tag()
+            return tag.bytes.withUnsafeBufferPointer { EntityTag.isNamed($0, by: header) } ? tag : nil
+        }
     }
 
-    /// Whether `If-None-Match` names a tag. Tags are compared weakly (RFC 9110, 13.1.2).
-    func hasSeen(_ tag: String) -> Bool {
+    /// Whether `If-None-Match` names the tag of an answer.
+    func hasSeen(_ response: Response) -> Bool {
         withHeader("If-None-Match") { header in
-            guard let header else { return false }
-            // As it was sent out: what nearly every poll has.
-            if header.count == tag.utf8.count, header.elementsEqual(tag.utf8) { return true }
-            return String(decoding: header, as: UTF8.self).split(separator: ",").contains { candidate in
-                let text = candidate.drop { $0 == " " }
-                return text == "*" || EntityTag.unquoted(String(text)) == EntityTag.unquoted(tag)
-            }
+            guard let header, let tag = response.headers["ETag"] else { return false }
+            return tag.withUTF8Bytes { EntityTag.isNamed($0, by: header) }
+        }
+    }
+}
+
+extension EntityTag {
+    /// Whether an `If-None-Match` names a tag. Tags are compared weakly (RFC 9110, 13.1.2).
+    static func isNamed(_ tag: UnsafeBufferPointer<UInt8>, by header: UnsafeBufferPointer<UInt8>) -> Bool {
+        // As it was sent out: what nearly every poll has.
+        if header.isSame(as: tag) { return true }
+        let wanted = unquoted(String(decoding: tag, as: UTF8.self))
+        return String(decoding: header, as: UTF8.self).split(separator: ",").contains { candidate in
+            let text = candidate.drop { $0 == " " }
+            return text == "*" || unquoted(String(text)) == wanted
         }
     }
 }

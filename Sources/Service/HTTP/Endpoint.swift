@@ -3,7 +3,7 @@ import MicroHTTP
 import Values
 
 /// One route with who may call it and what answers.
-struct Endpoint: Sendable {
+final class Endpoint: Sendable {
     /// The gate of roles. Rows are gated by their tables' policies, never here.
     enum Access: String, Sendable {
         case anyone, bearer, service, staffOrService

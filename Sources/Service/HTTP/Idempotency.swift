@@ -111,11 +111,11 @@ enum Idempotency {
                     .invalid, "idempotency.key_reused", "This Idempotency-Key was used for another request.",
                     fields: [Failure.Field("Idempotency-Key", "was sent with another body, or other headers")])
             }
-            var headers = try row.text(2).split(separator: "\n").compactMap { line -> (name: String, value: String)? in
-                guard let colon = line.firstIndex(of: ":") else { return nil }
-                return (String(line[..<colon]), String(line[colon...].dropFirst(2)))
+            var headers = try row.text(2).split(separator: "\n").reduce(into: HeaderFields()) { headers, line in
+                guard let colon = line.firstIndex(of: ":") else { return }
+                headers.append((String(line[..<colon]), String(line[colon...].dropFirst(2))))
             }
-            headers.append(("Idempotency-Replayed", "true"))
+            headers.append("Idempotency-Replayed", "true")
             let body = try row.blob(3)
             return Response(status: try row.integer(1), headers: headers, body: body.isEmpty ? .none : .bytes(body))
         }
@@ -123,9 +123,7 @@ enum Idempotency {
 
     /// Stores an answer. Those with a secret (`no-store`) are not stored: the next request is done anew.
     static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
-        guard !response.headers.contains(where: { $0.name == "Cache-Control" && $0.value == "no-store" }) else {
-            return
-        }
+        guard response.headers["Cache-Control"] != "no-store" else { return }
         var body: [UInt8] = []
         if case .bytes(let bytes) = response.body { body = bytes }
         let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")

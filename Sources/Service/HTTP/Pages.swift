@@ -61,7 +61,7 @@ extension Call {
 extension Response {
     /// All items of a list, or those of one page.
     static func list(
-        _ items: some Sequence<some JSONWritable>, next: String? = nil, headers: [(name: String, value: String)] = []
+        _ items: some Sequence<some JSONWritable>, next: String? = nil, headers: HeaderFields = []
     ) -> Response {
         .json(headers: headers) { writer in
             writer.member("items", items)

@@ -21,7 +21,7 @@ extension Response {
                 }
             }
         }
-        if let seconds = failure.retryAfterSeconds { response.headers.append(("Retry-After", "\(seconds)")) }
+        if let seconds = failure.retryAfterSeconds { response.headers.append("Retry-After", "\(seconds)") }
         let challenge: String? =
             switch failure.kind {
             case .unauthenticated where failure.code == "unauthenticated": ""
@@ -29,13 +29,13 @@ extension Response {
             case .forbidden: ", error=\"insufficient_scope\""
             default: nil
             }
-        if let challenge { response.headers.append(("WWW-Authenticate", "Bearer realm=\"bellhop\"" + challenge)) }
+        if let challenge { response.headers.append("WWW-Authenticate", "Bearer realm=\"bellhop\"" + challenge) }
         return response
     }
 
     static func problem(
         _ status: Int, _ title: String, _ code: String, _ detail: String,
-        headers: [(name: String, value: String)] = [], _ more: (inout JSONWriter) -> Void = { _ in }
+        headers: HeaderFields = [], _ more: (inout JSONWriter) -> Void = { _ in }
     ) -> Response {
         let body = JSONWriter.object { writer in
             writer.member("type", "urn:bellhop:problem:\(code)")
@@ -45,8 +45,9 @@ extension Response {
             writer.member("code", code)
             more(&writer)
         }
-        return Response(
-            status: status, headers: headers + [("Content-Type", ProblemBody.mediaType)], body: .bytes(body))
+        var headers = headers
+        headers.append("Content-Type", ProblemBody.mediaType)
+        return Response(status: status, headers: headers, body: .bytes(body))
     }
 
     /// The answer for what should not happen: without detail, since the detail is for the log.

@@ -4,19 +4,17 @@ import Values
 /// The query items that an endpoint takes.
 enum QueryNames: Sendable, ExpressibleByArrayLiteral {
     /// These, each at most once. Others are mistakes: a misspelt filter must not be dropped in silence.
-    case only(Set<String>)
+    case only([String])
     /// Whatever comes, and none of it is read: for pages and probes, whose callers add items of their own.
     case any
 
-    init(arrayLiteral names: String...) { self = .only(Set(names)) }
+    init(arrayLiteral names: String...) { self = .only(names) }
 }
 
 /// The items of a request's query, which the dispatcher has checked against the names that the endpoint declares.
 struct Query: Sendable {
     private var items: [String: String] = [:]
-    private var declared: Set<String> = []
-
-    init() {}
+    private var declared: [String] = []
 
     /// - Throws: 422, with each item that is not declared or comes twice.
     init(_ request: Request, _ names: QueryNames) throws(Failure) {

@@ -14,7 +14,7 @@ final class RequestTrace: @unchecked Sendable {
     var rate: RateBucket.State?
 
     /// What says who asks, and so decides about the answer.
-    enum Credentials {
+    enum Credentials: Int, CaseIterable {
         case none, token
         /// Streams are opened by a cookie too.
         case tokenOrCookie
@@ -42,12 +42,13 @@ enum RequestId {
 
     /// The client's own, if it is harmless; else one of ours.
     static func of(_ request: Request) -> String {
-        if let sent = request.header("X-Request-Id"), (1...Limits.requestIdBytesMax).contains(sent.utf8.count),
-            sent.utf8.allSatisfy(isSafe)
-        {
-            return sent
+        let sent = request.withHeader("X-Request-Id") { sent -> String? in
+            guard let sent, (1...Limits.requestIdBytesMax).contains(sent.count), sent.allSatisfy(isSafe) else {
+                return nil
+            }
+            return String(decoding: sent, as: UTF8.self)
         }
-        return permutation.seal(count.wrappingAdd(1, ordering: .relaxed).newValue).text
+        return sent ?? permutation.seal(count.wrappingAdd(1, ordering: .relaxed).newValue).text
     }
 
     private static func isSafe(_ byte: UInt8) -> Bool {

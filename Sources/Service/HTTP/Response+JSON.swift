@@ -4,21 +4,26 @@ import Values
 extension Response {
     /// - Parameter tag: of the version that is shown; the dispatcher answers a matching poll with 304.
     static func json(
-        _ status: Int = 200, _ bytes: [UInt8], headers: [(name: String, value: String)] = [], tag: EntityTag? = nil
+        _ status: Int = 200, _ bytes: [UInt8], headers: HeaderFields = [], tag: EntityTag? = nil
     ) -> Response {
-        var headers = headers
-        headers.append(("Content-Type", "application/json"))
-        if let tag {
-            headers.append(("ETag", tag.text))
-            // Stored by the one who asked, and asked again each time: the answer depends on the token.
-            headers.append(("Cache-Control", "private, no-cache"))
-        }
+        var headers = HeaderFields(headers, reserving: decorationBytes)
+        headers.append(tag == nil ? mediaType : taggedMediaType)
+        if let tag { headers.append("ETag") { $0.append(contentsOf: tag.bytes) } }
         return Response(status: status, headers: headers, body: .bytes(bytes))
     }
 
+    /// Room for the other fields of an answer, those that `ResponseDecoration` adds among them.
+    private static let decorationBytes = 384
+    private static let mediaType: HeaderFields = [("Content-Type", "application/json")]
+    // Stored by the one who asked, and asked again each time: the answer depends on the token.
+    private static let unstored: HeaderFields = [("Cache-Control", "private, no-cache")]
+    private static let taggedMediaType: HeaderFields = [
+        ("Content-Type", "application/json"), ("Cache-Control", "private, no-cache"),
+    ]
+
     /// One value that writes itself.
     static func json(
-        _ status: Int = 200, _ value: some JSONWritable, headers: [(name: String, value: String)] = [],
+        _ status: Int = 200, _ value: some JSONWritable, headers: HeaderFields = [],
         tag: EntityTag? = nil
     ) -> Response {
         json(status, JSONWriter.bytes(value), headers: headers, tag: tag)
@@ -26,7 +31,7 @@ extension Response {
 
     /// One object, of the members that are written.
     static func json(
-        _ status: Int = 200, headers: [(name: String, value: String)] = [], tag: EntityTag? = nil,
+        _ status: Int = 200, headers: HeaderFields = [], tag: EntityTag? = nil,
         _ members: (inout JSONWriter) -> Void
     ) -> Response {
         json(status, JSONWriter.object(members), headers: headers, tag: tag)
@@ -46,16 +51,17 @@ extension Response {
     /// The same answer with the address of what was made.
     func located(at collection: StaticString, _ id: ID<some Any>) -> Response {
         var response = self
-        response.headers.append(("Location", "\(collection)/\(Self.encoded(id.text))"))
+        response.headers.append("Location", "\(collection)/\(Self.encoded(id.text))")
         return response
     }
 
     static let noContent = Response(status: 204, headers: [], body: .none)
 
-    static func notModified(_ tag: EntityTag, headers: [(name: String, value: String)] = []) -> Response {
-        Response(
-            status: 304, headers: headers + [("ETag", tag.text), ("Cache-Control", "private, no-cache")],
-            body: .none)
+    static func notModified(_ tag: EntityTag, headers: HeaderFields = []) -> Response {
+        var headers = HeaderFields(headers, reserving: decorationBytes)
+        headers.append(unstored)
+        headers.append("ETag") { $0.append(contentsOf: tag.bytes) }
+        return Response(status: 304, headers: headers, body: .none)
     }
 
     /// A text as a part of a path or a query.

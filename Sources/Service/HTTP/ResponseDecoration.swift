@@ -5,24 +5,30 @@ import Values
 /// rate limit, what browsers of other origins need, and the last members of a problem.
 struct ResponseDecoration: Sendable {
     private let corsOrigins: Set<String>
+    /// What the answers to requests with each kind of credentials have in common.
+    private let constants: [HeaderFields]
 
     init(settings: Settings) {
-        corsOrigins = Set(settings.corsOrigins)
+        let corsOrigins = Set(settings.corsOrigins)
+        self.corsOrigins = corsOrigins
+        constants = RequestTrace.Credentials.allCases.map { credentials in
+            var fields: HeaderFields = [("X-Content-Type-Options", "nosniff")]
+            if let vary = Self.vary(credentials, corsOrigins) { fields.append("Vary", vary) }
+            return fields
+        }
     }
 
     func decorate(_ request: Request, _ response: inout Response) {
         let trace = RequestTrace.of(request)
-        response.headers.reserveCapacity(response.headers.count + 8)
-        response.headers.append(("X-Request-Id", trace.id))
-        response.headers.append(("X-Content-Type-Options", "nosniff"))
+        response.headers.append(constants[trace.credentials.rawValue])
+        response.headers.append("X-Request-Id", trace.id)
         if let rate = trace.rate, let bucket = trace.principal?.bucket {
-            response.headers.append(("RateLimit-Policy", bucket.policy))
-            response.headers.append(("RateLimit", rate.text))
+            response.headers.append("RateLimit-Policy", bucket.policy)
+            response.headers.append("RateLimit", writing: rate.write)
         }
-        if let vary = vary(trace.credentials) { response.headers.append(("Vary", vary)) }
         if !corsOrigins.isEmpty { appendCORS(request, &response) }
         guard response.status >= 400, case .bytes(let body) = response.body,
-            response.headers.contains(where: { $0.value == ProblemBody.mediaType })
+            response.headers["Content-Type"] == ProblemBody.mediaType
         else { return }
         response.body = .bytes(ProblemBody.complete(body, path: request.path, requestId: trace.id))
     }
@@ -33,7 +39,7 @@ struct ResponseDecoration: Sendable {
 
     /// What of a request decides about its answer beside the address: a cache must not give it to somebody else, who has
     /// another token, nor to another site.
-    private func vary(_ credentials: RequestTrace.Credentials) -> String? {
+    private static func vary(_ credentials: RequestTrace.Credentials, _ corsOrigins: Set<String>) -> String? {
         switch (credentials, corsOrigins.isEmpty) {
         case (.none, true): nil
         case (.none, false): "Origin"
@@ -47,24 +53,24 @@ struct ResponseDecoration: Sendable {
     private func appendCORS(_ request: Request, _ response: inout Response) {
         guard let origin = request.header("Origin") else { return }
         if corsOrigins.contains(origin) {
-            response.headers.append(("Access-Control-Allow-Origin", origin))
+            response.headers.append("Access-Control-Allow-Origin", origin)
             // Only named origins may send the stream's cookie.
-            response.headers.append(("Access-Control-Allow-Credentials", "true"))
+            response.headers.append("Access-Control-Allow-Credentials", "true")
         } else if corsOrigins.contains("*") {
-            response.headers.append(("Access-Control-Allow-Origin", "*"))
+            response.headers.append("Access-Control-Allow-Origin", "*")
         } else {
             return
         }
-        response.headers.append(("Access-Control-Expose-Headers", Self.exposed))
+        response.headers.append("Access-Control-Expose-Headers", Self.exposed)
         guard request.method == .options else { return }
-        response.headers.append(("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"))
+        response.headers.append("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
         response.headers.append(
             (
                 "Access-Control-Allow-Headers",
                 "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Client-Id, "
                     + "X-Request-Id, traceparent, tracestate, baggage, sentry-trace"
             ))
-        response.headers.append(("Access-Control-Max-Age", "7200"))
+        response.headers.append("Access-Control-Max-Age", "7200")
     }
 
     /// The answer to what MicroHTTP refuses before any handler.

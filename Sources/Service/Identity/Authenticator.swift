@@ -50,14 +50,11 @@ final class Authenticator: Sendable {
     var isReady: Bool { secret != nil || keys?.isLoaded == true }
 
     /// - Parameter token: the bytes after `Bearer `.
-    func verdict(on token: UnsafeBufferPointer<UInt8>) throws(Failure) -> Verdict<Principal> {
+    func verdict(on token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Principal> {
         guard !token.isEmpty, token.count <= Limits.tokenBytesMax else {
             throw Claims.refusal("There is no usable token after Bearer.")
         }
-        let now = clock.now()
-        var hasher = Hasher()
-        hasher.combine(bytes: UnsafeRawBufferPointer(token))
-        let hash = hasher.finalize()
+        let hash = VerifiedTokens.hash(of: token)
         let (found, generation) = verified.find(hash, token)
         let principal: Principal
         if let found {
@@ -115,7 +112,8 @@ extension Authenticator {
     /// Whom a token speaks for: for whoever asks about it, and not for its holder.
     func identity(of token: String) throws(Failure) -> Verdict<Principal> {
         var token = token
-        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8) } }.get()
+        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.now()) } }
+            .get()
     }
 
     /// For streams, whose token may stand in a header, a cookie or a body. An opening is a request like any other: it

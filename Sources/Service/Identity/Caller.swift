@@ -1,30 +1,53 @@
 import Database
+import Realtime
 import Rows
 import Values
 import Visibility
 
 /// Who calls, as the verified token says.
-struct Caller: Sendable {
-    let tenant: ID<Tenant>
-    let userId: ID<User>
+final class Caller: Sendable {
+    /// Its tenant and its id.
+    let owner: Owner
     let role: String
     /// A trusted backend of its tenant.
     let isService: Bool
     /// A backend whose token names no tenant, or a feed that has proved itself: it may send rows of every tenant.
-    var isOfAllTenants = false
+    let isOfAllTenants: Bool
     /// `standard` or `blackCard`, where the token says.
-    var tier: String?
+    let tier: String?
     /// The keys the caller has: what it may see and change follows from them alone.
-    var scope: Scope
+    let scope: Scope
     /// The keys that its token claims, where they are others: what is known of memberships wins over claims.
-    var claims: Set<String>?
+    let claims: Set<String>?
     /// Keys by memberships that the scope has no room for (`TableLimits.grantedKeysMax`).
-    var omittedKeys = 0
-    // Without a token: issued before all others, and for ever.
-    var tokenId: String?
-    var sessionId: String?
-    var issuedAt = Timestamp(microseconds: 0)
-    var expiresAt = Timestamp(microseconds: .max)
+    let omittedKeys: Int
+    let tokenId: String?
+    let sessionId: String?
+    let issuedAt: Timestamp
+    let expiresAt: Timestamp
+    /// A hash of what decides, beside a version, what the caller is shown: a role is among it.
+    let digest: UInt64
+
+    /// Without a token: issued before all others, and for ever.
+    init(
+        tenant: ID<Tenant>, userId: ID<User>, role: String, isService: Bool, isOfAllTenants: Bool = false,
+        tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0, tokenId: String? = nil,
+        sessionId: String? = nil, issuedAt: Timestamp = Timestamp(microseconds: 0),
+        expiresAt: Timestamp = Timestamp(microseconds: .max)
+    ) {
+        owner = Owner(tenant: tenant, userId: userId)
+        (self.role, self.isService) = (role, isService)
+        (self.isOfAllTenants, self.tier, self.scope, self.claims) = (isOfAllTenants, tier, scope, claims)
+        (self.omittedKeys, self.tokenId, self.sessionId) = (omittedKeys, tokenId, sessionId)
+        (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
+        // An id has no NUL.
+        digest = [userId.text, role].reduce(FNV1a.hash(tenant.text.utf8)) { hash, part in
+            FNV1a.hash(part.utf8, after: FNV1a.hash(CollectionOfOne(0), after: hash))
+        }
+    }
+
+    var tenant: ID<Tenant> { owner.tenant }
+    var userId: ID<User> { owner.userId }
 
     /// The service itself, at work for one tenant: it sees what a backend of the tenant sees.
     static func system(tenant: ID<Tenant>, named name: String = "bellhop", isOfAllTenants: Bool = false) -> Caller {
@@ -32,8 +55,6 @@ struct Caller: Sendable {
             tenant: tenant, userId: ID(name), role: "service", isService: true, isOfAllTenants: isOfAllTenants,
             scope: Scope(tenant: tenant, keys: [AudienceKey.make("tenant", "service"), "everyone"]))
     }
-
-    var owner: Owner { Owner(tenant: tenant, userId: userId) }
 
     /// The keys that the token claims.
     var claimed: Set<String> { claims ?? scope.keys }
@@ -43,11 +64,12 @@ struct Caller: Sendable {
     /// The same caller with other keys than its token claims; the same scope where they are the ones it has.
     func with(_ keys: Set<String>, omitted: Int) -> Caller {
         guard keys != scope.keys || omitted != omittedKeys else { return self }
-        var caller = self
-        caller.omittedKeys = omitted
-        guard keys != scope.keys else { return caller }
-        (caller.scope, caller.claims) = (Scope(tenant: tenant, keys: keys), keys == claimed ? nil : claimed)
-        return caller
+        let isSame = keys == scope.keys
+        return Caller(
+            tenant: tenant, userId: userId, role: role, isService: isService, isOfAllTenants: isOfAllTenants,
+            tier: tier, scope: isSame ? scope : Scope(tenant: tenant, keys: keys),
+            claims: isSame ? claims : keys == claimed ? nil : claimed, omittedKeys: omitted, tokenId: tokenId,
+            sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }
 
     /// Everything but the moments, as JSON's members.
@@ -72,4 +94,16 @@ struct Caller: Sendable {
 struct Owner: Sendable, Hashable {
     let tenant: ID<Tenant>
     let userId: ID<User>
+    /// Computed once: a caller's own counts and limits are looked up at every request.
+    private let hash: Int
+
+    init(tenant: ID<Tenant>, userId: ID<User>) {
+        (self.tenant, self.userId) = (tenant, userId)
+        var hasher = Hasher()
+        hasher.combine(tenant)
+        hasher.combine(userId)
+        hash = hasher.finalize()
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }

@@ -9,8 +9,8 @@ import Values
 /// A database's webhook has no user and sends the rows of all tenants.
 struct FeedCredentials: Sendable {
     /// Headers that may carry the secret, beside `Authorization: Bearer`.
-    private static let secretHeader = "X-Webhook-Secret"
-    private static let signatureHeader = "webhook-signature"
+    private static let secretHeader: StaticString = "X-Webhook-Secret"
+    private static let signatureHeader: StaticString = "webhook-signature"
 
     private let secret: [UInt8]?
     private let signingSecrets: [WebhookSignature.Secret]
@@ -52,7 +52,7 @@ struct FeedCredentials: Sendable {
     /// Why a request cannot be of a feed that proves itself without a token, as it tries to; nil where it does not try.
     func refusal(of request: Request) -> Failure? {
         guard request.header("Authorization") == nil else { return nil }
-        func isMissing(_ setting: String, for header: String) -> Failure {
+        func isMissing(_ setting: String, for header: StaticString) -> Failure {
             Self.refused(
                 "\(header) is sent, and nothing is set that it could prove: set \(Settings.Key.variable(setting)).")
         }

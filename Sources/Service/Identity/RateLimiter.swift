@@ -77,15 +77,12 @@ final class RateBucket: Sendable {
         let resetSeconds: Int64
         let isAllowed: Bool
 
-        /// As the header `RateLimit` says it.
-        var text: String {
-            var text = ""
-            text.reserveCapacity(48)
-            text += "\"default\";r="
-            text += String(remaining)
-            text += ";t="
-            text += String(resetSeconds)
-            return text
+        /// Writes it as the header `RateLimit` says it.
+        func write(to text: inout [UInt8]) {
+            text.append(contentsOf: "\"default\";r=".utf8)
+            text.append(decimal: Int64(remaining))
+            text.append(contentsOf: ";t=".utf8)
+            text.append(decimal: resetSeconds)
         }
     }
 

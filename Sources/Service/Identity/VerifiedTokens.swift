@@ -44,6 +44,16 @@ final class VerifiedTokens: Sendable {
 
     private let tables = Locked(Tables())
 
+    /// The last bytes, which are the signature's: they are as good as random, and only what its issuer has signed is
+    /// stored, so that nobody can choose tokens of one hash.
+    static func hash(of token: UnsafeBufferPointer<UInt8>) -> Int {
+        let bytes = UnsafeRawBufferPointer(token)
+        guard bytes.count >= 16 else { return bytes.reduce(0) { $0 << 8 ^ Int($1) } }
+        let last = bytes.count - 8
+        return bytes.loadUnaligned(fromByteOffset: last, as: Int.self)
+            ^ bytes.loadUnaligned(fromByteOffset: last - 8, as: Int.self) &* 0x1_0000_01B3
+    }
+
     /// - Returns: who the token speaks for, nil if it was not verified, and what `store` is given then.
     func find(_ hash: Int, _ token: UnsafeBufferPointer<UInt8>) -> (Principal?, generation: Int) {
         tables.withLock { tables in

@@ -48,7 +48,7 @@ struct StreamRoute: Sendable {
         }
     }
 
-    private var headers: [(name: String, value: String)] {
+    private var headers: HeaderFields {
         [
             ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"),
             // nginx would otherwise collect events until its buffer is full.

@@ -18,16 +18,17 @@ final class BadgeVersions: Sendable {
     ///   stored.
     init(isAlone: Bool) { self.isAlone = isAlone }
 
-    func version(of userId: ID<User>, tenant: ID<Tenant>) -> Int? {
-        known.withLock { $0.versions[Owner(tenant: tenant, userId: userId)] }
-    }
+    func version(of owner: Owner) -> Int? { known.withLock { $0.versions[owner] } }
 
     /// Asked before a read begins, and given to ``note(_:of:tenant:readIn:)`` with what it saw.
     var presentGeneration: Int { known.withLock { $0.generation } }
 
     func note(_ version: Int, of userId: ID<User>, tenant: ID<Tenant>, readIn generation: Int? = nil) {
+        note(version, of: Owner(tenant: tenant, userId: userId), readIn: generation)
+    }
+
+    func note(_ version: Int, of owner: Owner, readIn generation: Int? = nil) {
         guard isAlone else { return }
-        let owner = Owner(tenant: tenant, userId: userId)
         known.withLock { known in
             if let generation, generation != known.generation { return }
             if known.versions.count >= Limits.badgeVersionsMax, known.versions[owner] == nil {

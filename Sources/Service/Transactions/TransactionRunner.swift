@@ -61,4 +61,12 @@ final class TransactionReader: Sendable {
             return try body(Transaction(db: db, caller: caller, reader: self))
         }
     }
+
+    /// The rows of one statement, on the calling thread.
+    func rows<Result>(of sql: SQL, as caller: Caller, _ body: (RowCursor) throws -> Result) throws -> Result {
+        try store.read { db in
+            try db.enter(caller.scope)
+            return try db.withRows(sql, body)
+        }
+    }
 }

@@ -30,7 +30,7 @@ enum BadgesFeature {
     }
 
     /// How soon a client should ask again, in seconds (CNT R-RECON-4).
-    private static let pollInterval: [(name: String, value: String)] = [
+    private static let pollInterval: HeaderFields = [
         ("Poll-Interval", "\(PollIntervals.connectedSeconds)")
     ]
 
@@ -55,7 +55,7 @@ enum BadgesFeature {
             let unread = conversations(call.caller)
             return .read { tx in
                 let badges = try BadgeLedger.read(userId, at: tx.now, visibleTo: tx.scope, in: tx.db)
-                call.badgeVersions.note(badges.version, of: userId, tenant: tx.tenant, readIn: generation)
+                call.badgeVersions.note(badges.version, of: call.caller.owner, readIn: generation)
                 let shares = try tx.db.rows(unread) { (conversationId: try $0.text(0), unread: try $0.integer(1)) }
                 return Response.json(headers: pollInterval, tag: tx.tag(badges.version, variant: variant)) {
                     writer in
@@ -67,9 +67,11 @@ enum BadgesFeature {
                 }
             }
         }
-        return .query(BadgeLedger.query(userId, visibleTo: call.caller.scope)) { rows in
+        let scope = call.caller.scope
+        let query = scope.statement("badges") { BadgeLedger.query(userId, visibleTo: scope) }
+        return .query(query) { rows in
             let badges = try BadgeLedger.badges(in: rows, at: call.now)
-            call.badgeVersions.note(badges.version, of: userId, tenant: call.caller.tenant, readIn: generation)
+            call.badgeVersions.note(badges.version, of: call.caller.owner, readIn: generation)
             return Response.json(200, badges.sent(in: call.epoch), headers: pollInterval, tag: call.tag(badges.version))
         }
     }

@@ -121,7 +121,7 @@ extension ChallengesFeature {
             let board = try require(id, tx)
             // A challenge that was made anew counts from the beginning, on another board.
             let tag = tx.tag(board.revision, variant: board.id)
-            if call.request.hasSeen(tag.text) { return .notModified(tag) }
+            if call.request.seen(tag) != nil { return .notModified(tag) }
             let me = tx.caller.userId
             let inMemory = try boards.read(board, tx) { leaderboard in
                 View(

@@ -1,0 +1,104 @@
+import Glibc
+
+/// The header fields of an answer (RFC 9110, 5), in the order they are sent.
+///
+/// They stand as C strings in one block of memory, name and value by turns: fields that are always the same are added by
+/// copying a piece of a block, and libmicrohttpd is given each where it stands.
+public struct HeaderFields: Sendable {
+    /// Strings that each end with a NUL and have no other; an even number of them.
+    private var block: [UInt8] = []
+
+    public init() {}
+
+    /// The same fields, with room for more.
+    public init(_ fields: HeaderFields, reserving bytes: Int) {
+        block.reserveCapacity(fields.block.count + bytes)
+        block.append(contentsOf: fields.block)
+    }
+
+    /// Makes room for fields, counted with their names and two bytes each.
+    public mutating func reserve(_ bytes: Int) { block.reserveCapacity(block.count + bytes) }
+
+    public mutating func append(_ name: StaticString, _ value: String) {
+        append(name) { $0.append(contentsOf: value.utf8) }
+    }
+
+    /// A field whose value is written in place.
+    public mutating func append(_ name: StaticString, writing write: (inout [UInt8]) -> Void) {
+        block.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        block.append(0)
+        let start = block.count
+        write(&block)
+        finish(start)
+    }
+
+    public mutating func append(_ field: (name: String, value: String)) {
+        for text in [field.name, field.value] {
+            let start = block.count
+            block.append(contentsOf: text.utf8)
+            finish(start)
+        }
+    }
+
+    public mutating func append(_ fields: HeaderFields) { block.append(contentsOf: fields.block) }
+
+    /// Ends a string. It is cut off at a NUL, behind which the next field would be read.
+    private mutating func finish(_ start: Int) {
+        let end = block.withUnsafeBytes { bytes -> Int? in
+            guard let base = bytes.baseAddress, let found = memchr(base + start, 0, bytes.count - start) else {
+                return nil
+            }
+            return UnsafeRawPointer(found) - base
+        }
+        if let end { block.removeSubrange(end...) }
+        block.append(0)
+    }
+
+    /// The first value of a name.
+    public subscript(name: String) -> String? { first { $0.name == name }?.value }
+
+    /// The same without the fields of a name.
+    public func without(_ name: String) -> HeaderFields {
+        reduce(into: HeaderFields()) { if $1.name != name { $0.append($1) } }
+    }
+
+    func withCStrings<Result>(_ body: (inout CStrings) -> Result) -> Result {
+        block.withUnsafeBytes { bytes in
+            var strings = CStrings(rest: bytes.assumingMemoryBound(to: CChar.self))
+            return body(&strings)
+        }
+    }
+
+    func forEachCString(_ body: (_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>) -> Void) {
+        withCStrings { strings in
+            while let field = strings.next() { body(field.name, field.value) }
+        }
+    }
+
+    /// The fields where they stand, one after the other.
+    struct CStrings {
+        fileprivate var rest: UnsafeBufferPointer<CChar>
+
+        mutating func next() -> (name: UnsafePointer<CChar>, value: UnsafePointer<CChar>)? {
+            guard !rest.isEmpty, let name = rest.baseAddress else { return nil }
+            let value = name + strlen(name) + 1
+            let end = value + strlen(value) + 1
+            rest = UnsafeBufferPointer(rebasing: rest[(end - name)...])
+            return (name, value)
+        }
+    }
+}
+
+extension HeaderFields: Sequence {
+    public func makeIterator() -> some IteratorProtocol<(name: String, value: String)> {
+        var fields: [(name: String, value: String)] = []
+        forEachCString { fields.append((String(cString: $0), String(cString: $1))) }
+        return fields.makeIterator()
+    }
+}
+
+extension HeaderFields: ExpressibleByArrayLiteral {
+    public init(arrayLiteral fields: (name: String, value: String)...) {
+        for field in fields { append(field) }
+    }
+}

@@ -1,0 +1,91 @@
+/// The header fields of a request, as places in its head: in libmicrohttpd's buffer while the reactor has the request,
+/// and in a copy of it from then on.
+final class RequestFields {
+    /// Counted from where the head begins. What libmicrohttpd has put together of a damaged head stands outside of it; such
+    /// a request never leaves the reactor.
+    private struct Field {
+        let name: Int
+        let nameCount: Int
+        let value: Int
+        let valueCount: Int
+    }
+
+    private var fields: [Field] = []
+    private var head = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
+    private var copy: [UInt8] = []
+
+    /// The head whose fields are added next, to none.
+    func begin(_ head: UnsafeBufferPointer<UInt8>) { self.head = head }
+
+    /// The memory is used again for the next ones.
+    func clear() {
+        if !fields.isEmpty { fields.removeAll(keepingCapacity: true) }
+        if !copy.isEmpty { copy = [] }
+        head = UnsafeBufferPointer(start: nil, count: 0)
+    }
+
+    func add(
+        name: UnsafePointer<UInt8>, _ nameCount: Int, value: UnsafePointer<UInt8>, _ valueCount: Int
+    ) {
+        guard let start = head.baseAddress else { return }
+        fields.append(
+            Field(name: name - start, nameCount: nameCount, value: value - start, valueCount: valueCount))
+    }
+
+    /// From here on the buffer is not needed.
+    func leaveBuffer() {
+        guard head.baseAddress != nil else { return }
+        copy = Array(head)
+        head = UnsafeBufferPointer(start: nil, count: 0)
+    }
+
+    /// The buffer is gone; so is what was not copied.
+    func forget() {
+        if head.baseAddress != nil { clear() }
+    }
+
+    /// The first value of a name, whatever its case.
+    func withValue<Result>(
+        _ wanted: UnsafeBufferPointer<UInt8>, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
+    ) -> Result {
+        if let start = head.baseAddress { return body(find(wanted, from: start)) }
+        return copy.withUnsafeBufferPointer { copy in body(copy.baseAddress.flatMap { find(wanted, from: $0) }) }
+    }
+
+    private func find(
+        _ wanted: UnsafeBufferPointer<UInt8>, from start: UnsafePointer<UInt8>
+    ) -> UnsafeBufferPointer<UInt8>? {
+        for field in fields where field.nameCount == wanted.count {
+            guard UnsafeBufferPointer(start: start + field.name, count: field.nameCount).isSameName(as: wanted) else {
+                continue
+            }
+            return UnsafeBufferPointer(start: start + field.value, count: field.valueCount)
+        }
+        return nil
+    }
+
+    /// All of them, in their order.
+    var texts: [(name: String, value: String)] {
+        if let start = head.baseAddress { return texts(from: start) }
+        return copy.withUnsafeBufferPointer { copy in copy.baseAddress.map(texts(from:)) ?? [] }
+    }
+
+    private func texts(from start: UnsafePointer<UInt8>) -> [(name: String, value: String)] {
+        func text(_ place: Int, _ count: Int) -> String {
+            String(decoding: UnsafeBufferPointer(start: start + place, count: count), as: UTF8.self)
+        }
+        return fields.map { (text($0.name, $0.nameCount), text($0.value, $0.valueCount)) }
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Of as many bytes, equal but for the case of ASCII's letters.
+    fileprivate func isSameName(as other: UnsafeBufferPointer<UInt8>) -> Bool {
+        for index in indices where self[index].lowered != other[index].lowered { return false }
+        return true
+    }
+}
+
+extension UInt8 {
+    fileprivate var lowered: UInt8 { self &- 65 < 26 ? self | 0x20 : self }
+}

@@ -42,6 +42,7 @@ enum Catalog {
         ]
         + features().flatMap(\.migrations) + [
             EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration, EventLog.migrations[2],
+            EventLog.migrations[3],
         ]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }

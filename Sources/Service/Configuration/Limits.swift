@@ -48,6 +48,10 @@ enum Limits {
     /// The same of their bytes, as they are sent to streams: some 17 messages of 4,000 bytes to 256 members.
     static let eventBytesPerRequest = 64 * 1024
 
+    /// Numbers from the first to the last event of one record of the log: whoever reads the log up to a number looks so
+    /// much further for records that begin before it. A message to 256 members, the most, has their counts 256 behind.
+    static let recordSpanMax = 512
+
     /// Badge versions that are known without asking the database.
     static let badgeVersionsMax = 200_000
 

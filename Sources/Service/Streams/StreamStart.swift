@@ -270,8 +270,8 @@ struct StreamReader: Sendable {
             + self.routes(of: tables)
         let events = try EventLog.replay(
             in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(keys), after: after,
-            through: through, limit: StreamLimits.replayEventsMax + 1)
-        guard events.count <= StreamLimits.replayEventsMax else { return nil }
+            through: through, limit: StreamLimits.replayEventsMax)
+        guard let events else { return nil }
         let collapsed = StreamEvent.collapsed(events)
         let bytes = collapsed.reduce(0) { $0 + $1.data.count }
         return bytes <= StreamLimits.replayBytesMax ? collapsed : nil

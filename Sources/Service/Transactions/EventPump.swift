@@ -12,7 +12,7 @@ import Threads
 final class EventPump: Sendable {
     /// Own events that wait for others' before them. More, and they are read from the log like the others'.
     private static let waitingMax = 10_000
-    /// Events read at once.
+    /// Events read at once, and some more that their records reach.
     private static let readMax = 1_000
     /// The poll behind the notifications.
     private static let pollPause = Duration.seconds(1)
@@ -236,7 +236,7 @@ final class EventPump: Sendable {
 
     private func read(after sequence: Int64) throws {
         // With the one before: if it is not what was published, the log has turned back.
-        let events = try look { try EventLog.following(sequence - 1, limit: Self.readMax, in: $0) }
+        let (events, isAll) = try look { try EventLog.following(sequence - 1, limit: Self.readMax, in: $0) }
         let isAnother = state.withLock { state in
             guard let last = state.last, let same = events.first, same.sequence == last.sequence else { return false }
             state.isDoubtful = same != last
@@ -253,7 +253,7 @@ final class EventPump: Sendable {
             // Numbers have no gaps: one that was not read is not retained any more, since this replica was away longer
             // than the log is retained.
             if let next = events.first(where: { $0.sequence > state.head }) { return next.sequence - 1 }
-            if events.count == Self.readMax { wake(&state) } else { noteCaughtUp(&state) }
+            if isAll { noteCaughtUp(&state) } else { wake(&state) }
             return nil
         }
         if let missed { try restart(after: missed) {} }

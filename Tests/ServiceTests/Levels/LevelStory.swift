@@ -1,6 +1,7 @@
 import BellhopClient
 import Database
 import Foundation
+import Realtime
 import Testing
 
 @testable import Service
@@ -34,6 +35,7 @@ struct LevelStory: Sendable {
 
     static let chapters = [
         first, replicas, newest, tables, music, conversations, challenges, requests, posts, walls, eviction,
+        records,
     ]
 
     private static let ada = TestService.Identity.user("ada")
@@ -272,6 +274,24 @@ struct LevelStory: Sendable {
         isServed: { service in
             let listed = try await service.call("GET", "/v1/notifications", as: .user("dan")).items
             #expect(listed.contains { $0["title"].string == "Late news" }, "\(listed)")
+        })
+
+    // MARK: The events of one audience in one record
+
+    private static let records = Chapter(
+        name: "12-event-records", migrations: ["0004_event_records"],
+        happen: { service in
+            let draft: JSON = [
+                "userId": "fay", "category": "news", "priority": "HIGH", "title": "First news", "message": "M",
+            ]
+            _ = try await succeed(service, "POST", "/v1/notifications", as: .service(), draft)
+        },
+        isServed: { service in
+            let oldest = try service.app.store.read { try EventLog.oldestSequence(in: $0) }
+            let cursor = service.app.runner.reader.log.ids.cursor(oldest - 1).text
+            let stream = try await service.listen(as: .user("fay"), lastEventID: cursor)
+            #expect(try await stream.next().json["title"].string == "First news")
+            #expect(try await stream.next("badges:update").json["bell"].int == 1)
         })
 }
 

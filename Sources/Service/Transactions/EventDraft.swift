@@ -1,0 +1,81 @@
+import Domain
+import Realtime
+import Rows
+import Values
+
+/// An event that a transaction publishes: its number comes with the log.
+struct EventDraft: Sendable {
+    let tenant: ID<Tenant>
+    let name: String
+    /// Keys of the row it is about. A key has no space: `AudienceKey` encodes it.
+    let audience: [String]
+    let topic: String?
+    let collapse: String?
+    /// What it has in common with others of its transaction; `data` has the rest then.
+    var shared: SharedMembers?
+    let data: [UInt8]
+    /// The row's change that `data` is the JSON of.
+    var change: RowChange?
+
+    /// Names the state that the event carries; 0: none.
+    var collapseKey: UInt64 { collapse.map { CollapseKey.of($0) } ?? 0 }
+    /// As it is sent to streams.
+    var bytes: Int { data.count + (shared?.members.count ?? 0) }
+}
+
+/// Members of JSON objects that several events have in common, such as a message to many: made once, and stored once.
+final class SharedMembers: Sendable {
+    /// Without the object's braces.
+    let members: [UInt8]
+
+    init(_ body: (inout JSONWriter) -> Void) {
+        members = Array(JSONWriter.object(body).dropFirst().dropLast())
+    }
+
+    /// An object with the common members before its own.
+    static func joined(_ common: [UInt8]?, _ own: some Collection<UInt8>) -> [UInt8] {
+        guard let common else { return Array(own) }
+        var whole: [UInt8] = []
+        whole.reserveCapacity(common.count + own.count + 1)
+        whole.append(UInt8(ascii: "{"))
+        whole += common
+        if own.count > 2 { whole.append(UInt8(ascii: ",")) }
+        whole += own.dropFirst()
+        return whole
+    }
+}
+
+/// The events of one transaction, until its group is about to be committed.
+struct PendingEvents: Sendable {
+    let now: Timestamp
+    let drafts: [EventDraft]
+}
+
+/// An event of the log on its way to streams.
+struct LoggedEvent: Sendable {
+    let event: StreamEvent
+    /// The row's change that it is about, where this process wrote it; others are read from the event's JSON.
+    var change: RowChange?
+}
+
+extension LoggedEvent {
+    init(_ draft: EventDraft, sequence: Int64) {
+        self.init(event: StreamEvent(draft, sequence: sequence), change: draft.change)
+    }
+}
+
+extension StreamEvent {
+    init(_ draft: EventDraft, sequence: Int64) {
+        self.init(
+            sequence: sequence, tenant: draft.tenant, name: draft.name, audience: draft.audience, topic: draft.topic,
+            collapse: draft.collapseKey,
+            data: SharedMembers.joined(draft.shared?.members, draft.data))
+    }
+
+    /// A row's change, of which each stream receives its part.
+    var isChange: Bool { name == Self.changeName }
+    /// What replicas send one another, and no stream receives.
+    var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }
+
+    private static let changeName = EventLog.change.description
+}

@@ -1,0 +1,148 @@
+import Database
+import Values
+
+/// Events of one transaction that the same readers receive: one row of the log, with one route for each of their keys.
+///
+/// The row is that of the last event. Those before it stand in its column `earlier`, oldest first, each as its sign, its
+/// number, what collapses it, its name, the bytes of its data and the data: `+17 0 message:created 57 {…}`. The sign is
+/// `+` where the shared members stand before the data. The last event's sign ends the column.
+struct EventRecord {
+    /// The keys of the readers, as they are stored.
+    let audience: String
+    /// The number of the first event.
+    let first: Int64
+    /// The number of the last event.
+    private(set) var sequence: Int64
+    /// The last event's place among the drafts of its transaction.
+    private(set) var place: Int
+    /// What those of its events have in common that have a sign for it.
+    private(set) var shared: SharedMembers?
+    /// Empty where there is one event.
+    private(set) var earlier: [UInt8] = []
+
+    /// The records of a transaction's events, each at the place of its last one.
+    ///
+    /// Between two events of a record there may be others: a transaction that notifies several users publishes their
+    /// counts at its end.
+    static func records(of drafts: [EventDraft], after start: Int64) -> [EventRecord?] {
+        var records: [EventRecord?] = []
+        records.reserveCapacity(drafts.count)
+        var latest: [ID<EventRecord>: Int] = [:]
+        for place in drafts.indices {
+            let sequence = start + Int64(place) + 1
+            var before: Int?
+            if drafts[place].isCombinable {
+                // A few are compared with one another, more are looked up.
+                before =
+                    drafts.count <= comparedMax
+                    ? records.indices.last { records[$0] != nil && drafts[$0].hasReaders(of: drafts[place]) }
+                    : latest.updateValue(place, forKey: drafts[place].readers)
+            }
+            if let before, records[before]?.admits(drafts[place], as: sequence, behind: drafts[before]) == true {
+                records.append(records[before].take())
+                records[place]?.add(drafts[place], as: sequence, at: place, behind: drafts[before])
+            } else {
+                records.append(
+                    EventRecord(
+                        audience: drafts[place].audienceText, first: sequence, sequence: sequence, place: place,
+                        shared: drafts[place].shared))
+            }
+        }
+        return records
+    }
+
+    /// Above it, comparing each event with all before it costs more than hashing its readers.
+    private static let comparedMax = 8
+
+    private func admits(_ draft: EventDraft, as sequence: Int64, behind last: EventDraft) -> Bool {
+        last.hasReaders(of: draft) && sequence - first < Int64(Limits.recordSpanMax)
+            && (shared == nil || draft.shared == nil || shared === draft.shared)
+    }
+
+    private mutating func add(_ draft: EventDraft, as sequence: Int64, at place: Int, behind last: EventDraft) {
+        if earlier.isEmpty {
+            earlier.reserveCapacity(last.data.count + Self.headBytes)
+            earlier.append(Self.sign(of: last))
+        }
+        append("\(self.sequence)")
+        append("\(last.collapseKey)")
+        append(last.name)
+        append("\(last.data.count)")
+        earlier += last.data
+        earlier.append(Self.sign(of: draft))
+        (self.sequence, self.place) = (sequence, place)
+        shared = shared ?? draft.shared
+    }
+
+    private mutating func append(_ field: String) {
+        field.withUTF8Bytes { earlier.append(contentsOf: $0) }
+        earlier.append(Self.space)
+    }
+
+    private static func sign(of draft: EventDraft) -> UInt8 { draft.shared == nil ? isAlone : isSharing }
+
+    fileprivate static let isSharing = UInt8(ascii: "+")
+    fileprivate static let isAlone = UInt8(ascii: "-")
+    fileprivate static let space = UInt8(ascii: " ")
+    /// What stands before an event's data, roughly.
+    private static let headBytes = 48
+}
+
+extension EventDraft {
+    /// Changes of rows are found and read one by one; what has no audience is of replicas.
+    fileprivate var isCombinable: Bool { change == nil && !audience.isEmpty }
+
+    /// Keys are ASCII, so that texts that are equal have the same bytes.
+    fileprivate func hasReaders(of other: EventDraft) -> Bool {
+        isCombinable && audience == other.audience && topic.hasBytes(of: other.topic) && tenant == other.tenant
+    }
+
+    /// The audience and the topic in one; no key has a line feed.
+    fileprivate var readers: ID<EventRecord> { ID(topic.map { "\(audienceText)\n\($0)" } ?? audienceText) }
+
+    fileprivate var audienceText: String { audience.count == 1 ? audience[0] : audience.joined(separator: " ") }
+}
+
+/// Reads the events of a record that are before its last one.
+struct EarlierEvents {
+    struct Event {
+        let sequence: Int64
+        let collapse: UInt64
+        let name: String
+        let isSharing: Bool
+        let data: ArraySlice<UInt8>
+    }
+
+    private let bytes: [UInt8]
+    private var index = 0
+
+    /// - Parameter column: nil where the record has one event.
+    init(_ column: [UInt8]?) {
+        // One event that has shared members has all of them.
+        bytes = column ?? [EventRecord.isSharing]
+    }
+
+    /// Whether the shared members stand before the data of the record's last event.
+    var isLastSharing: Bool { bytes.last == EventRecord.isSharing }
+
+    /// - Returns: nil behind the last of them.
+    mutating func next() throws -> Event? {
+        guard index + 1 < bytes.count else { return nil }
+        let isSharing = bytes[index] == EventRecord.isSharing
+        index += 1
+        let (sequence, collapse, name, length) = (Int64(field()), UInt64(field()), field(), Int(field()))
+        guard let sequence, let collapse, let length, length >= 0, length < bytes.count - index else {
+            throw DatabaseError(.corrupt, "a record of the log cannot be read")
+        }
+        defer { index += length }
+        return Event(
+            sequence: sequence, collapse: collapse, name: name, isSharing: isSharing,
+            data: bytes[index..<index + length])
+    }
+
+    private mutating func field() -> String {
+        let end = bytes[index...].firstIndex(of: EventRecord.space) ?? bytes.count
+        defer { index = min(end + 1, bytes.count) }
+        return String(decoding: bytes[index..<end], as: UTF8.self)
+    }
+}

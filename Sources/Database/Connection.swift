@@ -35,6 +35,12 @@ public class Connection {
         try execute(sql) { _ in true }
     }
 
+    /// Runs several statements, on PostgreSQL in one round trip, and returns how many rows they changed together.
+    @discardableResult
+    public func run(_ statements: [SQL]) throws -> Int {
+        try perform(statements) { _ in true }
+    }
+
     /// Runs statements whose results nobody needs, for the last step of a group (``GroupStep``). On PostgreSQL
     /// they travel with the COMMIT, so that what they lock is locked no longer than it must be.
     public func runWithCommit(_ statements: [SQL]) throws {
@@ -45,6 +51,16 @@ public class Connection {
     public func rows<Value>(_ sql: SQL, _ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
         try execute(sql) { row in
+            values.append(try map(row))
+            return true
+        }
+        return values
+    }
+
+    /// The rows of several statements, in their order; on PostgreSQL by one round trip.
+    public func rows<Value>(of statements: [SQL], _ map: (Row) throws -> Value) throws -> [Value] {
+        var values: [Value] = []
+        try perform(statements) { row in
             values.append(try map(row))
             return true
         }
@@ -115,6 +131,18 @@ public class Connection {
     /// Runs a statement, gives its rows to the body until that returns false, and returns how many rows it changed.
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
         preconditionFailure("each form of a connection runs its statements")
+    }
+
+    /// The same for several statements, one after the other. None has a check.
+    @discardableResult
+    func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
+        try statements.reduce(0) { try $0 + perform(Self.withoutCheck($1), body) }
+    }
+
+    static func withoutCheck(_ statement: SQL) -> SQL.Woven {
+        let woven = statement.woven()
+        precondition(!woven.hasCheck, "a statement with a check is run by itself")
+        return woven
     }
 
     /// Runs a statement of a migration, which has no binds and is prepared for this once.

@@ -1,6 +1,5 @@
-/// A statement that inserts rows, in the forms in which it is run: of 1, 2, 4 and so on up to 64 rows at once.
-///
-/// Powers of two: few different texts, whatever the number of rows. They are made once, for as long as the process runs.
+/// A statement that inserts rows, in the forms in which it is run: of 1, 2, 4 and so on up to 64 rows at once
+/// (``RowParts``). They are made once, for as long as the process runs.
 public struct Insertion: Sendable {
     /// 64 rows: some hundred binds, of which PostgreSQL takes 65,535 and SQLite 32,766.
     private static let rowsAtOnceBits = 6
@@ -11,7 +10,8 @@ public struct Insertion: Sendable {
 
     /// - Parameters:
     ///   - into: what stands before VALUES, and names `columns` columns.
-    ///   - rest: what follows the rows, such as ON CONFLICT and RETURNING. Neither has values of its own.
+    ///   - rest: what follows the rows, such as ON CONFLICT and RETURNING. Neither has values yet; the rest may have places
+    ///     for some.
     public init(_ into: SQL, columns: Int, _ rest: SQL = "") {
         precondition(columns > 0 && into.binds.isEmpty && rest.binds.isEmpty, "the rows alone have values")
         self.columns = columns
@@ -23,18 +23,22 @@ public struct Insertion: Sendable {
     }
 
     /// The statements that insert rows whose values stand one after the other; none for no rows.
-    public func statements(of values: [SQLValue]) -> [SQL] {
+    ///
+    /// - Parameter restValues: the values of what follows the rows.
+    public func statements(of values: consuming [SQLValue], followedBy restValues: [SQLValue] = []) -> [SQL] {
         precondition(values.count % columns == 0, "a row has \(columns) values")
-        var statements: [SQL] = []
-        var rest = values[...]
-        while !rest.isEmpty {
-            let rows = rest.count / columns
-            let bits = min(Self.rowsAtOnceBits, Int.bitWidth - 1 - rows.leadingZeroBitCount)
-            var statement = forms[bits]
-            statement.binds = Array(rest.prefix(columns << bits))
-            statements.append(statement)
-            rest = rest.dropFirst(columns << bits)
+        let parts = RowParts.ranges(of: values.count / columns, most: 1 << Self.rowsAtOnceBits)
+        guard parts.count == 1 else {
+            return parts.map { rows in
+                var statement = forms[rows.count.trailingZeroBitCount]
+                statement.binds = values[rows.lowerBound * columns..<rows.upperBound * columns] + restValues
+                return statement
+            }
         }
-        return statements
+        // The values become those of the one statement, without a copy.
+        var statement = forms[parts[0].count.trailingZeroBitCount]
+        statement.binds = values
+        statement.binds += restValues
+        return [statement]
     }
 }

@@ -64,18 +64,33 @@ public final class Store: Sendable {
         lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreBusy) {
-        let job = WriteJob(
-            run: { connection in
-                let value = try body(connection)
-                return { outcome in completion(outcome.map { value }) }
-            },
-            fail: { completion(.failure($0)) })
+        try queue(
+            WriteJob(
+                run: { connection in
+                    let value = try body(connection)
+                    return { outcome in completion(outcome.map { value }) }
+                },
+                fail: { completion(.failure($0)) }), lane: lane)
+    }
+
+    /// Queues an item of a batched write: like ``write(lane:_:completion:)``, but done together with other items.
+    @inlinable
+    public func write<Item: Sendable, Value: Sendable>(
+        lane: Int = 0, _ item: Item, in batch: BatchedWrite<Item, Value>,
+        completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) throws(StoreBusy) {
+        let share = BatchShare(item, of: batch, completion: completion)
+        try queue(WriteJob(share: share, fail: { completion(.failure($0)) }), lane: lane)
+    }
+
+    @usableFromInline
+    func queue(_ job: WriteJob, lane: Int) throws(StoreBusy) {
         if try backend.queue(lane: lane).append(job) { return }
         let error =
             options.access == .readOnly
             ? DatabaseError(.readOnly, "the store was opened for reading only")
             : DatabaseError(.unavailable, "the store is closed")
-        completion(.failure(error))
+        job.fail(error)
     }
 
     /// Writes and waits without blocking a thread. Cancelling the task does not undo a write that is queued.

@@ -1,15 +1,79 @@
 import Threads
 
 /// One piece of work for the writer.
+@usableFromInline
 struct WriteJob: Sendable {
     /// Answers the caller when the outcome of the group is known.
-    typealias Answer = @Sendable (Result<Void, any Error>) -> Void
+    @usableFromInline typealias Answer = @Sendable (Result<Void, any Error>) -> Void
 
-    /// Does the work inside its savepoint.
-    let run: @Sendable (Connection) throws -> Answer
+    private enum Work: Sendable {
+        case alone(@Sendable (Connection) throws -> Answer)
+        case together(any WriteShare)
+    }
+
+    private var work: Work
+    /// Whether it is done together with others of its batch. Not after these have failed together.
+    private var isShared: Bool
     /// Answers the caller when the work itself failed, or was never begun.
     let fail: @Sendable (any Error) -> Void
+    /// How often it was begun. A lost connection, a deadlock and a lock taken elsewhere pass.
+    private(set) var attempts = 0
     let queuedAt = ContinuousClock.now
+
+    init(run: @escaping @Sendable (Connection) throws -> Answer, fail: @escaping @Sendable (any Error) -> Void) {
+        (work, isShared, self.fail) = (.alone(run), false, fail)
+    }
+
+    @usableFromInline
+    init(share: any WriteShare, fail: @escaping @Sendable (any Error) -> Void) {
+        (work, isShared, self.fail) = (.together(share), true, fail)
+    }
+
+    var begunOnceMore: WriteJob {
+        var job = self
+        job.attempts += 1
+        return job
+    }
+
+    /// The same work, to be done by itself.
+    var alone: WriteJob {
+        var job = self
+        job.isShared = false
+        return job
+    }
+
+    @usableFromInline var share: (any WriteShare)? {
+        if case .together(let share) = work { share } else { nil }
+    }
+
+    private var batch: AnyObject? { isShared ? share?.batch : nil }
+
+    /// Takes the next job, and those behind it that are done together with it.
+    static func takeNext(_ waiting: inout [WriteJob]) -> [WriteJob] {
+        guard let first = waiting.first else { return [] }
+        guard let batch = first.batch, waiting.count > 1 else { return [waiting.removeFirst()] }
+        var taken: [WriteJob] = []
+        waiting.removeAll { job in
+            guard taken.count < doneTogetherMax, job.batch === batch else { return false }
+            taken.append(job)
+            return true
+        }
+        return taken
+    }
+
+    /// Rows of one statement (`Insertion`); after them the writer looks whether the group has taken long enough.
+    private static let doneTogetherMax = 64
+
+    /// Does the work of jobs that were taken together, in one savepoint.
+    static func run(_ jobs: [WriteJob], on connection: Connection) throws -> [Answer] {
+        try connection.savepoint {
+            guard let first = jobs.first else { return [] }
+            switch first.work {
+            case .alone(let run): return [try run(connection)]
+            case .together(let share): return try share.run(jobs, on: connection)
+            }
+        }
+    }
 }
 
 /// What has become of the jobs of a group, before anybody is answered.
@@ -95,7 +159,7 @@ final class WriteQueue: Sendable {
     }
 
     /// Puts jobs back that were taken and not begun; they stay first.
-    func putBack(_ rest: ArraySlice<WriteJob>) {
+    func putBack(_ rest: [WriteJob]) {
         state.withLock { queue in
             queue.jobs.insert(contentsOf: rest, at: 0)
             queue.jobsTaken -= rest.count

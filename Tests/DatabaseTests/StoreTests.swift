@@ -168,6 +168,39 @@ import Values
         #expect(store.metrics().jobsFailed == 1)
     }
 
+    @Test func itemsOfABatch_areWrittenTogether_andTheErrorOfOneIsNoOthers() throws {
+        let gate = Gate()
+        let sizes = Collected<Int>()
+        let results = Collected<Result<Int, any Error>>()
+        let batch = BatchedWrite<Int, Int> { db, items in
+            sizes.append(items.count)
+            for item in items { try Self.insert("\(item)", n: item, into: db) }
+            return items.map { $0 * 10 }
+        }
+        func write(_ items: [Int]) throws {
+            for item in items { try store.write(item, in: batch) { results.append($0) } }
+        }
+        try store.write({ _ in gate.wait() }, completion: { _ in })
+        try write([1, 2])
+        // Of no batch, and in between.
+        try store.write({ try Self.insert("single", into: $0) }, completion: { _ in results.append(.success(0)) })
+        try write([3])
+        gate.open()
+        #expect(try Set(results.wait(for: 4).map { try $0.get() }) == [0, 10, 20, 30])
+        #expect(sizes.all == [3])
+
+        let second = Gate()
+        try store.write({ _ in second.wait() }, completion: { _ in })
+        // The table takes no number below zero.
+        try write([4, -5, 6])
+        second.open()
+        let outcomes = results.wait(for: 7).suffix(3)
+        #expect(outcomes.compactMap { try? $0.get() } == [40, 60])
+        #expect(sizes.all == [3, 3, 1, 1, 1])
+        let stored = try store.read { try $0.rows("SELECT n FROM items ORDER BY n") { try $0.integer(0) } }
+        #expect(stored == [0, 1, 2, 3, 4, 6])
+    }
+
     @Test func jobsSeeEachOther_inOrder_andShareOneCommit() throws {
         let gate = Gate()
         let seen = Collected<Int>()

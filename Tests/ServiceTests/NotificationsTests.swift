@@ -67,6 +67,30 @@ import Values
         try service.expectExactCounts()
     }
 
+    /// Those that meet at the writer are created together: by the same user's limits, and each event once.
+    @Test func manyAtOnce_areEachCreatedOnce_withExactCounts() async throws {
+        let stream = try await service.listen(as: .user("u1"))
+        let events = (0..<10).flatMap { round in (1...6).map { (id: "e\(round)", user: "u\($0)") } }
+        // Each event twice, and one user with more than a list has room for.
+        let bodies =
+            (events + events).map { Self.event($0.id, to: $0.user) } + (0..<60).map { Self.event("f\($0)", to: "full") }
+        let answers = try await concurrently(bodies) { [service] in try await service.publish($0) }
+        #expect(answers.filter { $0.status == 201 }.count == 120)
+        #expect(answers.filter { $0.status == 200 }.count == 60)
+        for user in 1...6 { #expect(try await service.badges(of: "u\(user)") == [0, 0, 10, 10]) }
+        #expect(try await service.all(of: "full").count == 50)
+        var received: [String] = []
+        while received.count < 10 {
+            received += try await [stream.next("notification:created").json["eventId"].string ?? ""]
+        }
+        #expect(Set(received).count == 10)
+        let elsewhere = try await concurrently(["default", "other", "other"]) { [service] tenant in
+            try await service.call("POST", "/v1/events", as: .service(tenant: tenant), Self.event("x", to: "u9"))
+        }
+        #expect(elsewhere.map(\.status).sorted() == [200, 201, 201])
+        try service.expectExactCounts()
+    }
+
     @Test func sameEventId_ofAnotherUserOrTenant_isAnotherEvent() async throws {
         #expect(try await service.publish(Self.event("e", to: "u1")).status == 201)
         #expect(try await service.publish(Self.event("e", to: "u2")).status == 201)

@@ -64,19 +64,29 @@ final class PostgresConnection: Connection {
     // MARK: Statements
 
     override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
-        let result = try ask(woven)
-        if result.rowCount > 0 {
-            try PostgresRows.forEach(of: result, text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0, body)
+        try Self.forEach(of: ask([woven]), [woven], body)
+    }
+
+    override func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
+        let woven = statements.map(Self.withoutCheck)
+        return try Self.forEach(of: ask(woven), woven, body)
+    }
+
+    /// Gives the rows of results to a body, and returns how many rows were changed.
+    private static func forEach(
+        of results: [PostgresResult], _ statements: [SQL.Woven], _ body: (Row) throws -> Bool
+    ) throws -> Int {
+        try zip(results, statements).reduce(0) { changed, answer in
+            let (result, woven) = answer
+            if result.rowCount > 0 {
+                try PostgresRows.forEach(of: result, text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0, body)
+            }
+            return changed + result.changedRows
         }
-        return result.changedRows
     }
 
     override func runWithCommit(_ statements: [SQL]) throws {
-        for statement in statements {
-            let woven = statement.woven()
-            precondition(!woven.hasCheck, "a statement with a check is run by itself")
-            append(woven)
-        }
+        for statement in statements { append(Self.withoutCheck(statement)) }
     }
 
     private func append(_ statement: SQL.Woven) {
@@ -84,26 +94,32 @@ final class PostgresConnection: Connection {
         prefix.append(.init(text: PlacedTexts.shared.text(of: statement.text), values: statement.binds))
     }
 
-    /// Sends what waits and the statement, and gives the statement's result.
-    private func ask(_ statement: SQL.Woven) throws -> PostgresResult {
+    /// Sends what waits and the statements, and gives the statements' results.
+    private func ask(_ statements: [SQL.Woven]) throws -> [PostgresResult] {
+        guard !statements.isEmpty else { return [] }
         guard let access else { preconditionFailure("a statement outside a transaction") }
         if isNaming, transactionID == nil { prefix.append(.init(text: Self.name)) }
         let namePlace = prefix.count - 1
-        append(statement)
+        var places: [Int] = []
+        for statement in statements {
+            append(statement)
+            places.append(prefix.count - 1)
+        }
         let commands = takePrefix()
         exchanges += 1
         if access == .single {
             precondition(exchanges == 1, "a read that was said to be one statement runs a second one")
             // They end with the implicit transaction.
             defer { settings = [:] }
-            return try link.exchange(commands)[commands.count - 1]
+            let results = try link.exchange(commands)
+            return places.map { results[$0] }
         }
         let wasBegun = isBegun
         isBegun = true
         do {
             let results = try link.exchange(commands)
             if isNaming, transactionID == nil { transactionID = results[namePlace].firstText }
-            return results[commands.count - 1]
+            return places.map { results[$0] }
         } catch {
             // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
             if let completed = link.completed {
@@ -112,7 +128,7 @@ final class PostgresConnection: Connection {
                 if isEarlier { link.abandon() }
                 prefix = commands.dropFirst(completed + 1).filter { $0.text.hasPrefix("SAVEPOINT ") }
             } else {
-                prefix = Array(commands.dropLast())
+                prefix = Array(commands.prefix(places[0]))
                 isBegun = wasBegun
             }
             throw error

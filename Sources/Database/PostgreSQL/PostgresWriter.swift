@@ -46,12 +46,6 @@ struct PostgresWriter {
     /// Distinguishes this writer's marks from all others', in this process and elsewhere.
     private let name = PostgresWriter.randomName()
 
-    /// A job with how often it was begun.
-    private struct Attempt {
-        let job: WriteJob
-        var count = 0
-    }
-
     /// How often a job is begun. A lost connection, a deadlock and a lock taken elsewhere pass; what has not passed
     /// by then is answered with 503.
     private static let attemptsMax = 8
@@ -60,7 +54,7 @@ struct PostgresWriter {
 
     /// Works until the queue is closed and empty.
     mutating func run() {
-        while let jobs = queue.take(options.batchJobsMax) { commit(jobs.map { Attempt(job: $0) }) }
+        while let jobs = queue.take(options.batchJobsMax) { commit(jobs) }
         // Marks that stay behind are deleted by any other writer's end, a day later.
         _ = try? usableConnection().link.ask(PostgresSchema.forgetMarks, [.text(name)])
     }
@@ -68,7 +62,7 @@ struct PostgresWriter {
     private static func randomName() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// Does all jobs, in as many groups as it takes; each is answered exactly once.
-    private mutating func commit(_ jobs: [Attempt]) {
+    private mutating func commit(_ jobs: [WriteJob]) {
         var waiting = jobs
         var losses = 0
         var counted = StoreMetrics()
@@ -91,7 +85,7 @@ struct PostgresWriter {
                     finish(counted, isFull: (error as? DatabaseError)?.code == .full)
                     let isUndecided = (error as? DatabaseError)?.code == .undecided
                     let lost = isUndecided ? error : WriteGroup.lost(error)
-                    for attempt in waiting { attempt.job.fail(lost) }
+                    for job in waiting { job.fail(lost) }
                     return
                 }
                 counted.batchesRetried += 1
@@ -110,12 +104,12 @@ struct PostgresWriter {
     /// - Returns: the group, and what is to be done in the next one.
     /// - Throws: when nothing of the group was stored.
     private mutating func runGroup(
-        _ jobs: inout [Attempt], counting counted: inout StoreMetrics
-    ) throws -> (WriteGroup, postponed: [Attempt]) {
+        _ jobs: inout [WriteJob], counting counted: inout StoreMetrics
+    ) throws -> (WriteGroup, postponed: [WriteJob]) {
         let connection = try usableConnection()
         connection.begin(.writing)
         var group = WriteGroup()
-        var postponed: [Attempt] = []
+        var postponed: [WriteJob] = []
         do {
             let deadline = ContinuousClock.now + options.batchDuration
             try run(jobs, on: connection, into: &group, &postponed, until: deadline)
@@ -123,7 +117,7 @@ struct PostgresWriter {
             // of each replica; and what arrives meanwhile comes along.
             while !turn.takeIfFree() {
                 let mayTake = postponed.isEmpty && ContinuousClock.now < deadline
-                let more = mayTake ? queue.takeMore(options.batchJobsMax).map { Attempt(job: $0) } : []
+                let more = mayTake ? queue.takeMore(options.batchJobsMax) : []
                 if more.isEmpty {
                     turn.take()
                     break
@@ -152,34 +146,40 @@ struct PostgresWriter {
     }
 
     private func run(
-        _ jobs: [Attempt], on connection: PostgresConnection, into group: inout WriteGroup,
-        _ postponed: inout [Attempt], until deadline: ContinuousClock.Instant
+        _ jobs: [WriteJob], on connection: PostgresConnection, into group: inout WriteGroup,
+        _ postponed: inout [WriteJob], until deadline: ContinuousClock.Instant
     ) throws {
-        for (index, var attempt) in jobs.enumerated() {
-            if index > 0, ContinuousClock.now >= deadline {
-                postponed += jobs[index...]
-                return
-            }
-            // What has waited as long as a statement may take is not begun: when everybody stands behind a lock, all are
-            // answered at once, and not one after the other.
-            guard ContinuousClock.now - attempt.job.queuedAt < options.statementTimeout else {
-                group.failures.append((attempt.job, Self.tooLate))
-                continue
-            }
-            attempt.count += 1
+        var waiting = jobs
+        var isFirst = true
+        while !waiting.isEmpty, isFirst || ContinuousClock.now < deadline {
+            isFirst = false
+            let next = dropLate(WriteJob.takeNext(&waiting), into: &group)
+            guard !next.isEmpty else { continue }
             connection.waitsForLocks = group.answers.isEmpty
             do {
                 try connection.enter(nil)
-                group.answers.append(try connection.savepoint { try attempt.job.run(connection) })
+                group.answers += try WriteJob.run(next, on: connection)
             } catch {
                 guard connection.isInTransaction else { throw error }
-                if (error as? DatabaseError)?.code == .contended, attempt.count < Self.attemptsMax {
-                    postponed.append(attempt)
+                if next.count > 1 {
+                    waiting.insert(contentsOf: next.map(\.alone), at: 0)
+                } else if (error as? DatabaseError)?.code == .contended, next[0].attempts + 1 < Self.attemptsMax {
+                    postponed += next.map(\.begunOnceMore)
                 } else {
-                    group.failures.append((attempt.job, error))
+                    group.failures += next.map { ($0, error) }
                 }
             }
         }
+        postponed += waiting
+    }
+
+    /// What has waited as long as a statement may take is not begun: when everybody stands behind a lock, all are
+    /// answered at once, and not one after the other.
+    private func dropLate(_ jobs: [WriteJob], into group: inout WriteGroup) -> [WriteJob] {
+        let late = ContinuousClock.now - options.statementTimeout
+        guard jobs.contains(where: { $0.queuedAt <= late }) else { return jobs }
+        group.failures += jobs.filter { $0.queuedAt <= late }.map { ($0, Self.tooLate) }
+        return jobs.filter { $0.queuedAt > late }
     }
 
     private static let tooLate = DatabaseError(

@@ -39,27 +39,30 @@ struct SQLiteWriter {
             try file.requireInPlace()
             try connection.control(.beginImmediate)
         } catch {
-            abandon(jobs[...], after: WriteGroup(), because: error)
+            abandon(jobs, after: WriteGroup(), because: error)
             return
         }
         var group = WriteGroup()
         group.answers.reserveCapacity(jobs.count)
         let deadline = ContinuousClock.now + options.batchDuration
-        for (index, job) in jobs.enumerated() {
-            if index > 0, ContinuousClock.now >= deadline {
-                queue.putBack(jobs[index...])
-                break
-            }
+        var waiting = jobs
+        repeat {
+            let next = WriteJob.takeNext(&waiting)
             do {
-                group.answers.append(try connection.savepoint { try job.run(connection) })
+                group.answers += try WriteJob.run(next, on: connection)
             } catch {
-                group.failures.append((job, error))
+                if next.count > 1, connection.isInTransaction {
+                    waiting.insert(contentsOf: next.map(\.alone), at: 0)
+                } else {
+                    group.failures += next.map { ($0, error) }
+                }
                 guard connection.isInTransaction else {
-                    abandon(jobs[(index + 1)...], after: group, because: error)
+                    abandon(waiting, after: group, because: error)
                     return
                 }
             }
-        }
+        } while !waiting.isEmpty && ContinuousClock.now < deadline
+        if !waiting.isEmpty { queue.putBack(waiting) }
         conclude(group)
     }
 
@@ -88,7 +91,7 @@ struct SQLiteWriter {
     }
 
     /// Nothing of the group is stored. Each job receives that as its error; one that failed by itself receives its own.
-    private func abandon(_ notBegun: ArraySlice<WriteJob>, after group: WriteGroup, because error: any Error) {
+    private func abandon(_ notBegun: [WriteJob], after group: WriteGroup, because error: any Error) {
         connection.rollback()
         let lost = WriteGroup.lost(error)
         queue.finishBatch(isFull: lost.cause == .full || group.isFull ? true : nil) { metrics in

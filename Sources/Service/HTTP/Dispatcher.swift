@@ -174,14 +174,31 @@ struct Dispatcher: Sendable {
             return .response(conditional(try runner.reader.rows(of: sql, as: call.caller, body), call.request))
         case .write(let key, let body):
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
-            return .deferred { responder in
-                do throws(StoreBusy) {
-                    try runner.store.write(lane: lane, { try write(call, claim, key, body, $0) }) {
-                        complete(responder, trace, $0)
-                    }
-                } catch {
-                    responder.complete(problem(error, trace))
+            return writing(trace) { completion throws(StoreBusy) in
+                try runner.store.write(lane: lane, { try write(call, claim, key, body, $0) }, completion: completion)
+            }
+        case .writeTogether(let key, let request):
+            let lane = key.lane(in: call.caller.tenant)
+            return writing(trace) { completion throws(StoreBusy) in
+                guard let claim else {
+                    return try request.queue(call.caller, runner, lane, completion)
                 }
+                try runner.store.write(
+                    lane: lane, { try write(call, claim, key, request.answerAlone, $0) }, completion: completion)
+            }
+        }
+    }
+
+    private func writing(
+        _ trace: RequestTrace,
+        _ queue:
+            @escaping @Sendable (@escaping @Sendable (Result<Response, any Error>) -> Void) throws(StoreBusy) -> Void
+    ) -> Reply {
+        .deferred { responder in
+            do throws(StoreBusy) {
+                try queue { complete(responder, trace, $0) }
+            } catch {
+                responder.complete(problem(error, trace))
             }
         }
     }

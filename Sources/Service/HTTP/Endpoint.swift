@@ -65,4 +65,7 @@ enum Answer {
     /// In one write transaction, which takes the lock at its beginning; the answer leaves when it is on disk. The
     /// body may run more than once, of which one counts: it has no effects but those of the transaction.
     case write(locking: LockKey? = nil, @Sendable (Transaction) throws -> Response)
+    /// Together with others of its kind that have met in a group of writes. It locks what it changes; the key says which
+    /// writer does it.
+    case writeTogether(locking: LockKey, BatchedRequest)
 }

@@ -56,15 +56,18 @@ extension StreamHub {
                 // A repeated batch after a retry must not be delivered twice.
                 guard event.sequence > head else { continue }
                 head = event.sequence
-                let size = encoded.bytes.count
+                var made: SharedBytes?
                 hub.forEachMatch(event) { slot in
+                    let payload = made ?? encoded.bytes
+                    made = payload
+                    let size = payload.count
                     let isLive = subscriptions[Int(slot)].receive(sequence: event.sequence) {
                         .init(
-                            sequence: event.sequence, collapse: event.collapse, byteCount: size, payload: encoded.bytes)
+                            sequence: event.sequence, collapse: event.collapse, byteCount: size, payload: payload)
                     }
                     guard isLive else { return }
                     figures[Int(slot)].add(1, bytes: size)
-                    shard.send(encoded.bytes, to: handles[Int(slot)], collapse: event.collapse)
+                    shard.send(payload, to: handles[Int(slot)], collapse: event.collapse)
                     deliveries += 1
                     bytes += size
                 }

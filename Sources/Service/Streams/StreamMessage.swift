@@ -30,21 +30,30 @@ enum StreamMessage: Sendable {
     case send(SharedBytes, to: StreamNames.Place)
 }
 
-/// One event in the bytes that every stream receives.
+/// One event, and the bytes that every stream receives.
 final class EncodedEvent: Sendable {
     let event: StreamEvent
     let cursor: Cursor
-    /// Empty for a row's change, of which each stream receives its part.
-    let bytes: SharedBytes
+    /// Of a row's change each stream receives its part.
     let isChange: Bool
+    private let encoded = Locked<SharedBytes?>(nil)
     private let parsed: Locked<RowChange??>
 
     init(_ logged: LoggedEvent, ids: EventIDs) {
         event = logged.event
         cursor = ids.cursor(event.sequence)
         isChange = event.isChange
-        bytes = isChange ? SharedBytes([]) : SharedBytes(SSE.encode(event, at: cursor))
         parsed = Locked(logged.change.map { .some($0) })
+    }
+
+    /// Made for the first stream that receives it: most events are of users who have none open.
+    var bytes: SharedBytes {
+        encoded.withLock { encoded in
+            if let encoded { return encoded }
+            let bytes = SharedBytes(SSE.encode(event, at: cursor))
+            encoded = bytes
+            return bytes
+        }
     }
 
     /// The row's change: of another replica's event read once, by the first shard with a stream that it may concern.

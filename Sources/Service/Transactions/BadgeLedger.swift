@@ -85,7 +85,7 @@ enum BadgeLedger {
                 change.bell.sqlValue, .integer(1), .integer(now.microseconds),
             ]
         }
-        return try addition.statements(of: values).reduce(into: [:]) { $0.merge(try sums($1, in: db)) { $1 } }
+        return try sums(addition.statements(of: values), in: db)
     }
 
     private static let addition = Insertion(
@@ -107,17 +107,19 @@ enum BadgeLedger {
         in db: Connection
     ) throws -> [ID<User>: Badges] {
         try sums(
-            """
-            UPDATE \(badges, unscoped: keeping) SET messages = messages + \(change.messages),
-                requests = requests + \(change.requests), bell = bell + \(change.bell), version = version + 1,
-                updated_at = \(now.microseconds)
-            WHERE tenant = \(tenant) AND user_id IN \(values: users.map(\.text))
-            RETURNING messages, requests, bell, version, updated_at, user_id
-            """, in: db)
+            [
+                """
+                UPDATE \(badges, unscoped: keeping) SET messages = messages + \(change.messages),
+                    requests = requests + \(change.requests), bell = bell + \(change.bell), version = version + 1,
+                    updated_at = \(now.microseconds)
+                WHERE tenant = \(tenant) AND user_id IN \(values: users.map(\.text))
+                RETURNING messages, requests, bell, version, updated_at, user_id
+                """
+            ], in: db)
     }
 
-    private static func sums(_ sql: SQL, in db: Connection) throws -> [ID<User>: Badges] {
-        Dictionary(uniqueKeysWithValues: try db.rows(sql) { (ID(try $0.text(5)), try badges($0)) })
+    private static func sums(_ statements: [SQL], in db: Connection) throws -> [ID<User>: Badges] {
+        Dictionary(uniqueKeysWithValues: try db.rows(of: statements) { (ID(try $0.text(5)), try badges($0)) })
     }
 
     private static func badges(_ row: Row) throws -> Badges {

@@ -91,7 +91,7 @@ final class Transaction {
     }
 
     /// Several of one kind at once, in one order whoever asks: so that nobody waits in a circle.
-    func lock(_ keys: [LockKey]) throws { try db.lock(keys.map { $0.name(in: tenant) }) }
+    func lock(_ keys: @autoclosure () -> [LockKey]) throws { try db.lock(keys().map { $0.name(in: tenant) }) }
 
     // MARK: Facts
 
@@ -157,12 +157,8 @@ final class Transaction {
         }
         noteStored(try BadgeLedger.add(gaining, tenant: tenant, at: now, in: db))
         for (change, users) in losing {
-            var rest = users[...]
-            while !rest.isEmpty {
-                // Powers of two: few different texts, whatever the number of users.
-                let size = 1 << min(Self.storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
-                noteStored(try BadgeLedger.add(change, toEach: rest.prefix(size), tenant: tenant, at: now, in: db))
-                rest = rest.dropFirst(size)
+            for part in RowParts.ranges(of: users.count, most: Self.storedAtOnceMax) {
+                noteStored(try BadgeLedger.add(change, toEach: users[part], tenant: tenant, at: now, in: db))
             }
         }
     }
@@ -172,8 +168,8 @@ final class Transaction {
         counts.merge(sums) { $1 }
     }
 
-    /// 64 users of one statement.
-    private static let storedAtOnceBits = 6
+    /// Users of one statement.
+    private static let storedAtOnceMax = 64
 
     private func storeCounts(of user: ID<User>) throws {
         guard let change = changes.removeValue(forKey: user), !change.isNone else { return }
@@ -191,6 +187,8 @@ final class Transaction {
     /// - Returns: the events to publish; nil where there are none.
     func finish() throws -> PendingEvents? {
         try settle()
+        // Those of many together; what is left is of users whose counts were stored before, and changed again.
+        if changedUsers.count > 1 { try storeCounts(of: changedUsers) }
         for user in changedUsers {
             try storeCounts(of: user)
             guard let badges = counts[user] else { continue }

@@ -5,49 +5,93 @@ import struct Foundation.Date
 import struct Foundation.TimeZone
 
 extension NotificationsFeature {
-    /// Creates a notification from a draft: row, count and events in the caller's transaction.
+    /// Creates notifications from drafts: rows, counts and events in the caller's transaction.
     ///
-    /// Two statements, a third for a user whose inbox is full; the transaction itself handles the badge and the event
-    /// log. The user's row comes first because it has the preferences; a repeated event reverts its count.
+    /// Two statements for all of them, one more for each whose user's inbox is full; the transaction itself handles the
+    /// badges and the event log. The users' rows come first because they have the preferences; a repeated event reverts
+    /// its count.
     ///
-    /// - Returns: the notification as JSON; for an event that the user had before as it was first created.
+    /// - Returns: the notifications as JSON; for an event that the user had before as it was first created.
     @discardableResult
-    static func create(_ draft: NotificationDraft, _ tx: Transaction) throws -> (json: [UInt8], isNew: Bool) {
-        try tx.lock(.user(draft.userId))
-        let inbox = try addToInbox(of: draft.userId, tx)
-        let delivery = inbox.preferences.delivery(
-            of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))
-        let notification = Notification(
-            draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
-        guard try insert(notification, tx) else {
-            try changeInbox(of: draft.userId, by: inbox.evicting - 1, tx)
-            return (JSONWriter.bytes(try first(of: draft, tx)), isNew: false)
+    static func create(
+        _ drafts: [NotificationDraft], _ tx: Transaction
+    ) throws -> [(json: [UInt8], isNew: Bool)] {
+        try tx.lock(drafts.map { .user($0.userId) })
+        guard drafts.count > 1 else { return try createOneEach(drafts[...], tx) }
+        var created: [(json: [UInt8], isNew: Bool)] = []
+        var rest = drafts[...]
+        while !rest.isEmpty {
+            // A statement can change a row once: a user's second one waits for the next.
+            var users: Set<ID<User>> = []
+            let ofDifferentUsers = rest.prefix { users.insert($0.userId).inserted }
+            created += try createOneEach(ofDifferentUsers, tx)
+            rest = rest[ofDifferentUsers.endIndex...]
         }
-        let json = JSONWriter.bytes(notification)
-        publish("notification:created", of: draft.userId, data: json, tx)
-        try adjust(notification.badgeShare, of: draft.userId, tx)
-        if inbox.evicting > 0 { try evict(inbox.evicting, before: notification, tx) }
-        return (json, isNew: true)
+        return created
     }
 
-    /// False if the user had this event before, even if its notification has been removed since.
-    private static func insert(_ notification: Notification, _ tx: Transaction) throws -> Bool {
-        try tx.db.run(
-            insertion.binding(
-                tx.tenant, notification.userId, notification.id, notification.eventId, notification.type.rawValue,
-                notification.category.rawValue, notification.priority.rank, notification.title, notification.message,
-                notification.lockScreen, SQLValue.utf8(notification.data), notification.delivery.sounds,
-                notification.delivery.vibrates, notification.createdAt, notification.requestId,
-                notification.state.seenAt)) == 1
+    private static func createOneEach(
+        _ drafts: ArraySlice<NotificationDraft>, _ tx: Transaction
+    ) throws -> [(json: [UInt8], isNew: Bool)] {
+        let inboxes = try addToInboxes(of: drafts, tx)
+        let candidates = try drafts.map { draft in
+            guard let inbox = inboxes[draft.userId] else {
+                throw DatabaseError(.corrupt, "an inbox was written and did not come back")
+            }
+            let delivery = inbox.preferences.delivery(
+                of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))
+            return Notification(
+                draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
+        }
+        let areAllNew = try insert(candidates, tx) == candidates.count
+        return try zip(drafts, candidates).map { draft, notification in
+            let evicting = inboxes[draft.userId]?.evicting ?? 0
+            guard try areAllNew || isStored(notification, tx) else {
+                try changeInbox(of: draft.userId, by: evicting - 1, tx)
+                return (JSONWriter.bytes(try first(of: draft, tx)), isNew: false)
+            }
+            let json = JSONWriter.bytes(notification)
+            publish("notification:created", of: draft.userId, data: json, tx)
+            try adjust(notification.badgeShare, of: draft.userId, tx)
+            if evicting > 0 { try evict(evicting, before: notification, tx) }
+            return (json, isNew: true)
+        }
     }
 
-    private static let insertion: SQL = """
+    /// Leaves out those whose event their user had before, even if its notification has been removed since.
+    ///
+    /// - Returns: how many were stored.
+    private static func insert(_ notifications: [Notification], _ tx: Transaction) throws -> Int {
+        var values: [SQLValue] = []
+        values.reserveCapacity(notifications.count * 16)
+        for notification in notifications {
+            values += [
+                .text(tx.tenant.text), .text(notification.userId.text), .text(notification.id.text),
+                notification.eventId.sqlValue, .text(notification.type.rawValue), .text(notification.category.rawValue),
+                notification.priority.rank.sqlValue, .text(notification.title), .text(notification.message),
+                .text(notification.lockScreen), .utf8(notification.data), notification.delivery.sounds.sqlValue,
+                notification.delivery.vibrates.sqlValue, notification.createdAt.sqlValue,
+                notification.requestId.sqlValue, notification.state.seenAt.sqlValue,
+            ]
+        }
+        return try tx.db.run(insertion.statements(of: values))
+    }
+
+    private static let insertion = Insertion(
+        """
         INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
             (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
             vibrates, created_at, request_id, seen_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
-        """
+        """, columns: 16, "ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING")
+
+    private static func isStored(_ notification: Notification, _ tx: Transaction) throws -> Bool {
+        try tx.db.exists(
+            """
+            SELECT 1 FROM \(notifications, unscoped: .reaction("whether it was just inserted"))
+            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId) AND id = \(notification.id)
+                AND removed_at IS NULL
+            """)
+    }
 
     /// The notification of a repeated event, as it was first answered to the sender: what its user did with it since is
     /// not visible to the sender.
@@ -65,40 +109,56 @@ extension NotificationsFeature {
 
     // MARK: The inbox
 
-    /// Counts one more notification, up to the bound, and returns how many must go for it.
-    ///
-    /// `newestAt` is the moment of this notification's id: at least a millisecond behind the one before, whichever
-    /// replica's clock that was made by. "Up to this one" and cursors compare ids.
-    private static func addToInbox(
-        of userId: ID<User>, _ tx: Transaction
-    ) throws -> (evicting: Int, newestAt: Timestamp, preferences: Preferences) {
-        let full = tx.settings.notificationsKept
-        let overfull = full + EvictionRule.evictedAtOnceMax
-        let inbox = try tx.db.row(
-            addition.binding(
-                tx.tenant, userId, Preferences.timeZoneDefault, tx.now, full, overfull, full - 1, full, overfull,
-                full - 1)
-        ) { row in
-            let preferences = Preferences(
-                sound: try row.bool(1), haptics: try row.bool(2),
-                quietHours: try QuietHours(optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
-                timeZone: try row.text(5))
-            return (try row.integer(0), try row.moment(6), preferences)
-        }
-        guard let inbox else { throw DatabaseError(.corrupt, "an inbox was written and did not come back") }
-        return inbox
+    /// What a user's inbox says of the notification that it gets.
+    private struct Inbox {
+        /// How many must go for it.
+        let evicting: Int
+        /// The moment of the notification's id: at least a millisecond behind the one before, whichever replica's clock
+        /// that was made by. "Up to this one" and cursors compare ids.
+        let newestAt: Timestamp
+        let preferences: Preferences
     }
 
-    private static let addition: SQL = """
+    /// Counts one more notification of each user, up to the bound.
+    private static func addToInboxes(
+        of drafts: ArraySlice<NotificationDraft>, _ tx: Transaction
+    ) throws -> [ID<User>: Inbox] {
+        let full = tx.settings.notificationsKept
+        let overfull = full + EvictionRule.evictedAtOnceMax
+        let bounds = [full, overfull, full - 1, full, overfull, full - 1].map { SQLValue.integer(Int64($0)) }
+        var rows: [SQLValue] = []
+        rows.reserveCapacity(drafts.count * 8 + bounds.count)
+        for draft in drafts {
+            rows += [
+                .text(tx.tenant.text), .text(draft.userId.text), .text(Preferences.timeZoneDefault), tx.now.sqlValue,
+                .integer(1), .integer(0), .integer(1), .integer(1),
+            ]
+        }
+        return Dictionary(
+            uniqueKeysWithValues: try tx.db.rows(of: addition.statements(of: rows, followedBy: bounds)) { row in
+                let preferences = Preferences(
+                    sound: try row.bool(1), haptics: try row.bool(2),
+                    quietHours: try QuietHours(
+                        optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
+                    timeZone: try row.text(5))
+                let inbox = Inbox(
+                    evicting: try row.integer(0), newestAt: try row.moment(6), preferences: preferences)
+                return (try row.id(7), inbox)
+            })
+    }
+
+    private static let addition = Insertion(
+        """
         INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
-            (tenant, user_id, kept, evicting, sound, haptics, time_zone, newest_at)
-        VALUES (?, ?, 1, 0, 1, 1, ?, ?)
+            (tenant, user_id, time_zone, newest_at, kept, evicting, sound, haptics)
+        """, columns: 8,
+        """
         ON CONFLICT (tenant, user_id) DO UPDATE SET
             newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
                 ELSE excluded.newest_at END,
             evicting = \(excess), kept = inboxes.kept + 1 - \(excess)
-        RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at
-        """
+        RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at, user_id
+        """)
 
     /// How many go for a new one. More than one where fewer are stored than when the last one came.
     private static let excess: SQL = """

@@ -25,13 +25,17 @@ extension NotificationsFeature {
         guard let draft = event.draft(appName: call.settings.appName) else {
             return .now(Response.json(200) { $0.member("notification", Notification?.none) })
         }
-        return .write(locking: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
+        return .writeTogether(locking: .user(draft.userId), creation.request(draft))
+    }
+
+    private static let creation = RequestBatch<NotificationDraft> { tx, drafts in
+        try create(drafts, tx).map(response(to:))
     }
 
     /// `POST /v1/notifications`: a notification that is no event.
     private static func acceptDraft(_ call: Call) throws -> Answer {
         let draft = try call.body(NotificationDraft.init(reading:))
-        return .write(locking: .user(draft.userId)) { tx in response(to: try create(draft, tx)) }
+        return .writeTogether(locking: .user(draft.userId), creation.request(draft))
     }
 
     /// Without a Location: the notification is its user's, and the sender could not read it there.

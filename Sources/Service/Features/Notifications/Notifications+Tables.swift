@@ -215,22 +215,19 @@ extension NotificationsFeature {
             let column = SQL(unchecked: name)
             return wanted ? "\(column) = coalesce(\(column), \(tx.now))" : "\(column) = NULL"
         }
-        var rest = changed.map(\.id.text)[...]
-        while !rest.isEmpty {
-            // Powers of two: few different texts, whatever the number of rows.
-            let size = 1 << min(storedAtOnceBits, Int.bitWidth - 1 - rest.count.leadingZeroBitCount)
+        let ids = changed.map(\.id.text)
+        for part in RowParts.ranges(of: ids.count, most: storedAtOnceMax) {
             try tx.db.run(
                 """
                 UPDATE \(notifications, writableBy: tx.scope) SET \(SQL.joined(assignments, separator: ", "))
                 WHERE tenant = \(tx.tenant) AND user_id = \(tx.caller.userId)
-                    AND id IN \(values: Array(rest.prefix(size))) AND removed_at IS NULL
+                    AND id IN \(values: ids[part]) AND removed_at IS NULL
                 """)
-            rest = rest.dropFirst(size)
         }
     }
 
-    /// 128 rows of one statement.
-    private static let storedAtOnceBits = 7
+    /// Rows of one statement.
+    private static let storedAtOnceMax = 128
 
     /// Stores that a request is answered: what asked for it is read, and is a notification like others.
     static func storeHandled(_ notification: Notification, within why: Unscoped, _ tx: Transaction) throws {

@@ -11,7 +11,7 @@ enum NotificationsFeature {
 
     static let reaction: Reaction = { tx, fact in
         switch fact {
-        case .notificationRequested(let draft): try create(draft, tx)
+        case .notificationRequested(let draft): try create([draft], tx)
         case .notificationSettled(let eventId, let userId, let outcome):
             try tx.lock(.user(userId))
             if let before = try find(event: eventId, of: userId, tx) { try settle(before, outcome, tx) }

@@ -66,6 +66,26 @@ struct QueueWaitEstimatorTests {
         #expect(estimate.sampleSize == 100)
     }
 
+    /// No draw decides about it, so that none is made: the simulation says the same.
+    @Test(arguments: [1, 2, 7]) func freeChair_withNobodyInLine_isNoWait_asTheSimulationSays(busy: Int) throws {
+        var barbers = (0..<busy).map { number in
+            BarberState(
+                id: "b\(number)", duty: number % 2 == 0 ? .working : .onBreak(endsInMinutes: 9),
+                service: .init(elapsedMinutes: 3))
+        }
+        barbers.append(BarberState(id: "free"))
+        let state = ShopState(
+            barbers: barbers, waiting: [], samples: [ServiceSample(minutes: 20)],
+            arrivals: ArrivalHistory(count: 400, openMinutes: 10_000))
+        var replay = ShopReplay(state: state, line: ServingOrder([]))
+        replay.run()
+        let estimate = try #require(WaitEstimator.estimate(state))
+        #expect(estimate.standard == replay.waitEstimate(ofNewcomer: .standard))
+        #expect(estimate.blackCard == replay.waitEstimate(ofNewcomer: .blackCard))
+        #expect(estimate.standard == WaitEstimate(p50: 0, p90: 0))
+        #expect(estimate.sampleSize == 1)
+    }
+
     @Test func knownEndOfBreak_isTheWait() throws {
         let estimate = try #require(WaitEstimator.estimate(state([barber("a", .onBreak(endsInMinutes: 12))])))
         #expect(estimate.standard == WaitEstimate(p50: 12, p90: 12))

@@ -31,6 +31,9 @@ public struct BarberState: Sendable, Hashable {
         self.service = service
     }
 
+    /// Whether somebody who comes in now is served by this barber at once.
+    var isFree: Bool { duty == .working && service == nil }
+
     /// Whether the barber can be counted on for a waiting customer.
     var willServe: Bool {
         switch duty {

@@ -23,6 +23,13 @@ public enum WaitEstimator {
     ) -> QueueEstimate? {
         guard state.barbers.contains(where: \.willServe) else { return nil }
         let line = ServingOrder(state.waiting)
+        if line.customers.isEmpty, state.barbers.contains(where: \.isFree) {
+            // Whatever would be drawn, a newcomer of either lane is served at once.
+            let none = WaitEstimate(p50: 0, p90: 0)
+            return QueueEstimate(
+                standard: none, blackCard: none, customers: [], method: method,
+                sampleSize: ServiceTimeDistribution(state.samples).sampleSize)
+        }
         var replay = ShopReplay(state: state, line: line)
         replay.run()
         func calibrated(_ wait: WaitEstimate?) -> WaitEstimate? {

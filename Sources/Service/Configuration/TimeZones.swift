@@ -1,5 +1,6 @@
 import Domain
 import Foundation
+import Threads
 import Values
 
 /// Time zones by their IANA names. Abbreviations are refused: `EST` names an offset without its summer time.
@@ -10,6 +11,22 @@ enum TimeZones {
 
     /// The day that a moment falls on in a zone: from its midnight to the next.
     static func day(of now: Timestamp, in zone: String) -> Range<Timestamp> {
+        if let last = lastDays.withLock({ $0[zone] }), last.contains(now) { return last }
+        let day = computedDay(of: now, in: zone)
+        lastDays.withLock { days in
+            if days.count >= zonesMax { days = [:] }
+            days[zone] = day
+        }
+        return day
+    }
+
+    /// The day that was last asked for in each zone: nearly always today, and a calendar's answer costs as much as four
+    /// statements.
+    private static let lastDays = Locked<[String: Range<Timestamp>]>([:])
+    /// More than there are zones.
+    private static let zonesMax = 1_000
+
+    private static func computedDay(of now: Timestamp, in zone: String) -> Range<Timestamp> {
         let calendar = calendar(of: zone)
         let start = calendar.startOfDay(for: Date(timeIntervalSince1970: Double(now.seconds)))
         // Days have 23 to 25 hours: the calendar knows.

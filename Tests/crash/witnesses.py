@@ -605,26 +605,52 @@ class Listeners:
 class Log:
     """What the database holds, read past all row-level security: what the streams must have told."""
 
-    # What the events of one transaction have in common is stored once, and stands before their own members.
-    COLUMNS = """sequence, name, collapse, CASE WHEN shared IS NULL THEN data ELSE
-        '{' || (SELECT members FROM event_shared AS common WHERE common.sequence = events.shared)
-        || CASE WHEN data = '{}' THEN '' ELSE ',' END || substr(data, 2) END, audience"""
+    COLUMNS = """sequence, name, collapse, data, audience, earlier, step,
+        (SELECT members FROM event_shared AS common WHERE common.sequence = events.shared)"""
+    # The number of the first event that is whole: of the oldest row, or of one before it in the same record.
+    FIRST = "SELECT sequence - coalesce(step, 1) + 1 FROM events ORDER BY sequence LIMIT 1"
 
     Row = collections.namedtuple("Row", "sequence name collapse data")
 
     def __init__(self, rows, oldest=None):
         self.rows = {}
-        self.first = rows[0][0] if rows else 1
+        self.first = rows[0][0] - (rows[0][6] or 1) + 1 if rows else 1
         self.last = rows[-1][0] if rows else 0
         self.epoch = None
-        self.count = len(rows)
-        for expected, row in enumerate(rows, self.first):
-            if row[0] != expected:
-                raise Failed(f"the log has no event {expected}: {row[0]} follows {expected - 1}")
-        for sequence, name, collapse, data, audience in rows:
+        events = sorted(
+            ((event, row[4]) for row in rows for event in self.events(row) if event.sequence >= self.first),
+            key=lambda pair: pair[0].sequence,
+        )
+        self.count = len(events)
+        for expected, (event, _) in enumerate(events, self.first):
+            if event.sequence != expected:
+                raise Failed(f"the log has no event {expected}: {event.sequence} follows {expected - 1}")
+        for event, audience in events:
             for key in audience.split(" "):
                 if key.startswith("user:"):
-                    self.rows.setdefault(key[5:], []).append(self.Row(sequence, name, collapse, data))
+                    self.rows.setdefault(key[5:], []).append(event)
+
+    @classmethod
+    def events(cls, row):
+        """The events of a record, whose row is that of the last one. Those before it stand in `earlier`, each as its sign,
+        number, collapse key, name, bytes of data and data; the last sign is the last event's. `+` stands for the members
+        that they have in common, which are stored once and stand before an event's own."""
+        sequence, name, collapse, data, _, earlier, _, members = row
+        rest, found = (earlier or ("+" if members is not None else "-")).encode(), []
+        while len(rest) > 1:
+            sign, rest = rest[:1], rest[1:]
+            number, key, title, length, rest = rest.split(b" ", 4)
+            own, rest = rest[:int(length)].decode(), rest[int(length):]
+            # The key is a number of 64 bits, which the column has with a sign.
+            signed = (int(key) ^ 1 << 63) - (1 << 63)
+            found.append(cls.Row(int(number), title.decode(), signed, cls.joined(sign, members, own)))
+        return found + [cls.Row(sequence, name, collapse, cls.joined(rest, members, data))]
+
+    @staticmethod
+    def joined(sign, members, data):
+        if sign != b"+":
+            return data
+        return "{" + members + ("" if data == "{}" else ",") + data[1:]
 
     def of(self, user):
         return self.rows.get(user, [])

@@ -17,7 +17,7 @@ let readToken: FuzzTarget = { input in
         token = Array((signed + "." + RFC4648.encodeURL(Array(code))).utf8)
     }
     let verdict = token.withUnsafeBufferPointer { token in
-        try? tokens.verdict(on: token)
+        try? tokens.verdict(on: token, at: tokenMoment)
     }
     guard case .known(let principal)? = verdict else { return }
     require(lines.count == 2 || isSigned(token), "a token that nobody has signed")

@@ -44,7 +44,7 @@ public class Connection {
     /// Runs statements whose results nobody needs, for the last step of a group (``GroupStep``). On PostgreSQL
     /// they travel with the COMMIT, so that what they lock is locked no longer than it must be.
     public func runWithCommit(_ statements: [SQL]) throws {
-        for statement in statements { try run(statement) }
+        try run(statements)
     }
 
     /// All rows, each turned into a value.
@@ -84,8 +84,12 @@ public class Connection {
     }
 
     /// The rows of a query, for a body that turns them into something.
-    public func withRows<Value>(_ sql: SQL, _ body: (RowCursor) throws -> Value) throws -> Value {
-        try body(RowCursor { rows in try self.execute(sql, rows) })
+    ///
+    /// - Parameter position: asked before it in the same transaction; see ``RowCursor/position``.
+    public func withRows<Value>(
+        _ sql: SQL, at position: SQL? = nil, _ body: (RowCursor) throws -> Value
+    ) throws -> Value {
+        try body(RowCursor(position: try position.flatMap(integer)) { rows in try self.execute(sql, rows) })
     }
 
     /// The whole number in the first column of the first row, such as a `COUNT(*)`; nil without a row or for null.

@@ -42,11 +42,13 @@ public final class Store: Sendable {
     /// Runs one statement that reads, and gives its rows to `completion`: at once, on the calling thread, where the
     /// database is a file; later, on a thread of the store, where it is a server. Errors of `completion` are its own.
     ///
+    /// - Parameter position: asked in the same transaction, of records of the service's own; see ``RowCursor/position``.
     /// - Throws: `StoreBusy` when too many wait; `completion` is not called then.
     public func query(
-        _ sql: SQL, as scope: Scope, completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
+        _ sql: SQL, at position: SQL? = nil, as scope: Scope,
+        completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
-        try backend.query(sql.woven(), as: scope, completion: completion)
+        try backend.query(sql.woven(), at: position, as: scope, completion: completion)
     }
 
     // MARK: Writing

@@ -2,7 +2,7 @@
 protocol StoreBackend: Sendable {
     func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value
     func query(
-        _ woven: SQL.Woven, as scope: Scope,
+        _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy)
     /// The queues of its writers; never empty.

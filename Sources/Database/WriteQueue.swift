@@ -7,13 +7,14 @@ struct WriteJob: Sendable {
     @usableFromInline typealias Answer = @Sendable (Result<Void, any Error>) -> Void
 
     private enum Work: Sendable {
-        case alone(@Sendable (Connection) throws -> Answer)
+        case single(@Sendable (Connection) throws -> Answer)
+        /// Done together with others of its batch.
         case together(any WriteShare)
+        /// Done by itself, since it has failed together with others.
+        case apart(any WriteShare)
     }
 
     private var work: Work
-    /// Whether it is done together with others of its batch. Not after these have failed together.
-    private var isShared: Bool
     /// Answers the caller when the work itself failed, or was never begun.
     let fail: @Sendable (any Error) -> Void
     /// How often it was begun. A lost connection, a deadlock and a lock taken elsewhere pass.
@@ -21,12 +22,12 @@ struct WriteJob: Sendable {
     let queuedAt = ContinuousClock.now
 
     init(run: @escaping @Sendable (Connection) throws -> Answer, fail: @escaping @Sendable (any Error) -> Void) {
-        (work, isShared, self.fail) = (.alone(run), false, fail)
+        (work, self.fail) = (.single(run), fail)
     }
 
     @usableFromInline
     init(share: any WriteShare, fail: @escaping @Sendable (any Error) -> Void) {
-        (work, isShared, self.fail) = (.together(share), true, fail)
+        (work, self.fail) = (.together(share), fail)
     }
 
     var begunOnceMore: WriteJob {
@@ -36,17 +37,22 @@ struct WriteJob: Sendable {
     }
 
     /// The same work, to be done by itself.
-    var alone: WriteJob {
+    fileprivate var apart: WriteJob {
         var job = self
-        job.isShared = false
+        if let share { job.work = .apart(share) }
         return job
     }
 
     @usableFromInline var share: (any WriteShare)? {
-        if case .together(let share) = work { share } else { nil }
+        switch work {
+        case .single: nil
+        case .together(let share), .apart(let share): share
+        }
     }
 
-    private var batch: AnyObject? { isShared ? share?.batch : nil }
+    private var batch: AnyObject? {
+        if case .together(let share) = work { share.batch } else { nil }
+    }
 
     /// Takes the next job, and those behind it that are done together with it.
     static func takeNext(_ waiting: inout [WriteJob]) -> [WriteJob] {
@@ -69,8 +75,8 @@ struct WriteJob: Sendable {
         try connection.savepoint {
             guard let first = jobs.first else { return [] }
             switch first.work {
-            case .alone(let run): return [try run(connection)]
-            case .together(let share): return try share.run(jobs, on: connection)
+            case .single(let run): return [try run(connection)]
+            case .together(let share), .apart(let share): return try share.run(jobs, on: connection)
             }
         }
     }
@@ -80,6 +86,15 @@ struct WriteJob: Sendable {
 struct WriteGroup {
     var answers: [WriteJob.Answer] = []
     var failures: [(job: WriteJob, error: any Error)] = []
+
+    /// Jobs that were done together have failed: one has failed by itself, of several each is to be done again, alone.
+    mutating func add(failed jobs: [WriteJob], _ error: any Error, waiting: inout [WriteJob]) {
+        if jobs.count > 1 {
+            waiting.insert(contentsOf: jobs.map(\.apart), at: 0)
+        } else {
+            failures += jobs.map { ($0, error) }
+        }
+    }
 
     /// Answers all; a job that failed by itself receives its own error.
     func answer(_ outcome: Result<Void, any Error>) {

@@ -34,7 +34,8 @@ final class Reactor: @unchecked Sendable {
     private(set) var daemon: OpaquePointer?
     private var daemonDescriptor: Int32 = -1
     private var pollDescriptor: Int32 = -1
-    private var events = [epoll_event](repeating: epoll_event(), count: 16)
+    /// Only the kernel writes to it, while nothing else runs.
+    @exclusivity(unchecked) private var events = [epoll_event](repeating: epoll_event(), count: 16)
     /// Whether each answer is the last of its connection.
     private var isDraining = false
     private var ending: ReactorInbox.Ending?

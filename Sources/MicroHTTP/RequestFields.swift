@@ -1,3 +1,5 @@
+import Glibc
+
 /// The header fields of a request, as places in its head: in libmicrohttpd's buffer while the reactor has the request,
 /// and in a copy of it from then on.
 final class RequestFields {
@@ -10,9 +12,9 @@ final class RequestFields {
         let valueCount: Int
     }
 
-    private var fields: [Field] = []
-    private var head = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
-    private var copy: [UInt8] = []
+    @exclusivity(unchecked) private var fields: [Field] = []
+    @exclusivity(unchecked) private var head = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
+    @exclusivity(unchecked) private var copy: [UInt8] = []
 
     /// The head whose fields are added next, to none.
     func begin(_ head: UnsafeBufferPointer<UInt8>) { self.head = head }
@@ -55,10 +57,9 @@ final class RequestFields {
     private func find(
         _ wanted: UnsafeBufferPointer<UInt8>, from start: UnsafePointer<UInt8>
     ) -> UnsafeBufferPointer<UInt8>? {
+        guard let name = wanted.baseAddress else { return nil }
         for field in fields where field.nameCount == wanted.count {
-            guard UnsafeBufferPointer(start: start + field.name, count: field.nameCount).isSameName(as: wanted) else {
-                continue
-            }
+            guard strncasecmp(start + field.name, name, wanted.count) == 0 else { continue }
             return UnsafeBufferPointer(start: start + field.value, count: field.valueCount)
         }
         return nil
@@ -76,16 +77,4 @@ final class RequestFields {
         }
         return fields.map { (text($0.name, $0.nameCount), text($0.value, $0.valueCount)) }
     }
-}
-
-extension UnsafeBufferPointer<UInt8> {
-    /// Of as many bytes, equal but for the case of ASCII's letters.
-    fileprivate func isSameName(as other: UnsafeBufferPointer<UInt8>) -> Bool {
-        for index in indices where self[index].lowered != other[index].lowered { return false }
-        return true
-    }
-}
-
-extension UInt8 {
-    fileprivate var lowered: UInt8 { self &- 65 < 26 ? self | 0x20 : self }
 }

@@ -30,7 +30,7 @@ public struct Cursor: Sendable, Hashable {
 
     public var text: String { "\(epoch)-\(number.text)" }
 
-    func append(to bytes: inout [UInt8]) {
+    public func append(to bytes: inout [UInt8]) {
         bytes.append(contentsOf: epoch.utf8)
         bytes.append(UInt8(ascii: "-"))
         number.append(to: &bytes)

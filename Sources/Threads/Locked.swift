@@ -9,7 +9,8 @@ import Foundation
 public final class Locked<State>: @unchecked Sendable {
     /// Guards `state`.
     @usableFromInline let lock = NSLock()
-    @usableFromInline var state: State
+    /// The lock excludes a second access, also of the same thread: a check at run time could find nothing.
+    @exclusivity(unchecked) @usableFromInline var state: State
 
     public init(_ state: State) { self.state = state }
 

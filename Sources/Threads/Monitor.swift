@@ -5,7 +5,8 @@
 public final class Monitor<State>: @unchecked Sendable {
     /// Guards `state`.
     @usableFromInline let condition = Condition()
-    @usableFromInline var state: State
+    /// Like that of a ``Locked``.
+    @exclusivity(unchecked) @usableFromInline var state: State
 
     public init(_ state: State) { self.state = state }
 

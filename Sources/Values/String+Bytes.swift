@@ -49,41 +49,42 @@ extension UnsafeBufferPointer<UInt8> {
     /// read and written is such text.
     @inlinable
     public func endOfPlainText(from start: Int) -> Int {
-        let raw = UnsafeRawBufferPointer(self)
-        var index = start
-        while index + 8 <= count {
-            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-            // The lowest marked byte is what was looked for; those above it may be marked by a carry.
-            let marks =
-                (word &- 0x2020_2020_2020_2020 | Self.zeros(word ^ 0x2222_2222_2222_2222)
-                    | Self.zeros(word ^ 0x5C5C_5C5C_5C5C_5C5C) | Self.zeros(word ^ 0x7F7F_7F7F_7F7F_7F7F))
-                & ~word & 0x8080_8080_8080_8080
-            if marks != 0 { return index + marks.trailingZeroBitCount / 8 }
-            index += 8
+        firstPlace(from: start) { word in
+            (word &- 0x2020_2020_2020_2020 | Self.zeros(word ^ 0x2222_2222_2222_2222)
+                | Self.zeros(word ^ 0x5C5C_5C5C_5C5C_5C5C) | Self.zeros(word ^ 0x7F7F_7F7F_7F7F_7F7F)) & ~word
         }
-        while index < count {
-            let byte = self[index]
-            if byte < 0x20 || byte == 0x22 || byte == 0x5C || byte == 0x7F { return index }
-            index += 1
-        }
-        return index
     }
 
     /// The first place from `start` on of a line feed or a carriage return; the end without one.
     @inlinable
     public func endOfLine(from start: Int) -> Int {
+        firstPlace(from: start) { word in
+            Self.zeros(word ^ 0x0A0A_0A0A_0A0A_0A0A) | Self.zeros(word ^ 0x0D0D_0D0D_0D0D_0D0D)
+        }
+    }
+
+    /// The first place from `start` on of a byte that is looked for; the end without one.
+    ///
+    /// - Parameter marks: sets the high bit of each byte that is looked for, lowest byte first. Those above the first one
+    ///   may be marked by its carry.
+    @inlinable @inline(__always)
+    func firstPlace(from start: Int, marks: (UInt64) -> UInt64) -> Int {
         let raw = UnsafeRawBufferPointer(self)
         var index = start
         while index + 8 <= count {
             let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-            let marks =
-                (Self.zeros(word ^ 0x0A0A_0A0A_0A0A_0A0A) | Self.zeros(word ^ 0x0D0D_0D0D_0D0D_0D0D))
-                & 0x8080_8080_8080_8080
-            if marks != 0 { return index + marks.trailingZeroBitCount / 8 }
+            let marked = marks(word) & 0x8080_8080_8080_8080
+            if marked != 0 { return index + marked.trailingZeroBitCount / 8 }
             index += 8
         }
-        while index < count, self[index] != 0x0A, self[index] != 0x0D { index += 1 }
-        return index
+        var rest: UInt64 = 0
+        var place = count
+        while place > index {
+            place -= 1
+            rest = rest << 8 | UInt64(self[place])
+        }
+        let marked = marks(rest) & 0x8080_8080_8080_8080
+        return Swift.min(count, index + marked.trailingZeroBitCount / 8)
     }
 
     /// Has the high bit of each byte set that is zero.

@@ -95,6 +95,15 @@ import Visibility
 
     private static func pick(_ random: inout SeededGenerator) -> String { values.randomElement(using: &random) ?? "" }
 
+    /// Any scope; every second one has the key of a row, so that some of each table's rows are visible.
+    private static func scope(seeing subject: Probe, _ rows: [Row], _ random: inout SeededGenerator) -> Scope {
+        let any = scope(&random)
+        guard Bool.random(using: &random), let row = rows.randomElement(using: &random) else { return any }
+        let audience = subject.table.read.audience(of: row.column)
+        return Scope(
+            tenant: row.tenant, keys: any.keys.union(audience.randomElement(using: &random).map { [$0] } ?? []))
+    }
+
     private static func scope(_ random: inout SeededGenerator) -> Scope {
         let keys = (0..<Int.random(in: 0...4, using: &random)).map { _ -> String in
             switch Int.random(in: 0..<7, using: &random) {
@@ -139,7 +148,7 @@ import Visibility
             let (table, identifier) = (subject.table, SQL(unchecked: subject.identifier))
             let rows = try insertRows(of: subject, &random)
             for _ in 0..<60 {
-                let scope = Self.scope(&random)
+                let scope = Self.scope(seeing: subject, rows, &random)
                 let reading: SQL = "SELECT \(identifier) FROM \(table, visibleTo: scope)"
                 let bare = SQL(unchecked: "SELECT \(subject.identifier) FROM \(table.name)")
                 let change: SQL = "UPDATE \(table, writableBy: scope) SET tenant = tenant RETURNING \(identifier)"

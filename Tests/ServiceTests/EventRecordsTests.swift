@@ -41,7 +41,11 @@ import Values
         }
         for event in log.events {
             #expect(try log.service.app.store.read { try EventLog.event(event.sequence, in: $0) } == event)
+            // By this a replica sees that the log has turned back, wherever its records begin and end.
+            let seen = try log.service.app.store.read { try EventLog.state(lookingAt: event.sequence, in: $0) }
+            #expect(seen.content == event.data && seen.newest == log.newest)
         }
+        #expect(try log.service.app.store.read { try EventLog.state(lookingAt: log.newest + 1, in: $0) }.content == nil)
     }
 
     /// Any transactions, read from any place to any other, by any page; also while the oldest go.
@@ -213,6 +217,20 @@ import Values
             }
             #expect(recent?.map(\.isChange) == [true], "\(number - log.start)")
         }
+    }
+
+    /// A change behind more events than are looked at is not left out in silence: the stream has to fetch everything.
+    @Test(arguments: [8, 10]) func changesBehindManyOthers_areFoundOrAGap(others: Int) async throws {
+        let school = try await School()
+        try await school.send(School.attendance("a1", of: "s1", "late"))
+        let log = try LoggedTransactions(school.service, tenant: "A")
+        let route = "student:s1:parent"
+        for _ in 0..<others { try await log.publish([Draft(audience: [route])]) }
+        let recent = try school.service.app.store.read { db in
+            try EventLog.recentChanges(
+                in: db, tenant: "A", routes: [route], through: log.newest, within: .seconds(10), limit: 10)
+        }
+        #expect(recent?.map(\.isChange) == (others < 10 ? [true] : nil))
     }
 
     /// Each replica delivers what the other has written, in the order of its numbers.

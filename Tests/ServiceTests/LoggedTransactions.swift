@@ -18,13 +18,14 @@ final class LoggedTransactions {
     }
 
     let service: TestService
+    private let tenant: ID<Tenant>
     /// What was published, in the order of numbers.
     private(set) var events: [StreamEvent] = []
     /// The number before the first event.
     let start: Int64
 
-    init(_ service: TestService) throws {
-        self.service = service
+    init(_ service: TestService, tenant: ID<Tenant> = "default") throws {
+        (self.service, self.tenant) = (service, tenant)
         start = try service.app.store.read { try EventLog.newestSequence(in: $0) }
     }
 
@@ -32,9 +33,9 @@ final class LoggedTransactions {
 
     /// Publishes events in one transaction.
     func publish(_ drafts: [Draft]) async throws {
-        let runner = service.app.runner
+        let (runner, tenant) = (service.app.runner, tenant)
         try await service.app.store.write { db in
-            try runner.write(as: .system(tenant: "default"), in: db) { tx in
+            try runner.write(as: .system(tenant: tenant), in: db) { tx in
                 for draft in drafts {
                     tx.publish(
                         draft.name, audience: draft.audience, topic: draft.topic, collapse: draft.collapse,
@@ -45,7 +46,7 @@ final class LoggedTransactions {
         for draft in drafts {
             events.append(
                 StreamEvent(
-                    sequence: newest + 1, tenant: "default", name: draft.name.description, audience: draft.audience,
+                    sequence: newest + 1, tenant: tenant, name: draft.name.description, audience: draft.audience,
                     topic: draft.topic, collapse: draft.collapse.map { CollapseKey.of($0) } ?? 0,
                     data: SharedMembers.joined(draft.shared?.members, Array(draft.data.utf8))))
         }
@@ -88,7 +89,7 @@ final class LoggedTransactions {
     ) throws -> [StreamEvent]? {
         try service.app.store.read { db in
             try EventLog.replay(
-                in: db, tenant: "default", routes: routes, scope: Scope(tenant: "default", keys: keys), after: after,
+                in: db, tenant: tenant, routes: routes, scope: Scope(tenant: tenant, keys: keys), after: after,
                 through: through, limit: limit)
         }
     }

@@ -24,6 +24,14 @@ import Values
         #expect(try await service.call("PUT", "/v1/preferences", as: .user("u1"), "{}").json == defaults.json)
     }
 
+    @Test func change_isToldToTheUsersOtherDevices() async throws {
+        let (own, other) = (try await service.listen(as: .user("u1")), try await service.listen(as: .user("u2")))
+        let put = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false}"#)
+        #expect(try await own.next("preferences:update").json == put.json)
+        #expect(try await service.publish(NotificationsTests.event("a", to: "u2")).status == 201)
+        #expect(try await other.next().name == "notification:created")
+    }
+
     /// VIS FR-5.3: silenced, never dropped.
     @Test func switchedOff_silences_andDropsNothing() async throws {
         _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)

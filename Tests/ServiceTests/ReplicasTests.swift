@@ -132,7 +132,7 @@ import Values
         let partition = try PartitionProxy(to: PostgresServer.shared().port)
         defer { partition.stop() }
         let (a, b) = try TestService.startReplicas(
-            ["databaseTimeoutSeconds": "1", "revocationsTrustedSeconds": "5"], secondThrough: partition)
+            ["databaseTimeoutSeconds": "5", "revocationsTrustedSeconds": "10"], secondThrough: partition)
         let identity = TestService.Identity(subject: "u1", claims: ["jti": "token-1"])
         let revoked = BellhopClient(baseURL: b.baseURL).with(token: b.token(for: identity))
         let stream = StreamListener(revoked.events())
@@ -236,6 +236,13 @@ import Values
         try await a.score("u2", 20)
         while try await own.next("leaderboard:update").json["rank"].int != 2 {}
         while try await watcher.next("leaderboard:update").json["version"].int != 2 {}
+    }
+
+    @Test func eventsOfOnesOwn_reachTheStreamsOfTheOther() async throws {
+        let onB = try await b.listen(as: .user("u1"))
+        let event: JSON = ["event": "order:changed", "to": ["user:u1"], "data": ["orderId": "o1"]]
+        #expect(try await a.client(as: .service()).post("/v1/publish", event).status == 202)
+        #expect(try await onB.next("order:changed").json == ["orderId": "o1"])
     }
 
     /// Nobody is booked twice, whichever replica is asked.

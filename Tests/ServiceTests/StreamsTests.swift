@@ -190,7 +190,8 @@ import Testing
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-        let lines = try #require(readme.firstMatch(of: /### In a browser[^`]*```js\n(?<code>[\s\S]*?)```/)).code
+        let lines = try #require(readme.firstMatch(of: /### With EventSource alone[^`]*```js\n(?<code>[\s\S]*?)```/))
+            .code
         for part in [
             "/v1/stream-tickets", "stream.onerror = again", #"query.set("lastEventId", sessionStorage.lastEventId)"#,
             "sessionStorage.lastEventId = event.lastEventId",
@@ -217,8 +218,8 @@ import Testing
 
     /// A link that is pasted where the console is open already changes the fragment, and loads nothing.
     @Test func console_opensALinkInAnOpenPage() async throws {
-        let page = try await BellhopClient(baseURL: service.baseURL).get("/").text
-        #expect(page.contains(#"addEventListener("hashchange""#))
+        let script = try await BellhopClient(baseURL: service.baseURL).get("/console/app.js").text
+        #expect(script.contains(#"addEventListener("hashchange""#))
     }
 
     @Test func cookie_opensStreams_andNothingElse() async throws {

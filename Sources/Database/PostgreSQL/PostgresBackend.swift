@@ -92,10 +92,13 @@ final class PostgresBackend: StoreBackend {
     }
 
     func query(
-        _ woven: SQL.Woven, as scope: Scope,
+        _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
-        try queries.append(.init(woven: woven, kind: woven.text.hashValue, scope: scope, complete: completion))
+        let position = position?.woven()
+        let kind = woven.text.hashValue ^ (position?.text.hashValue ?? 0)
+        try queries.append(
+            .init(woven: woven, position: position, kind: kind, scope: scope, complete: completion))
     }
 
     var isOnWriter: Bool { writers.contains(where: \.isCurrent) }

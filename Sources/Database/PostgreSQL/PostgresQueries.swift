@@ -8,7 +8,9 @@ import Threads
 final class PostgresQueries: Sendable {
     struct Job: Sendable {
         let woven: SQL.Woven
-        /// The hash of its text.
+        /// Asked before it, in the same transaction.
+        let position: SQL.Woven?
+        /// The hash of their texts.
         let kind: Int
         let scope: Scope
         let complete: @Sendable (Result<RowCursor, any Error>) -> Void
@@ -170,9 +172,9 @@ final class PostgresQueries: Sendable {
             rest.removeFirst()
             job.complete(.failure(DatabaseError(.unavailable, "the query has waited too long", cause: .busy)))
         }
-        var commands: [PostgresLink.Command] = []
+        var (commands, settings) = rest.first.map(opening(of:)) ?? ([], [:])
+        let opening = commands.count
         var places: [Int] = []
-        var settings: [String: String] = [:]
         var previous: Job?
         for job in rest {
             let target = job.scope.predicates.settings(ofQuery: job.kind) {
@@ -187,7 +189,7 @@ final class PostgresQueries: Sendable {
             places.append(commands.count)
             commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
         }
-        if commands.isEmpty { return }
+        if places.isEmpty { return }
         try link.forgetIfFull()
         var failure: DatabaseError?
         do {
@@ -197,13 +199,29 @@ final class PostgresQueries: Sendable {
             failure = error
         }
         let results = link.results
+        let hasPosition = opening > 0 && results.count >= opening
+        let position = hasPosition ? results[opening - 1].firstText.flatMap { Int($0) } : nil
         for place in places where place < results.count {
             guard let job = rest.popFirst() else { return }
             let (result, text) = (results[place], job.woven.text)
             job.complete(
                 .success(
-                    RowCursor { body in try PostgresRows.forEach(of: result, text: text, body) }))
+                    RowCursor(position: position) { body in try PostgresRows.forEach(of: result, text: text, body) }))
         }
         if let failure { rest.popFirst()?.complete(.failure(failure)) }
     }
+
+    /// What goes before queries with a position: their transaction sees one state, and says which.
+    private func opening(of job: Job) -> (commands: [PostgresLink.Command], settings: [String: String]) {
+        guard let position = job.position else { return ([], [:]) }
+        let settings = vocabulary.settings(of: job.scope, for: position).merging(timeouts) { $1 }
+        return (
+            [
+                Self.oneState, vocabulary.command(from: [:], to: settings),
+                .init(text: PlacedTexts.shared.text(of: position.text), values: position.binds),
+            ].compactMap(\.self), settings
+        )
+    }
+
+    private static let oneState = PostgresLink.Command(text: "SET LOCAL transaction_isolation = 'repeatable read'")
 }

@@ -150,9 +150,7 @@ struct PostgresWriter {
         _ postponed: inout [WriteJob], until deadline: ContinuousClock.Instant
     ) throws {
         var waiting = jobs
-        var isFirst = true
-        while !waiting.isEmpty, isFirst || ContinuousClock.now < deadline {
-            isFirst = false
+        repeat {
             let next = dropLate(WriteJob.takeNext(&waiting), into: &group)
             guard !next.isEmpty else { continue }
             connection.waitsForLocks = group.answers.isEmpty
@@ -161,15 +159,14 @@ struct PostgresWriter {
                 group.answers += try WriteJob.run(next, on: connection)
             } catch {
                 guard connection.isInTransaction else { throw error }
-                if next.count > 1 {
-                    waiting.insert(contentsOf: next.map(\.alone), at: 0)
-                } else if (error as? DatabaseError)?.code == .contended, next[0].attempts + 1 < Self.attemptsMax {
-                    postponed += next.map(\.begunOnceMore)
+                let isContended = (error as? DatabaseError)?.code == .contended
+                if isContended, next.count == 1, next[0].attempts + 1 < Self.attemptsMax {
+                    postponed.append(next[0].begunOnceMore)
                 } else {
-                    group.failures += next.map { ($0, error) }
+                    group.add(failed: next, error, waiting: &waiting)
                 }
             }
-        }
+        } while !waiting.isEmpty && ContinuousClock.now < deadline
         postponed += waiting
     }
 

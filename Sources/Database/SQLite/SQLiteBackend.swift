@@ -73,12 +73,13 @@ final class SQLiteBackend: StoreBackend {
     }
 
     func query(
-        _ woven: SQL.Woven, as scope: Scope,
+        _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
         do {
-            try read(isSingle: true, isVital: false) { db in
-                completion(.success(RowCursor { body in _ = try db.perform(woven, body) }))
+            try read(isSingle: position == nil, isVital: false) { db in
+                let found = try position.flatMap(db.integer)
+                completion(.success(RowCursor(position: found) { body in _ = try db.perform(woven, body) }))
             }
         } catch {
             completion(.failure(error))

@@ -51,15 +51,12 @@ struct SQLiteWriter {
             do {
                 group.answers += try WriteJob.run(next, on: connection)
             } catch {
-                if next.count > 1, connection.isInTransaction {
-                    waiting.insert(contentsOf: next.map(\.alone), at: 0)
-                } else {
-                    group.failures += next.map { ($0, error) }
-                }
                 guard connection.isInTransaction else {
+                    group.failures += next.map { ($0, error) }
                     abandon(waiting, after: group, because: error)
                     return
                 }
+                group.add(failed: next, error, waiting: &waiting)
             }
         } while !waiting.isEmpty && ContinuousClock.now < deadline
         if !waiting.isEmpty { queue.putBack(waiting) }

@@ -68,21 +68,21 @@ final class Statement: RowSource {
             case .integer(let number): result = sqlite3_bind_int64(handle, parameter, number)
             case .real(let number): result = sqlite3_bind_double(handle, parameter, number)
             case .text(var text):
-                let bytes = text.withUTF8 { store(UnsafeRawBufferPointer($0), at: &used) }
-                result = sqlite3_bind_text64(
-                    handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
-            case .utf8(let utf8):
-                let bytes = utf8.withUnsafeBytes { store($0, at: &used) }
-                result = sqlite3_bind_text64(
-                    handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
+                result = text.withUTF8 { bindText(UnsafeRawBufferPointer($0), to: parameter, at: &used) }
+            case .utf8(let utf8): result = utf8.withUnsafeBytes { bindText($0, to: parameter, at: &used) }
             case .blob(let blob):
                 let bytes = blob.withUnsafeBytes { store($0, at: &used) }
                 result = sqlite3_bind_blob64(handle, parameter, bytes.baseAddress, UInt64(bytes.count), nil)
             }
             guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: text) }
         }
+    }
+
+    private func bindText(_ utf8: UnsafeRawBufferPointer, to parameter: Int32, at used: inout Int) -> Int32 {
+        let bytes = store(utf8, at: &used)
+        return sqlite3_bind_text64(
+            handle, parameter, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil,
+            UInt8(SQLITE_UTF8))
     }
 
     /// Goes to the next row; false at the end.

@@ -1,4 +1,5 @@
 import MicroHTTP
+import Realtime
 import Values
 
 /// One request on its way to a handler: who calls, and typed views of what was sent.
@@ -47,6 +48,12 @@ final class Call: Sendable {
         return value
     }
 
+    /// The body as any value of JSON.
+    func json() throws -> JSONValue {
+        guard request.withHeader("Content-Type", Self.isJSON) else { throw Self.notJSON }
+        return try JSONValue(parsing: request.body)
+    }
+
     /// The body as the members of a JSON object.
     func fields() throws -> Fields {
         guard request.withHeader("Content-Type", Self.isJSON) else { throw Self.notJSON }
@@ -88,6 +95,8 @@ final class Call: Sendable {
 
     /// What versions count in.
     var epoch: String { reader.log.epoch }
+    /// Makes the ids of events.
+    var ids: EventIDs { reader.log.ids }
 
     /// The tag of what the caller is shown in a version.
     func tag(_ version: Int, variant: String = "") -> EntityTag {

@@ -162,16 +162,12 @@ struct Dispatcher: Sendable {
         case .later(let start):
             return .deferred { responder in start { complete(responder, trace, $0) } }
         case .read(let body):
-            guard isInstant(endpoint) else {
-                return waiting(call, trace) { [runner] in try runner.reader.read(as: call.caller, body) }
-            }
-            return .response(conditional(try runner.reader.read(as: call.caller, body), call.request))
+            guard isInstant(endpoint) else { return waiting(call, trace) { try read(call, body) } }
+            return .response(conditional(try read(call, body), call.request))
         case .query(let sql, let body):
             guard runner.store.engine == .sqlite else { return querying(call, trace, sql, body) }
-            guard isInstant(endpoint) else {
-                return waiting(call, trace) { [runner] in try runner.reader.rows(of: sql, as: call.caller, body) }
-            }
-            return .response(conditional(try runner.reader.rows(of: sql, as: call.caller, body), call.request))
+            guard isInstant(endpoint) else { return waiting(call, trace) { try rows(of: sql, call, body) } }
+            return .response(conditional(try rows(of: sql, call, body), call.request))
         case .write(let key, let body):
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return writing(trace) { completion throws(StoreBusy) in
@@ -203,6 +199,22 @@ struct Dispatcher: Sendable {
         }
     }
 
+    private func read(_ call: Call, _ body: (Transaction) throws -> Response) throws -> Response {
+        try runner.reader.read(as: call.caller) { tx in
+            try body(tx).positioned(EventLog.newestSequence(in: tx.db), call)
+        }
+    }
+
+    private func rows(of sql: SQL, _ call: Call, _ body: (RowCursor) throws -> Response) throws -> Response {
+        try runner.reader.rows(of: sql, as: call.caller) { try positioned($0, call, body) }
+    }
+
+    private func positioned(
+        _ rows: RowCursor, _ call: Call, _ body: (RowCursor) throws -> Response
+    ) throws -> Response {
+        try body(rows).positioned(Int64(rows.position ?? 0), call)
+    }
+
     /// A reactor must not wait for a server.
     private func isInstant(_ endpoint: Endpoint) -> Bool {
         endpoint.effort == .instant && runner.store.engine == .sqlite
@@ -227,8 +239,10 @@ struct Dispatcher: Sendable {
     ) -> Reply {
         .deferred { responder in
             do throws(StoreBusy) {
-                try runner.store.query(sql, as: call.caller.scope) { result in
-                    complete(responder, trace) { .response(conditional(try body(result.get()), call.request)) }
+                try runner.store.query(sql, at: EventLog.position, as: call.caller.scope) { result in
+                    complete(responder, trace) {
+                        .response(conditional(try positioned(result.get(), call, body), call.request))
+                    }
                 }
             } catch {
                 responder.complete(problem(error, trace))

@@ -34,8 +34,8 @@ struct ResponseDecoration: Sendable {
     }
 
     private static let exposed =
-        "ETag, Idempotency-Replayed, Link, Location, Poll-Interval, RateLimit, RateLimit-Policy, Retry-After, "
-        + "X-Request-Id"
+        "ETag, Event-Position, Idempotency-Replayed, Link, Location, Poll-Interval, RateLimit, RateLimit-Policy, "
+        + "Retry-After, X-Request-Id"
 
     /// What of a request decides about its answer beside the address: a cache must not give it to somebody else, who has
     /// another token, nor to another site.
@@ -51,7 +51,10 @@ struct ResponseDecoration: Sendable {
     }
 
     private func appendCORS(_ request: Request, _ response: inout Response) {
-        guard let origin = request.header("Origin") else { return }
+        // What any page may read says so itself.
+        guard response.headers["Access-Control-Allow-Origin"] == nil, let origin = request.header("Origin") else {
+            return
+        }
         if corsOrigins.contains(origin) {
             response.headers.append("Access-Control-Allow-Origin", origin)
             // Only named origins may send the stream's cookie.

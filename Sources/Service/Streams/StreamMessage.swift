@@ -37,7 +37,7 @@ final class EncodedEvent: Sendable {
     /// Of a row's change each stream receives its part.
     let isChange: Bool
     private let encoded = Locked<SharedBytes?>(nil)
-    private let parsed: Locked<RowChange??>
+    private let parsed: Locked<PublishedChange??>
 
     init(_ logged: LoggedEvent, ids: EventIDs) {
         event = logged.event
@@ -59,9 +59,9 @@ final class EncodedEvent: Sendable {
     /// The row's change: of another replica's event read once, by the first shard with a stream that it may concern.
     var change: RowChange? {
         parsed.withLock { parsed in
-            if let parsed { return parsed }
+            if let parsed { return parsed?.value }
             let change = RowChange(reading: event.data)
-            parsed = .some(change)
+            parsed = .some(change.map(PublishedChange.init))
             return change
         }
     }

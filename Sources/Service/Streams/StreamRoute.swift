@@ -168,6 +168,7 @@ struct StreamRoute: Sendable {
 
     private func open(_ caller: Caller, _ wanted: Wanted, _ topics: [String]) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.now)
+        try StreamTopics.requireHeard(topics, by: caller, dependencies)
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
         var lease: StreamLease?
         if !caller.isService {

@@ -1,4 +1,7 @@
+import Database
+import Rows
 import Values
+import Visibility
 
 /// The topics a client names: `queue:s1`, or `personal`, which every stream carries anyway.
 enum StreamTopics {
@@ -29,6 +32,29 @@ enum StreamTopics {
         guard let colon = topic.firstIndex(of: ":") else { return nil }
         guard let kind = kinds.first(where: { $0.prefix == topic[..<colon] }) else { return nil }
         return (kind, String(topic[topic.index(after: colon)...]))
+    }
+
+    /// Refuses topics of an app's own that a caller may not hear.
+    ///
+    /// Keys that rows of the service grant are not looked up here: where one of them may open a topic, it can be named,
+    /// and who does not have it receives nothing of it.
+    static func requireHeard(
+        _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies
+    ) throws(Failure) {
+        var keys: Set<String>?
+        for topic in topics {
+            guard let (kind, id) = split(topic, kinds: dependencies.topicKinds), !kind.audience.isEmpty else {
+                continue
+            }
+            let held = keys ?? dependencies.memberships.known.keys(of: caller.holder)
+            keys = held
+            let isHeard = kind.audience.contains { template in
+                template.key { _ in id }.map(held.contains) ?? false
+                    || dependencies.live.contains { template.mayEqual($0.membership.given) }
+            }
+            guard !isHeard else { continue }
+            throw Failure(.forbidden, "topic.forbidden", "The token holds no key by which \(topic) is heard.")
+        }
     }
 
     private static func mistake(in text: String, kinds: [TopicKind]) -> String? {

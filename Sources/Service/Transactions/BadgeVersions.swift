@@ -20,12 +20,8 @@ final class BadgeVersions: Sendable {
 
     func version(of owner: Owner) -> Int? { known.withLock { $0.versions[owner] } }
 
-    /// Asked before a read begins, and given to ``note(_:of:tenant:readIn:)`` with what it saw.
+    /// Asked before a read begins, and given to ``note(_:of:readIn:)`` with what it saw.
     var presentGeneration: Int { known.withLock { $0.generation } }
-
-    func note(_ version: Int, of userId: ID<User>, tenant: ID<Tenant>, readIn generation: Int? = nil) {
-        note(version, of: Owner(tenant: tenant, userId: userId), readIn: generation)
-    }
 
     func note(_ version: Int, of owner: Owner, readIn generation: Int? = nil) {
         guard isAlone else { return }

@@ -15,7 +15,7 @@ struct EventDraft: Sendable {
     var shared: SharedMembers?
     let data: [UInt8]
     /// The row's change that `data` is the JSON of.
-    var change: RowChange?
+    var change: PublishedChange?
 
     /// Names the state that the event carries; 0: none.
     var collapseKey: UInt64 { collapse.map { CollapseKey.of($0) } ?? 0 }
@@ -45,6 +45,13 @@ final class SharedMembers: Sendable {
     }
 }
 
+/// A row's change on its way to streams: by reference, since an event is copied often, and most have none.
+final class PublishedChange: Sendable {
+    let value: RowChange
+
+    init(_ value: RowChange) { self.value = value }
+}
+
 /// The events of one transaction, until its group is about to be committed.
 struct PendingEvents: Sendable {
     let now: Timestamp
@@ -55,7 +62,7 @@ struct PendingEvents: Sendable {
 struct LoggedEvent: Sendable {
     let event: StreamEvent
     /// The row's change that it is about, where this process wrote it; others are read from the event's JSON.
-    var change: RowChange?
+    var change: PublishedChange?
 }
 
 extension LoggedEvent {

@@ -15,9 +15,11 @@ extension EventLog {
     }
 
     /// The newest event there ever was, also when it is not retained any more.
-    static func newestSequence(in db: Connection) throws -> Int64 {
-        Int64(try db.integer("SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1") ?? 0)
-    }
+    static func newestSequence(in db: Connection) throws -> Int64 { Int64(try db.integer(position) ?? 0) }
+
+    /// Asked beside a query, it says behind which event the state is that the rows are of: numbers are committed in their
+    /// order, so the state has all up to the newest.
+    static let position: SQL = "SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1"
 
     /// What a scope may see of the given routes, with `after < sequence ≤ through`, oldest first, and changes of rows, of
     /// which each stream sees its part; nil where there are more than the limit.
@@ -59,7 +61,7 @@ extension EventLog {
     }
 
     /// The last changes of rows that somebody receives by the given keys, up to a number and not older than the given time
-    /// before it; nil where there are more than the limit.
+    /// before it; nil where so much was published since that not all of it is looked at.
     static func recentChanges(
         in db: Connection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
         limit: Int
@@ -75,15 +77,16 @@ extension EventLog {
         for route in routes {
             let recent = try db.rows(
                 """
-                SELECT event.sequence
+                SELECT event.sequence, event.name
                 FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
                     WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
                     ORDER BY sequence DESC LIMIT \(limit)) AS recent
                 JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
-                WHERE event.name = \("\(change)") AND event.created_at >= \(start.microseconds)
+                WHERE event.created_at >= \(start.microseconds)
                 """
-            ) { try $0.integer(0) }
-            found.formUnion(recent)
+            ) { row in (sequence: try row.integer(0), isChange: try row.text(1) == change.description) }
+            found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
+            // Of the whole limit, one that was cut off may be a change.
             guard recent.count < limit, found.count < limit else { return nil }
         }
         return try fetch(found.sorted(), in: db)

@@ -22,24 +22,26 @@ extension EventLog {
 
     /// The log as it is now, for replicas that others write beside.
     ///
-    /// The content is of the event that was asked for; nil if it is not retained, or not the last of its record.
+    /// The content is of the event that was asked for; nil if it is not retained.
     typealias State = (newest: Int64, epoch: String, content: [UInt8]?)
 
     static func state(lookingAt sequence: Int64, in db: Connection) throws -> State {
-        let state = try db.row(
+        var found: [StreamEvent] = []
+        // An event's record has the number of its last one.
+        let states = try db.rows(
             """
             SELECT \(content), counter.newest, epochs.epoch
             FROM \(counter, unscoped: keeping) AS counter
             CROSS JOIN \(epochs, unscoped: keeping) AS epochs
-            LEFT JOIN \(events, unscoped: keeping) ON events.sequence = \(sequence) LIMIT 1
+            LEFT JOIN \(events, unscoped: keeping) ON events.sequence >= \(sequence)
+                AND events.sequence < \(sequence + Int64(Limits.recordSpanMax))
             """
         ) { row -> State in
-            var found: [StreamEvent] = []
             if !row.isNull(0) { try append(row, after: sequence - 1, through: sequence, to: &found) }
-            return (Int64(try row.integer(contentCount)), try row.text(contentCount + 1), found.first?.data)
+            return (Int64(try row.integer(contentCount)), try row.text(contentCount + 1), nil)
         }
-        guard let state else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
-        return state
+        guard let state = states.first else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
+        return (state.newest, state.epoch, found.first?.data)
     }
 
     /// Gives the log another name, if it still has the old one: after a failover to a server that had not got the last

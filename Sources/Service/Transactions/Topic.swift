@@ -1,11 +1,30 @@
 import Rows
 import Values
+import Visibility
 
 /// A kind of shared topic, such as `queue:{shopId}`.
 struct TopicKind: Sendable {
     let prefix: String
+    /// Of whose keys a stream must have one to name such a topic; empty for topics that everybody may name, of which each
+    /// sees what is visible to them.
+    let audience: [AudienceTemplate]
     /// The state that a stream is sent when it joins, as an event's name and data; nil: there is none.
     let initial: @Sendable (Transaction, _ id: String) throws -> (String, [UInt8])?
+
+    init(
+        prefix: String, initial: @escaping @Sendable (Transaction, _ id: String) throws -> (String, [UInt8])?
+    ) {
+        self.prefix = prefix
+        audience = []
+        self.initial = initial
+    }
+
+    /// Topics of an app: their state is the app's own.
+    init(_ declaration: TopicDeclaration) {
+        prefix = declaration.prefix
+        audience = declaration.audience
+        initial = { _, _ in nil }
+    }
 }
 
 /// A table of the service as subscriptions name it.

@@ -55,10 +55,19 @@ final class Transaction {
         _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
         shared: SharedMembers? = nil, data: [UInt8]
     ) {
+        publish(
+            named: name.description, audience: audience, topic: topic, collapse: collapse, shared: shared, data: data)
+    }
+
+    /// The same for an event of an app, whose name stands nowhere in the service.
+    func publish(
+        named name: String, audience: [String], topic: String?, collapse: String?, shared: SharedMembers? = nil,
+        data: [UInt8]
+    ) {
         drafts.append(
             EventDraft(
-                tenant: tenant, name: name.description, audience: audience, topic: topic, collapse: collapse,
-                shared: shared, data: data))
+                tenant: tenant, name: name, audience: audience, topic: topic, collapse: collapse, shared: shared,
+                data: data))
     }
 
     /// Publishes a row's change, of which each stream receives the part that its scope and its subscriptions let it see.
@@ -69,7 +78,7 @@ final class Transaction {
             EventDraft(
                 tenant: tenant ?? self.tenant, name: EventLog.change.description, audience: change.invalidationAudience,
                 topic: EventLog.topic(schema: change.schema, table: change.table), collapse: nil,
-                data: JSONWriter.bytes(change), change: change))
+                data: JSONWriter.bytes(change), change: PublishedChange(change)))
     }
 
     /// Publishes to the other replicas what is no user's business, such as a revocation.
@@ -138,7 +147,7 @@ final class Transaction {
         try storeCounts(of: user)
         if let counts = counts[user] { return counts.sent(in: epoch) }
         let badges = try BadgeLedger.read(user, at: now, visibleTo: scope, in: db)
-        reader.badgeVersions.note(badges.version, of: user, tenant: tenant, readIn: badgeGeneration)
+        reader.badgeVersions.note(badges.version, of: Owner(tenant: tenant, userId: user), readIn: badgeGeneration)
         return badges.sent(in: epoch)
     }
 
@@ -196,8 +205,8 @@ final class Transaction {
             publish(
                 "badges:update", audience: audience, collapse: "badges:\(user.text)",
                 data: JSONWriter.bytes(badges.sent(in: epoch)))
-            let (versions, tenant) = (reader.badgeVersions, tenant)
-            afterCommit { versions.note(badges.version, of: user, tenant: tenant) }
+            let (versions, owner) = (reader.badgeVersions, Owner(tenant: tenant, userId: user))
+            afterCommit { versions.note(badges.version, of: owner) }
         }
         guard !drafts.isEmpty else { return nil }
         try spendEvents()

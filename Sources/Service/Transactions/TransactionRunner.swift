@@ -66,7 +66,7 @@ final class TransactionReader: Sendable {
     func rows<Result>(of sql: SQL, as caller: Caller, _ body: (RowCursor) throws -> Result) throws -> Result {
         try store.read { db in
             try db.enter(caller.scope)
-            return try db.withRows(sql, body)
+            return try db.withRows(sql, at: EventLog.position, body)
         }
     }
 }

@@ -34,26 +34,22 @@ extension NotificationsFeature {
         _ drafts: ArraySlice<NotificationDraft>, _ tx: Transaction
     ) throws -> [(json: [UInt8], isNew: Bool)] {
         let inboxes = try addToInboxes(of: drafts, tx)
-        let candidates = try drafts.map { draft in
-            guard let inbox = inboxes[draft.userId] else {
-                throw DatabaseError(.corrupt, "an inbox was written and did not come back")
-            }
+        let candidates = zip(drafts, inboxes).map { draft, inbox in
             let delivery = inbox.preferences.delivery(
                 of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))
             return Notification(
                 draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         }
         let areAllNew = try insert(candidates, tx) == candidates.count
-        return try zip(drafts, candidates).map { draft, notification in
-            let evicting = inboxes[draft.userId]?.evicting ?? 0
+        return try zip(candidates, inboxes).map { notification, inbox in
             guard try areAllNew || isStored(notification, tx) else {
-                try changeInbox(of: draft.userId, by: evicting - 1, tx)
-                return (JSONWriter.bytes(try first(of: draft, tx)), isNew: false)
+                try changeInbox(of: notification.userId, by: inbox.evicting - 1, tx)
+                return (JSONWriter.bytes(try first(of: notification, tx)), isNew: false)
             }
             let json = JSONWriter.bytes(notification)
-            publish("notification:created", of: draft.userId, data: json, tx)
-            try adjust(notification.badgeShare, of: draft.userId, tx)
-            if evicting > 0 { try evict(evicting, before: notification, tx) }
+            publish("notification:created", of: notification.userId, data: json, tx)
+            try adjust(notification.badgeShare, of: notification.userId, tx)
+            if inbox.evicting > 0 { try evict(inbox.evicting, before: notification, tx) }
             return (json, isNew: true)
         }
     }
@@ -95,11 +91,11 @@ extension NotificationsFeature {
 
     /// The notification of a repeated event, as it was first answered to the sender: what its user did with it since is
     /// not visible to the sender.
-    private static func first(of draft: NotificationDraft, _ tx: Transaction) throws -> Notification {
+    private static func first(of repeated: Notification, _ tx: Transaction) throws -> Notification {
         let found = try tx.db.row(
             """
             SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event is answered like the first"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(draft.userId) AND event_id = \(draft.eventId)
+            WHERE tenant = \(tx.tenant) AND user_id = \(repeated.userId) AND event_id = \(repeated.eventId)
             """, notification)
         guard var first = found else { throw DatabaseError(.corrupt, "an event id is taken by no notification") }
         let wasBornSeen = first.state.seenAt == first.createdAt
@@ -120,9 +116,11 @@ extension NotificationsFeature {
     }
 
     /// Counts one more notification of each user, up to the bound.
+    ///
+    /// - Returns: the inboxes, in the order of the drafts.
     private static func addToInboxes(
         of drafts: ArraySlice<NotificationDraft>, _ tx: Transaction
-    ) throws -> [ID<User>: Inbox] {
+    ) throws -> [Inbox] {
         let full = tx.settings.notificationsKept
         let overfull = full + EvictionRule.evictedAtOnceMax
         let bounds = [full, overfull, full - 1, full, overfull, full - 1].map { SQLValue.integer(Int64($0)) }
@@ -134,7 +132,7 @@ extension NotificationsFeature {
                 .integer(1), .integer(0), .integer(1), .integer(1),
             ]
         }
-        return Dictionary(
+        let inboxes = Dictionary(
             uniqueKeysWithValues: try tx.db.rows(of: addition.statements(of: rows, followedBy: bounds)) { row in
                 let preferences = Preferences(
                     sound: try row.bool(1), haptics: try row.bool(2),
@@ -143,8 +141,14 @@ extension NotificationsFeature {
                     timeZone: try row.text(5))
                 let inbox = Inbox(
                     evicting: try row.integer(0), newestAt: try row.moment(6), preferences: preferences)
-                return (try row.id(7), inbox)
+                return (try row.id(7) as ID<User>, inbox)
             })
+        return try drafts.map { draft in
+            guard let inbox = inboxes[draft.userId] else {
+                throw DatabaseError(.corrupt, "an inbox was written and did not come back")
+            }
+            return inbox
+        }
     }
 
     private static let addition = Insertion(

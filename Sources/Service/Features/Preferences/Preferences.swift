@@ -10,7 +10,8 @@ enum PreferencesFeature {
         endpoints: [
             Endpoint(.get, "/v1/preferences", access: .bearer, show),
             Endpoint(.put, "/v1/preferences", access: .bearer, replace),
-        ])
+        ],
+        events: ["preferences:update"])
 
     // MARK: Routes
 
@@ -23,7 +24,12 @@ enum PreferencesFeature {
         let wanted = try call.body { Preferences(reading: &$0, isTimeZone: TimeZones.isKnown) }
         return .write(locking: .user(call.caller.userId)) { tx in
             try store(wanted, tx)
-            tx.record(.preferencesChanged(wanted, of: tx.caller.userId))
+            let userId = tx.caller.userId
+            tx.record(.preferencesChanged(wanted, of: userId))
+            // The user's other devices show them, and go by them.
+            tx.publish(
+                "preferences:update", audience: preferences.read.audience { $0 == "user_id" ? userId.text : nil },
+                collapse: "preferences:\(userId.text)", data: JSONWriter.bytes(wanted))
             return Response.json(200, wanted)
         }
     }

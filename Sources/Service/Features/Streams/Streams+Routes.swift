@@ -22,6 +22,7 @@ extension StreamsFeature {
     @Sendable private static func createTicket(_ call: Call, _ parts: Parts) throws -> Answer {
         let named = try call.optionalBody { $0.strings("topics", countMax: StreamLimits.topicsMax) } ?? []
         let topics = try StreamTopics.parse(named, kinds: parts.dependencies.topicKinds) { "/topics/\($0)" }
+        try StreamTopics.requireHeard(topics, by: call.caller, parts.dependencies)
         let ticket = parts.dependencies.tickets.makeTicket()
         return .write { tx in
             let expiresAt = tx.now.adding(seconds: StreamLimits.ticketSeconds)
@@ -100,6 +101,7 @@ extension StreamsFeature {
         draft.topics = try named.map { named in
             try StreamTopics.parse(named, kinds: dependencies.topicKinds) { "/topics/\($0)" }
         }
+        try StreamTopics.requireHeard(draft.topics ?? [], by: call.caller, dependencies)
         draft.tables = try listed.map {
             try TableSubscription.list($0, at: "/tables", columns: dependencies.tables.columns)
         }

@@ -1,0 +1,35 @@
+// What a browser tells of itself; anywhere else there is always a network, and no background.
+
+const scope = /** @type {any} */ (globalThis);
+
+/** @param {any} target @param {string[]} names @param {(event: any) => void} listener @returns {() => void} */
+function listenTo(target, names, listener) {
+  if (!target?.addEventListener) return () => {};
+  for (const name of names) target.addEventListener(name, listener);
+  return () => names.forEach((name) => target.removeEventListener(name, listener));
+}
+
+const online = () => scope.navigator?.onLine !== false;
+/** @type {import("../types").Network} */
+export const network = {
+  online,
+  listen: (listener) => listenTo(scope, ["online", "offline"], () => listener({ online: online() })),
+};
+
+const foreground = () => scope.document?.visibilityState !== "hidden";
+/** @type {import("../types").Lifecycle} */
+export const lifecycle = {
+  foreground,
+  listen: (listener) => listenTo(scope.document, ["visibilitychange"], () => listener(foreground())),
+};
+
+/** A page that is put away (also into the cache of the history) must not go on holding the stream of all.
+ * @param {() => void} hide @param {() => void} show */
+export function listenToPage(hide, show) {
+  const page = scope.document && scope;
+  const offs = [
+    listenTo(page, ["pagehide"], hide),
+    listenTo(page, ["pageshow"], (/** @type {any} */ event) => event.persisted && show()),
+  ];
+  return () => offs.forEach((off) => off());
+}

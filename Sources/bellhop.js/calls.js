@@ -1,0 +1,82 @@
+// Calls that answer: token, client id, a time limit, and once more with a fresh token after a 401.
+
+import { parsed } from "./storage/keys.js";
+
+/** @typedef {import("./types").Answer} Answer */
+
+/** A call that has no answer by then is given up, or a hung server would hang its caller. */
+const callMsMax = 30_000;
+
+/**
+ * @param {object} parts
+ * @param {string} parts.url
+ * @param {(spent?: string | null) => Promise<string | null>} parts.token a token; another one than the spent one
+ * @param {typeof fetch} [parts.fetch]
+ * @param {import("./types").Clock} parts.clock
+ * @param {string} [parts.clientId] sent with each call, so that this client knows its own echoes (SCH FR-005)
+ */
+export function calls({ url, token, fetch, clock, clientId = makeId() }) {
+  // Called as a plain function: browsers refuse `fetch` as another object's method.
+  const request = fetch ?? globalThis.fetch;
+
+  /** @param {string} method @param {string} path @param {any} body
+   * @param {Record<string, string>} headers @param {string | null} bearer
+   * @returns {Promise<Answer>} */
+  async function once(method, path, body, headers, bearer) {
+    const abort = new AbortController();
+    const stop = clock.after(callMsMax, () => abort.abort());
+    try {
+      const response = await request(url + path, {
+        method,
+        headers: {
+          "X-Client-Id": clientId,
+          ...(bearer ? { Authorization: `Bearer ${bearer}` } : {}),
+          ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+          ...headers,
+        },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: abort.signal,
+        // The entity tags are this client's own affair: a cache of the browser's would hide the 304.
+        cache: "no-store",
+        credentials: "omit",
+      });
+      const text = await response.text();
+      return { status: response.status, headers: Object.fromEntries(response.headers), body: parsed(text) };
+    } finally {
+      stop();
+    }
+  }
+
+  /** Rejects where nothing was answered; any answer, also a refusal, resolves.
+   * @param {string} method @param {string} path @param {any} [body] @param {Record<string, string>} [headers] */
+  async function call(method, path, body, headers = {}) {
+    if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
+    const bearer = await token();
+    const answer = await once(method, path, body, headers, bearer);
+    if (answer.status !== 401 || !bearer) return answer;
+    const fresh = await token(bearer);
+    return fresh && fresh !== bearer ? once(method, path, body, headers, fresh) : answer;
+  }
+
+  /** The same; status 0 where nothing was answered.
+   * @type {typeof call} */
+  const attempt = (...request) =>
+    call(...request).catch((error) => ({ status: 0, headers: {}, body: { detail: String(error?.message ?? error) } }));
+
+  return { call, attempt, clientId };
+}
+
+/** 128 random bits; React Native has no `randomUUID` and Safari only on https. */
+export function makeId() {
+  const random = globalThis.crypto?.getRandomValues?.(new Uint8Array(16)) ??
+    Uint8Array.from({ length: 16 }, () => Math.random() * 256);
+  return Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date.
+ * @param {string | null | undefined} value @param {number} now */
+export function afterMs(value, now) {
+  if (!value) return 0;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
+  return ms > 0 ? ms : 0;
+}

@@ -1,0 +1,271 @@
+// The types of what a bell has for each feature. Payloads are the service's own: see /openapi.yaml.
+import type { Answer, Feature, KeyedFeature } from "./types.js";
+
+/** What every store has: React's `useSyncExternalStore` takes it as it is. */
+export interface Store<Snapshot> {
+  /** The same object until it changes. */
+  get(): Snapshot;
+  subscribe(listener: () => void): () => void;
+  /** Asks the service for the present state; what is shown stays until it comes. */
+  refresh(): Promise<Answer | null>;
+}
+/** The service's answer; null where there was nothing to ask for. */
+export type Answered = Promise<Answer | null>;
+/** Why the service has refused; `status` 0 where it was not reached. */
+export interface Problem {
+  status: number;
+  code: string;
+  detail: string;
+}
+interface Loaded {
+  isLoaded: boolean;
+  problem: Problem | null;
+}
+
+export interface Badges {
+  messages: number;
+  requests: number;
+  bell: number;
+  total: number;
+  version: number;
+  epoch: string;
+  asOf: string;
+}
+export interface BadgesStore extends Store<Badges | null> {
+  expect<T>(by: { messages?: number; requests?: number; bell?: number }, write: Promise<T>): Promise<T>;
+}
+
+export interface Haptic {
+  notification: "success" | "warning" | "error";
+  impacts: string[];
+  pulses: number;
+}
+export interface Notification {
+  id: string;
+  eventId: string | null;
+  userId: string;
+  type: string;
+  category: string;
+  priority: "LOW" | "NORMAL" | "HIGH" | "URGENT";
+  title: string;
+  message: string;
+  lockScreen: string;
+  data: any;
+  haptic: Haptic | null;
+  sound: boolean;
+  createdAt: string;
+  seenAt: string | null;
+  readAt: string | null;
+  archivedAt: string | null;
+}
+export interface Preferences {
+  sound: boolean;
+  haptics: boolean;
+  quietHours: { start: string; end: string } | null;
+  timeZone: string;
+}
+export interface Notifications extends Loaded {
+  items: readonly Notification[];
+  preferences: Preferences;
+}
+type Which = { upTo?: string; category?: string };
+export interface NotificationCommands {
+  markSeen(id: string): Answered;
+  markUnseen(id: string): Answered;
+  markRead(id: string): Answered;
+  markUnread(id: string): Answered;
+  archive(id: string): Answered;
+  unarchive(id: string): Answered;
+  remove(id: string): Answered;
+  markAllSeen(which?: Which): Answered;
+  markAllRead(which?: Which): Answered;
+  archiveAll(which?: Which): Answered;
+  setPreferences(set: Partial<Preferences>): Answered;
+}
+
+export interface Conversation {
+  id: string;
+  kind: "direct" | "group";
+  title: string | null;
+  createdBy: string | null;
+  createdAt: string;
+  memberCount: number;
+  lastSequence: number;
+  order: string;
+  /** `sequence` is null while it is being sent. */
+  lastMessage: { id: string; sequence: number | null; senderId: string; preview: string | null; sentAt: string } | null;
+  readPosition: number | null;
+  unread: number | null;
+}
+export interface Conversations extends Loaded {
+  items: readonly Conversation[];
+  hasMore: boolean;
+}
+export interface Message {
+  id: string;
+  conversationId: string;
+  sequence: number;
+  senderId: string;
+  text: string;
+  sentAt: string;
+  deletedAt: string | null;
+}
+type Unsent = { id: string; text: string; sentAt: string };
+export interface Thread extends Loaded {
+  conversationId: string;
+  messages: readonly Message[];
+  sending: readonly Unsent[];
+  refused: readonly (Unsent & { problem: Problem })[];
+  unread: number | null;
+  isRemoved: boolean;
+  hasEarlier: boolean;
+}
+export interface ThreadCommands {
+  send(text: string, message?: { id?: string }): Answered;
+  read(sequence?: number): Answered;
+  earlier(): Answered;
+  remove(messageId: string): Answered;
+  retry(messageId: string): Answered;
+  discard(messageId: string): Answered;
+}
+
+export interface Queue extends Loaded {
+  /** As `GET /v1/shops/{id}/queue` has it. */
+  status: any;
+  isLive: boolean;
+}
+export interface Booking extends Loaded {
+  /** As `GET /v1/bookings/{id}` has it. */
+  booking: any;
+  isPending: boolean;
+}
+export interface BookingCommands {
+  cancel(): Answered;
+  change(set: any): Answered;
+}
+export interface Track {
+  trackId: string;
+  trackName: string;
+  artistName: string;
+  albumArt: string | null;
+  addedBy: string;
+  addedAt: string;
+  upvotes: number;
+  downvotes: number;
+  score: number;
+  userVote: "up" | "down" | "none";
+}
+export interface DJ extends Loaded {
+  isActive: boolean;
+  currentTrackId: string | null;
+  tracks: readonly Track[];
+  isLive: boolean;
+}
+export interface DJCommands {
+  vote(trackId: string, vote: "up" | "down" | "none"): Answered;
+  add(track: { trackId: string; trackName: string; artistName: string; albumArt?: string | null }): Answered;
+}
+
+export interface Line {
+  userId: string;
+  displayName: string | null;
+  score: number;
+  rank: number;
+  position: number;
+}
+export interface Leaderboard extends Loaded {
+  lines: readonly Line[];
+  me: (Line & { version: number; epoch: string }) | null;
+  entries: number;
+  isBehind: boolean;
+  isLive: boolean;
+}
+export interface Post {
+  id: string;
+  authorId: string;
+  sequence: number;
+  visibility: "public" | "followers";
+  text: string;
+  media: string[];
+  createdAt: string;
+  likeCount: number;
+  repostCount: number;
+  liked: boolean;
+  reposted: boolean;
+}
+export interface Feed extends Loaded {
+  posts: readonly Post[];
+  newCount: number;
+  isMore: boolean;
+  hasMore: boolean;
+}
+export interface FeedCommands {
+  showNew(): Answered;
+  more(): Answered;
+  like(postId: string): Answered;
+  unlike(postId: string): Answered;
+  repost(postId: string): Answered;
+  unrepost(postId: string): Answered;
+}
+
+export interface VisibleRows {
+  ids: readonly string[];
+  rows: Readonly<Record<string, any>>;
+  isLive: boolean;
+  problem: Problem | null;
+}
+export interface VisibleRowsStore extends Store<VisibleRows> {
+  show(ids: (string | number)[]): Answered;
+  pause(): Answered;
+  resume(): Answered;
+  stop(): Answered;
+}
+export interface RowOptions {
+  schema?: string;
+  column?: string;
+  event?: "*" | "INSERT" | "UPDATE" | "DELETE";
+  select?: string[];
+}
+export interface Invalidation {
+  isLive: boolean;
+  isStale: boolean;
+  staleKeys: readonly (readonly unknown[])[];
+}
+export interface InvalidationStore extends Omit<Store<Invalidation>, "refresh"> {
+  watch(key: readonly unknown[], refetch: (reason: string) => void, how?: { isVisible?: boolean }): {
+    show(): void;
+    hide(): void;
+    stop(): void;
+  };
+  mutated(table: string, recordId: string | number): void;
+  refetch(key?: readonly unknown[]): void;
+}
+
+export interface Features {
+  readonly badges: BadgesStore;
+  readonly notifications: Store<Notifications> & NotificationCommands;
+  readonly conversations: Store<Conversations> & { more(): Answered };
+  conversation(id: string): Store<Thread> & ThreadCommands;
+  queue(shopId: string): Store<Queue>;
+  booking(id: string): Store<Booking> & BookingCommands;
+  dj(shopId: string): Store<DJ> & DJCommands;
+  leaderboard(challengeId: string): Store<Leaderboard>;
+  feed(): Store<Feed> & FeedCommands;
+  visibleRows(table: string, options?: RowOptions): VisibleRowsStore;
+  readonly invalidation: InvalidationStore;
+}
+
+export const badges: Feature<Features["badges"]>;
+export const notifications: Feature<Features["notifications"]>;
+export const conversations: Feature<Features["conversations"]>;
+export const conversation: Keyed<"conversation">;
+export const queue: Keyed<"queue">;
+export const booking: Keyed<"booking">;
+export const dj: Keyed<"dj">;
+export const leaderboard: Keyed<"leaderboard">;
+export const feed: Keyed<"feed">;
+export const visibleRows: Keyed<"visibleRows">;
+export const invalidation: Feature<Features["invalidation"]>;
+
+type Keyed<Name extends "conversation" | "queue" | "booking" | "dj" | "leaderboard" | "feed" | "visibleRows"> =
+  KeyedFeature<Parameters<Features[Name]>, ReturnType<Features[Name]>>;

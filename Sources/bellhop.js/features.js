@@ -1,0 +1,7 @@
+// The features that a bell may have: `connect({ url, token, features: { badges, queue } })` of bellhop.js/core.
+export { badges } from "./stores/badges.js";
+export { feed, leaderboard } from "./stores/community.js";
+export { conversation, conversations } from "./stores/conversations.js";
+export { notifications } from "./stores/notifications.js";
+export { invalidation, visibleRows } from "./stores/rows.js";
+export { booking, dj, queue } from "./stores/shop.js";

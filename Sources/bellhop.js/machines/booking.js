@@ -1,0 +1,96 @@
+// One booking: its status as events tell it, felt when it changes; a change of the user's own shows at once, and is
+// taken back if it is refused.
+import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
+import { same } from "./same.js";
+import { isNewer } from "./version.js";
+
+/**
+ * @typedef {{bookingId: string, booking: any, isLoaded: boolean, problem: any, stored: any, count: number,
+ *   replaying: number, pending: {as: string, set: any} | null, loading: import("./loading.js").Loading}} State
+ */
+
+const success = { notification: "success", impacts: [], pulses: 1 };
+
+/** @param {{bookingId: string}} options @returns {State} */
+export function initial({ bookingId }) {
+  return {
+    bookingId, booking: null, isLoaded: false, problem: null, stored: null, count: 0, replaying: 0, pending: null,
+    loading: unloaded,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ booking, isLoaded, problem, pending }) => {
+  return { booking, isLoaded, problem, isPending: pending !== null };
+};
+
+/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+export function receive(state, input) {
+  if (input.type === "user") return beginAnew(receive, initial(state), input);
+  const path = `/v1/bookings/${encodeURIComponent(state.bookingId)}`;
+  const step = advance(state.loading, input, { as: "booking", path, events: ["booking:status_change"] });
+  const actions = [...step.actions];
+  let next = { ...state, loading: step.loading };
+  if (step.body) {
+    next = merged(next, step.body);
+    for (const { event } of step.since) next = merged(next, fields(event.data));
+  }
+  const { name, data } = input.event ?? {};
+  // What is told again after a break is no moment to move the phone for.
+  const isReplayed = next.replaying > 0 && Boolean(input.event?.id);
+  if (name === "stream:ready") next.replaying = data.replayed ?? 0;
+  else if (isReplayed) next.replaying -= 1;
+  if (name === "booking:status_change" && data.bookingId === state.bookingId) {
+    const before = next.stored;
+    next = merged(next, fields(data));
+    if (next.stored !== before) {
+      if (before && before.status !== data.status && !isReplayed) actions.push(played(data));
+      // The event has the status; the rest of the booking, such as when it started, is fetched.
+      const more = advance(next.loading, { type: "refresh" }, { as: "booking", path });
+      next.loading = more.loading;
+      actions.push(...more.actions);
+    }
+  } else if (input.type === "change" && next.stored && !next.pending) {
+    const { version, epoch } = next.stored;
+    const as = `change-${next.count + 1}`;
+    next = { ...next, count: next.count + 1, pending: { as, set: input.set } };
+    const headers = { "If-Match": `"${version}-${epoch}"` };
+    actions.push({ do: "send", method: "PATCH", path, body: input.set, headers, as });
+  } else if (input.type === "answer" && input.as === next.pending?.as) {
+    next = { ...next, pending: null };
+    if (isTaken(input.status)) next = merged(next, input.body);
+    else {
+      const refusal = { bookingId: state.bookingId, problem: { ...problemOf(input), allowed: input.body?.allowed } };
+      actions.push({ do: "tell", name: "booking:refused", data: refusal });
+      const more = advance(next.loading, { type: "refresh" }, { as: "booking", path });
+      next.loading = more.loading;
+      actions.push(...more.actions);
+    }
+  }
+  const { isLoaded, problem } = next.loading;
+  const booking = next.stored && next.pending ? { ...next.stored, ...next.pending.set } : next.stored;
+  const isSame = state.pending === next.pending && state.stored === next.stored;
+  return { state: same(state, { ...next, booking: isSame ? state.booking : booking, isLoaded, problem }), actions };
+}
+
+/** A notification tells of the same change: whichever is first moves the phone for both.
+ * @param {any} data */
+function played({ bookingId, status }) {
+  return { do: "play", haptic: success, sound: false, key: `booking:${bookingId}:${status}` };
+}
+
+/** What of an event is a booking's.
+ * @param {any} data */
+function fields({ bookingId, status, version, epoch, estimatedCompletion }) {
+  return { id: bookingId, status, version, epoch, estimatedCompletion };
+}
+
+/** @param {State} state @param {any} newer @returns {State} */
+function merged(state, newer) {
+  if (newer.id !== state.bookingId) return state;
+  // The same version from a whole booking completes what an event began.
+  const { version, epoch } = state.stored ?? {};
+  const isCompletion = newer.createdAt && newer.version === version && newer.epoch === epoch;
+  if (!isNewer(state.stored, newer) && !isCompletion) return state;
+  return { ...state, stored: { ...state.stored, ...newer } };
+}

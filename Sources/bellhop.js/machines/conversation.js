@@ -1,0 +1,208 @@
+// One conversation's messages, oldest first. A message shows the moment it is sent, goes through the outbox, and is
+// confirmed by its answer or its event, whichever is first; one that is refused is taken back into `refused`, where
+// the user can send it again or discard it.
+import { advance, beginAnew, isTaken, problemOf, tellBadges, unloaded } from "./loading.js";
+import { same, sameList } from "./same.js";
+
+/**
+ * @typedef {Record<string, any>} Item
+ * @typedef {{conversationId: string, messages: Item[], sending: Item[], refused: Item[], unread: number | null,
+ *   readPosition: number | null, isLoaded: boolean, isRemoved: boolean, problem: any, next: string | null,
+ *   hasEarlier: boolean, tries: number, loading: import("./loading.js").Loading}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** What is scrolled back to beyond this is fetched again when it is wanted. */
+const messagesMax = 500;
+/** Somebody who is offline and writes on must not fill the memory. */
+const sendingMax = 200;
+
+/** @param {{conversationId: string}} options @returns {State} */
+export function initial({ conversationId }) {
+  return {
+    conversationId, messages: [], sending: [], refused: [], unread: null, readPosition: null, isLoaded: false,
+    isRemoved: false, problem: null, next: null, hasEarlier: false, tries: 0, loading: unloaded,
+  };
+}
+
+/** @param {State} state */
+export function view({ conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier }) {
+  return { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  if (input.type === "user") return beginAnew(receive, initial(state), input);
+  const events = ["message:created", "message:deleted"];
+  const step = advance(state.loading, input, { as: "list", path: `${path(state)}/messages?limit=50`, events });
+  const actions = [...step.actions];
+  let next = { ...state, loading: step.loading };
+  const isFetched = step.actions.some((one) => one.do === "fetch");
+  if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
+  if (step.body) {
+    const messages = [...step.body.items].reverse();
+    // Older pages stay where they join what was fetched; else there is a gap between them, and they go.
+    const first = messages[0]?.sequence ?? 0;
+    const isJoined = state.messages.some((one) => one.sequence >= first - 1);
+    const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
+    next = { ...next, messages: [...older, ...messages], next: older.length ? next.next : step.body.next ?? null };
+    for (const one of step.since) next = event(next, one.event).state;
+  }
+  const made = input.type === "event" ? event(next, input.event)
+    : input.type === "answer" ? answer(next, input) : command(next, input);
+  const { isLoaded, problem } = made.state.loading;
+  const settled = settle({ ...made.state, isLoaded, problem, hasEarlier: made.state.next !== null });
+  return { state: same(state, settled), actions: [...actions, ...made.actions] };
+}
+
+/** @param {State} state */
+const path = (state) => `/v1/conversations/${encodeURIComponent(state.conversationId)}`;
+
+/** @param {State} state @param {any} event @returns {Result} */
+function event(state, { name, data }) {
+  if ((data?.conversationId ?? data?.conversation?.id) !== state.conversationId) return { state, actions: [] };
+  switch (name) {
+    case "message:created": {
+      const last = state.messages.at(-1)?.sequence;
+      const next = { ...added(state, [data.message]), unread: data.unread ?? state.unread };
+      // Numbers have no gaps: one that is skipped is missing.
+      const isGap = last !== undefined && data.message.sequence > last + 1;
+      return { state: next, actions: isGap ? [fetchSince(state, last)] : [] };
+    }
+    case "message:deleted": {
+      const messages = state.messages.map((one) => {
+        return one.sequence === data.sequence && !one.deletedAt ? { ...one, text: "", deletedAt: one.sentAt } : one;
+      });
+      return { state: { ...state, messages, unread: data.unread ?? state.unread }, actions: [] };
+    }
+    case "conversation:read":
+      return { state: { ...state, readPosition: data.readPosition, unread: data.unread }, actions: [] };
+    case "conversation:removed":
+      return { state: { ...state, isRemoved: true }, actions: [] };
+    case "conversation:updated":
+      return { state: { ...state, isRemoved: false }, actions: [] };
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function command(state, input) {
+  switch (input.type) {
+    case "send": {
+      const message = { id: input.id, text: input.text, sentAt: new Date(input.now).toISOString() };
+      return post(state, message);
+    }
+    case "retry": {
+      const message = state.refused.find((one) => one.id === input.id);
+      if (!message) break;
+      const { id, text } = message;
+      const refused = state.refused.filter((one) => one !== message);
+      return post({ ...state, refused }, { id, text, sentAt: new Date(input.now).toISOString() });
+    }
+    case "discard":
+      return { state: { ...state, refused: state.refused.filter((one) => one.id !== input.id) }, actions: [] };
+    case "read": {
+      const sequence = input.sequence ?? state.messages.at(-1)?.sequence;
+      // The count falls when the service has said so, not before (CNT R-RT-2).
+      if (!sequence || sequence <= (state.readPosition ?? 0)) break;
+      const body = { sequence };
+      const place = `${path(state)}/read-position`;
+      return { state, actions: [{ do: "send", method: "PUT", path: place, body, as: "read" }] };
+    }
+    case "earlier": {
+      if (!state.next) break;
+      const page = `${path(state)}/messages?limit=50&cursor=${encodeURIComponent(state.next)}`;
+      return { state, actions: [{ do: "fetch", path: page, as: "earlier" }] };
+    }
+    case "delete": {
+      const place = `${path(state)}/messages/${encodeURIComponent(input.id)}`;
+      return { state, actions: [{ do: "send", method: "DELETE", path: place, as: "delete" }] };
+    }
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {Item} message @returns {Result} */
+function post(state, message) {
+  const { conversationId } = state;
+  if (state.sending.length >= sendingMax) {
+    const problem = { status: 0, code: "outbox.full", detail: "Too many messages wait to be sent." };
+    return refuse(state, message, problem);
+  }
+  const { id, text } = message;
+  const tries = state.tries + 1;
+  const sent = { ...message, as: `send-${tries}` };
+  return {
+    state: { ...state, tries, sending: [...state.sending, sent] },
+    actions: [
+      { do: "send", method: "POST", path: `${path(state)}/messages`, body: { id, text }, as: sent.as },
+      { do: "tell", name: "message:sending", data: { conversationId, ...message } },
+    ],
+  };
+}
+
+/** @param {State} state @param {Item} message @param {any} problem @returns {Result} */
+function refuse(state, { id, text, sentAt }, problem) {
+  const refused = [...state.refused, { id, text, sentAt, problem }].slice(-sendingMax);
+  const { conversationId } = state;
+  return {
+    state: { ...state, refused, sending: state.sending.filter((one) => one.id !== id) },
+    actions: [{ do: "tell", name: "message:refused", data: { conversationId, id, text, problem } }],
+  };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function answer(state, input) {
+  const { as, status, body } = input;
+  const actions = isTaken(status) ? tellBadges(body) : [];
+  const message = state.sending.find((one) => one.as === as);
+  if (message && !isTaken(status)) return refuse(state, message, problemOf(input));
+  if (message) {
+    const { conversationId } = state;
+    actions.push({ do: "tell", name: "message:sent", data: { conversationId, id: message.id } });
+    const sending = state.sending.filter((one) => one !== message);
+    const next = body?.message ? added({ ...state, sending }, [body.message]) : { ...state, sending };
+    return { state: { ...next, unread: body?.unread ?? state.unread }, actions };
+  }
+  if (as === "read" || as === "delete") {
+    if (!isTaken(status)) {
+      const data = { conversationId: state.conversationId, what: as, problem: problemOf(input) };
+      return { state, actions: [{ do: "tell", name: "conversation:refused", data }] };
+    }
+    const { readPosition = state.readPosition, unread = state.unread } = body ?? {};
+    return { state: { ...state, readPosition, unread }, actions };
+  }
+  if (!isTaken(status)) return { state, actions: [] };
+  if (as === "conversation") {
+    return { state: { ...state, unread: body.unread, readPosition: body.readPosition, isRemoved: false }, actions: [] };
+  }
+  if (as === "earlier") return { state: { ...added(state, body.items), next: body.next ?? null }, actions: [] };
+  if (as === "since") {
+    const next = added(state, body.items);
+    const last = body.items.at(-1)?.sequence;
+    return { state: next, actions: body.next && last ? [fetchSince(state, last)] : [] };
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {number} sequence */
+function fetchSince(state, sequence) {
+  return { do: "fetch", path: `${path(state)}/messages?since=${sequence}&limit=100`, as: "since" };
+}
+
+/** @param {State} state @param {Item[]} newer @returns {State} */
+function added(state, newer) {
+  const numbers = new Set(state.messages.map((one) => one.sequence));
+  const fresh = newer.filter((one) => !numbers.has(one.sequence));
+  if (fresh.length === 0) return state;
+  const messages = [...state.messages, ...fresh].sort((one, other) => one.sequence - other.sequence);
+  return { ...state, messages: messages.slice(-messagesMax) };
+}
+
+/** What is here as a message is not being sent any more.
+ * @param {State} state @returns {State} */
+function settle(state) {
+  const ids = new Set(state.messages.map((one) => one.id));
+  const sending = sameList(state.sending, state.sending.filter((one) => !ids.has(one.id)));
+  return { ...state, sending };
+}

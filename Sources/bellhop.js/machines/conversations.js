@@ -1,0 +1,154 @@
+// The list of a user's conversations: the one with the newest message first, each with its preview and what is
+// unread. A message that is being sent is its conversation's preview at once, and leaves it if it is refused.
+import { advance, beginAnew, unloaded } from "./loading.js";
+import { same, sameList } from "./same.js";
+
+/**
+ * @typedef {Record<string, any>} Item
+ * @typedef {{user: string | null, items: Item[], isLoaded: boolean, problem: any, hasMore: boolean, stored: Item[],
+ *   sending: Item[], next: string | null, loading: import("./loading.js").Loading}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** As many as a user can be in (`conversations.conversationsOfUserMax` of `/v1/config`). */
+const storedMax = 1000;
+/** As many as one conversation lets wait. */
+const sendingMax = 200;
+const page = {
+  as: "list", path: "/v1/conversations?limit=100",
+  events: [
+    "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
+  ],
+};
+
+/** @param {{user?: string | null}} [options] @returns {State} */
+export function initial(options) {
+  const user = options?.user ?? null;
+  return {
+    user, items: [], isLoaded: false, problem: null, hasMore: false, stored: [], sending: [], next: null,
+    loading: unloaded,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ items, isLoaded, problem, hasMore }) => ({ items, isLoaded, problem, hasMore });
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  if (input.type === "user") return beginAnew(receive, initial(input), input);
+  const step = advance(state.loading, input, page);
+  const actions = [...step.actions];
+  let next = { ...state, loading: step.loading };
+  if (step.body) {
+    // Of a list that goes on, what was scrolled to is older than the first page, and stays.
+    next = step.body.next && state.next ? { ...next, stored: merged(state.stored, step.body.items) }
+      : { ...next, stored: step.body.items, next: step.body.next ?? null };
+    for (const one of step.since) next = event(next, one.event).state;
+  }
+  if (input.type === "start") next.user ??= input.user ?? null;
+  if (input.type === "event") {
+    const made = event(next, input.event);
+    next = made.state;
+    actions.push(...made.actions);
+  } else if (input.type === "more" && next.next) {
+    actions.push({ do: "fetch", path: `${page.path}&cursor=${encodeURIComponent(next.next)}`, as: "more" });
+  } else if (input.type === "answer" && input.status === 200) {
+    if (input.as === "more") {
+      next = { ...next, stored: merged(input.body.items, next.stored), next: input.body.next ?? null };
+    } else if (input.as.startsWith("one:")) next = { ...next, stored: merged(next.stored, [input.body]) };
+  }
+  return { state: same(state, show(next)), actions };
+}
+
+/** @param {State} state @param {any} event @returns {Result} */
+function event(state, { name, data }) {
+  const id = data?.conversationId;
+  const held = state.stored.find((one) => one.id === id);
+  switch (name) {
+    case "stream:ready":
+      return { state: state.user || !data?.userId ? state : { ...state, user: data.userId }, actions: [] };
+    case "message:created": {
+      const settled = { ...state, sending: state.sending.filter((one) => one.id !== data.message.id) };
+      if (!held) return { state: settled, actions: [fetchOne(id)] };
+      return { state: replaced(settled, created(held, data, state.user)), actions: [] };
+    }
+    case "message:deleted": {
+      if (!held) break;
+      const isLast = held.lastMessage?.sequence === data.sequence;
+      const lastMessage = isLast ? { ...held.lastMessage, preview: null } : held.lastMessage;
+      return { state: replaced(state, { ...held, lastMessage, unread: data.unread ?? held.unread }), actions: [] };
+    }
+    case "conversation:read":
+      if (!held) break;
+      return { state: replaced(state, { ...held, readPosition: data.readPosition, unread: data.unread }), actions: [] };
+    case "conversation:updated": {
+      const { conversation } = data;
+      const before = state.stored.find((one) => one.id === conversation.id);
+      // Who joins has nothing unread from before.
+      const own = before ?? { readPosition: conversation.lastSequence, unread: 0 };
+      return { state: replaced(state, { ...own, ...conversation }), actions: [] };
+    }
+    case "conversation:removed":
+      return { state: { ...state, stored: state.stored.filter((one) => one.id !== id) }, actions: [] };
+    case "message:sending": {
+      const message = { id: data.id, conversationId: id, preview: data.text.slice(0, 120), sentAt: data.sentAt };
+      const others = state.sending.filter((one) => one.id !== data.id);
+      return { state: { ...state, sending: [...others, message].slice(-sendingMax) }, actions: [] };
+    }
+    case "message:sent":
+    case "message:refused":
+      return { state: { ...state, sending: state.sending.filter((one) => one.id !== data.id) }, actions: [] };
+  }
+  return { state, actions: [] };
+}
+
+/** @param {Item} held @param {Item} data @param {string | null} user @returns {Item} */
+function created(held, { message, preview, order, unread }, user) {
+  // A message that is here already, as by a list that was fetched meanwhile.
+  if (message.sequence <= held.lastSequence) return held;
+  const isOwn = message.senderId === user;
+  return {
+    ...held, order: order ?? held.order, lastSequence: message.sequence,
+    lastMessage: {
+      id: message.id, sequence: message.sequence, senderId: message.senderId, preview: preview ?? message.text,
+      sentAt: message.sentAt,
+    },
+    unread: unread ?? (isOwn ? held.unread : (held.unread ?? 0) + 1),
+  };
+}
+
+/** @param {State} state @param {Item} conversation @returns {State} */
+function replaced(state, conversation) {
+  return { ...state, stored: merged(state.stored, [conversation]) };
+}
+
+/** @param {Item[]} stored @param {Item[]} newer */
+function merged(stored, newer) {
+  const ids = new Set(newer.map((one) => one.id));
+  return [...newer, ...stored.filter((one) => !ids.has(one.id))].sort(byOrder).slice(0, storedMax);
+}
+
+/** @param {Item} one @param {Item} other */
+function byOrder(one, other) {
+  return one.order < other.order ? 1 : one.order > other.order ? -1 : 0;
+}
+
+/** @param {string} id */
+function fetchOne(id) {
+  return { do: "fetch", path: `/v1/conversations/${encodeURIComponent(id)}`, as: `one:${id}` };
+}
+
+/** A conversation that something is being sent to stands on top, with it as its preview.
+ * @param {State} state @returns {State} */
+function show(state) {
+  let items = state.stored;
+  for (const message of state.sending) {
+    const held = items.find((one) => one.id === message.conversationId);
+    if (!held) continue;
+    const { id, preview, sentAt } = message;
+    const lastMessage = { id, sequence: null, senderId: state.user, preview, sentAt };
+    items = [{ ...held, lastMessage }, ...items.filter((one) => one !== held)];
+  }
+  const { isLoaded, problem } = state.loading;
+  return { ...state, items: sameList(state.items, items), isLoaded, problem, hasMore: state.next !== null };
+}

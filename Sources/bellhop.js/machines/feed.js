@@ -1,0 +1,202 @@
+// Posts of those whom the user follows, newest first. New ones wait behind a banner that says how many there are,
+// until the user asks for them or five seconds have passed. Likes and reposts show at once, and are taken back if
+// they are refused.
+import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
+import { same, sameList } from "./same.js";
+
+/**
+ * @typedef {Record<string, any>} Post
+ * @typedef {{as: string, postId: string, set: {liked?: boolean, reposted?: boolean}}} Pending
+ * @typedef {{user: string | null, posts: Post[], newCount: number, isMore: boolean, hasMore: boolean,
+ *   isLoaded: boolean, problem: any, stored: Post[], waiting: Post[], newest: number | null, next: string | null,
+ *   pending: Pending[],
+ *   count: number, loading: import("./loading.js").Loading}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** Posts of the banner show by themselves after that (CUT F-1). */
+const bannerMs = 5000;
+/** Of a long list only the newest stay; the rest is fetched again by who scrolls there. */
+const storedMax = 500;
+/** With more behind the banner the first page is fetched in place of them. */
+const waitingMax = 50;
+const first = "/v1/feed?limit=50";
+
+/** @param {{user?: string | null}} [options] @returns {State} */
+export function initial(options) {
+  return {
+    user: options?.user ?? null, posts: [], newCount: 0, isMore: false, hasMore: false, isLoaded: false, problem: null,
+    stored: [], waiting: [], newest: null, next: null, pending: [], count: 0, loading: unloaded,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ posts, newCount, isMore, hasMore, isLoaded, problem }) => {
+  return { posts, newCount, isMore, hasMore, isLoaded, problem };
+};
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  if (input.type === "user") {
+    const begun = beginAnew(receive, initial(input), input);
+    return { state: begun.state, actions: [{ do: "timer", name: "banner", at: null }, ...begun.actions] };
+  }
+  // Who follows a feed is told of posts as they are made, and of none that was made meanwhile: it is asked for.
+  const { name } = input.event ?? {};
+  const isReconnected = name === "stream:ready" && state.loading.isLoaded && state.loading.isCovered;
+  const asked = isReconnected ? { type: "refresh", now: input.now } : input;
+  const path = state.newest === null ? first : `${first}&since=${state.newest}`;
+  const events = ["feed:new_post", "feed:post_removed"];
+  const step = advance(state.loading, asked, { as: "feed", path, events });
+  const actions = [...step.actions];
+  let next = { ...state, loading: step.loading };
+  if (input.type === "start") next.user = input.user ?? next.user;
+  if (step.body) {
+    next = fetched(next, step.body);
+    for (const one of step.since) next = event(next, one.event);
+  }
+  const made = own(next, input);
+  next = made.state;
+  actions.push(...made.actions);
+  const at = input.now + bannerMs;
+  if (next.newCount > 0 && state.newCount === 0) actions.push({ do: "timer", name: "banner", at });
+  if (next.newCount === 0 && state.newCount > 0) actions.push({ do: "timer", name: "banner", at: null });
+  const { isLoaded, problem } = next.loading;
+  const posts = sameList(state.posts, shown(next, state));
+  return { state: same(state, { ...next, posts, isLoaded, problem, hasMore: next.next !== null }), actions };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function own(state, input) {
+  switch (input.type) {
+    case "event": return { state: event(state, input.event), actions: [] };
+    case "answer": return answer(state, input);
+    case "timer": return input.name === "banner" ? showNew(state) : { state, actions: [] };
+    case "showNew": return showNew(state);
+    case "engage": return engage(state, input);
+    case "more": {
+      if (state.next === null) break;
+      const path = `${first}&cursor=${encodeURIComponent(state.next)}`;
+      return { state, actions: [{ do: "fetch", path, as: "more" }] };
+    }
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {any} body @returns {State} */
+function fetched(state, body) {
+  const newest = Math.max(body.newest, state.newest ?? 0);
+  if (body.newCount === undefined) {
+    return { ...state, stored: body.items, next: body.next ?? null, newest, waiting: [], newCount: 0, isMore: false };
+  }
+  // New posts of others are the banner's; the own ones were made on another device, and need none.
+  const isOwn = (/** @type {Post} */ post) => post.authorId === state.user;
+  const others = body.items.filter((/** @type {Post} */ post) => !isOwn(post));
+  const known = [...state.stored, ...state.waiting];
+  const fresh = others.filter((/** @type {Post} */ post) => !has(known, post.id));
+  // The service has counted also what is not on the page.
+  const newCount = state.newCount + fresh.length + Math.max(0, body.newCount - others.length);
+  return {
+    ...state, newest, newCount, isMore: state.isMore || Boolean(body.newCountIsMore),
+    stored: merged(state.stored, body.items.filter(isOwn), storedMax),
+    waiting: merged(state.waiting, fresh, waitingMax),
+  };
+}
+
+/** @param {State} state @param {any} event @returns {State} */
+function event(state, { name, data }) {
+  switch (name) {
+    case "stream:ready": return state.user ? state : { ...state, user: data.userId };
+    case "feed:new_post": {
+      if (has(state.stored, data.id) || has(state.waiting, data.id)) return state;
+      const { type, postId, barberId, timestamp, ...told } = data;
+      const post = { liked: false, reposted: false, ...told };
+      const newest = state.newest === null ? null : Math.max(state.newest, post.sequence);
+      if (post.authorId === state.user) return { ...state, newest, stored: merged(state.stored, [post], storedMax) };
+      return { ...state, newest, waiting: merged(state.waiting, [post], waitingMax), newCount: state.newCount + 1 };
+    }
+    case "feed:post_removed": {
+      const without = (/** @type {Post[]} */ posts) => posts.filter((post) => post.id !== data.postId);
+      const newCount = has(state.waiting, data.postId) ? state.newCount - 1 : state.newCount;
+      return { ...state, stored: without(state.stored), waiting: without(state.waiting), newCount };
+    }
+    case "engagement_update":
+      return { ...state, stored: counted(state.stored, data.updates), waiting: counted(state.waiting, data.updates) };
+  }
+  return state;
+}
+
+/** @param {Post[]} posts @param {Record<string, any>} updates */
+function counted(posts, updates) {
+  return sameList(posts, posts.map((post) => updates[post.id] ? { ...post, ...updates[post.id] } : post));
+}
+
+/** @param {State} state @returns {Result} */
+function showNew(state) {
+  if (state.newCount === 0) return { state, actions: [] };
+  const isWhole = state.waiting.length === state.newCount && !state.isMore;
+  const stored = merged(state.stored, state.waiting, storedMax);
+  const next = { ...state, stored, waiting: [], newCount: 0, isMore: false };
+  if (isWhole) return { state: next, actions: [] };
+  // More than were kept: the list begins anew with the first page, so that there is no hole in it.
+  return { state: { ...next, newest: null }, actions: [{ do: "fetch", path: first, as: "anew" }] };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function engage(state, { postId, set }) {
+  const post = state.posts.find((one) => one.id === postId);
+  const name = "liked" in set ? "liked" : "reposted";
+  if (!post || post[name] === set[name]) return { state, actions: [] };
+  const as = `engage-${state.count + 1}`;
+  const path = `/v1/posts/${encodeURIComponent(postId)}/${name === "liked" ? "likes" : "reposts"}/me`;
+  return {
+    state: { ...state, count: state.count + 1, pending: [...state.pending, { as, postId, set }] },
+    actions: [{ do: "send", method: set[name] ? "PUT" : "DELETE", path, as }],
+  };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function answer(state, input) {
+  const { as, status, body } = input;
+  if (as === "more" && isTaken(status)) {
+    const stored = merged(state.stored, body.items, storedMax);
+    return { state: { ...state, stored, next: stored.length < storedMax ? body.next ?? null : null }, actions: [] };
+  }
+  if (as === "anew" && isTaken(status)) return { state: fetched(state, body), actions: [] };
+  const pending = state.pending.find((one) => one.as === as);
+  if (!pending) return { state, actions: [] };
+  const left = { ...state, pending: state.pending.filter((one) => one !== pending) };
+  if (!isTaken(status)) {
+    const data = { postId: pending.postId, problem: problemOf(input) };
+    return { state: left, actions: [{ do: "tell", name: "feed:refused", data }] };
+  }
+  const { likeCount, repostCount, liked, reposted } = body ?? {};
+  const changes = body ? { likeCount, repostCount, liked, reposted } : pending.set;
+  return { state: { ...left, stored: counted(left.stored, { [pending.postId]: changes }) }, actions: [] };
+}
+
+/** Posts as the user wants them to be, until the service has said what they are.
+ * @param {State} state @param {State} before */
+function shown(state, before) {
+  const others = new Map(before.pending === state.pending ? before.posts.map((post) => [post.id, post]) : []);
+  return state.stored.map((post, index) => {
+    const wishes = state.pending.filter((one) => one.postId === post.id);
+    if (wishes.length === 0) return post;
+    if (before.stored[index] === post && others.has(post.id)) return /** @type {Post} */ (others.get(post.id));
+    const { liked, reposted } = wishes.reduce((all, one) => ({ ...all, ...one.set }), post);
+    return {
+      ...post, liked, reposted, likeCount: post.likeCount + Number(liked) - Number(post.liked),
+      repostCount: post.repostCount + Number(reposted) - Number(post.reposted),
+    };
+  });
+}
+
+/** @param {Post[]} posts @param {string} id */
+const has = (posts, id) => posts.some((post) => post.id === id);
+
+/** @param {Post[]} posts @param {Post[]} newer @param {number} countMax */
+function merged(posts, newer, countMax) {
+  const ids = new Set(newer.map((post) => post.id));
+  const all = [...newer, ...posts.filter((post) => !ids.has(post.id))];
+  return all.sort((one, other) => other.sequence - one.sequence).slice(0, countMax);
+}

@@ -1,0 +1,222 @@
+// Which queries an app has to fetch again. The service says which keys are stale; here the client's own changes are
+// left out, a key is said once in a second at most, and what nobody looks at is only noted as stale until somebody
+// does.
+import { same } from "./same.js";
+
+/**
+ * @typedef {string[]} Key
+ * @typedef {{id: string, key: Key, isVisible: boolean, isStale: boolean}} Query
+ * @typedef {{clientId: string | null, windowMs: number, staleMs: number, scopeKeys: Key[], isStale: boolean,
+ *   staleKeys: Key[], queries: Query[], windows: Record<string, {key: Key, endsAt: number, isWaiting: boolean}>,
+ *   mutations: {table: string, recordId: string, at: number}[], isLive: boolean, isForeground: boolean,
+ *   refreshedAt: number | null}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** How long an echo of an own change is expected where it does not say who made it (SCH FR-005, decision 24). */
+const echoMs = 2000;
+/** More own changes than that within two seconds are no user's. */
+const mutationsMax = 1000;
+/** As many keys as the service tells a stream of in one window; more, and everything is fetched again. */
+const keysMax = 512;
+/** The key that is the beginning of every key. */
+const everything = "[]";
+
+/** @param {{clientId?: string | null, windowMs?: number, staleMs?: number, scopeKeys?: Key[]}} [options]
+ * @returns {State} */
+export function initial(options) {
+  const { clientId = null, windowMs = 1000, staleMs = 300_000, scopeKeys = [["profile"], ["classes"]] } = options ?? {};
+  return {
+    clientId, windowMs, staleMs, scopeKeys, isStale: false, staleKeys: [], queries: [], windows: {}, mutations: [],
+    isLive: false, isForeground: true, refreshedAt: null,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ isLive, isStale, staleKeys }) => ({ isLive, isStale, staleKeys });
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  const made = own(state, input);
+  const staleKeys = made.state.queries.filter((query) => query.isStale).map((query) => query.key);
+  const isSame = JSON.stringify(staleKeys) === JSON.stringify(state.staleKeys);
+  const next = { ...made.state, staleKeys: isSame ? state.staleKeys : staleKeys };
+  return { state: same(state, next), actions: made.actions };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function own(state, input) {
+  const { now } = input;
+  switch (input.type) {
+    case "start": return connection(state, input.connection, now);
+    case "connection": return connection(state, input.status, now);
+    case "lifecycle": return lifecycle(state, input.foreground, now);
+    case "event": return event(state, input.event, now);
+    case "timer": return timer(state, input);
+    case "user": {
+      const { queries, isForeground } = state;
+      return refetch({ ...initial(state), queries, isForeground }, [], "user", now);
+    }
+    case "mutated": {
+      const mutations = state.mutations.filter(({ at }) => now - at < echoMs).slice(1 - mutationsMax);
+      const { table, recordId } = input;
+      const mutation = { table, recordId: String(recordId), at: now };
+      return { state: { ...state, mutations: [...mutations, mutation] }, actions: [] };
+    }
+    case "watch-query": {
+      const { id, key, isVisible = true } = input;
+      const others = state.queries.filter((query) => query.id !== id);
+      const held = state.queries.find((query) => query.id === id);
+      const query = { id, key, isVisible, isStale: held?.isStale ?? false };
+      if (!isVisible || !query.isStale) return { state: { ...state, queries: [...others, query] }, actions: [] };
+      // It went stale while nobody looked.
+      return {
+        state: { ...state, queries: [...others, { ...query, isStale: false }] },
+        actions: [{ do: "tell", name: "query:refetch", data: { ids: [id], reason: "shown" } }],
+      };
+    }
+    case "unwatch-query":
+      return { state: { ...state, queries: state.queries.filter((query) => query.id !== input.id) }, actions: [] };
+    // By the user's own hand: no window, no echo, and whether it is visible is not asked (SCH FR-020).
+    case "refetch": return refetch(state, input.key ?? [], "forced", now);
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {string} status @param {number} now @returns {Result} */
+function connection(state, status, now) {
+  const isLive = status === "live";
+  if (isLive === state.isLive && (isLive || state.refreshedAt !== null)) return { state, actions: [] };
+  const at = isLive ? null : now + state.staleMs;
+  const stale = { do: "timer", name: "stale", at };
+  return { state: { ...state, isLive, isStale: false, refreshedAt: now }, actions: [stale] };
+}
+
+/** @param {State} state @param {boolean} isForeground @param {number} now @returns {Result} */
+function lifecycle(state, isForeground, now) {
+  const next = { ...state, isForeground };
+  if (!isForeground || state.isForeground) return { state: next, actions: [] };
+  // Without a stream what is shown is as old as the time that has passed.
+  const isOld = !state.isLive && now - (state.refreshedAt ?? now) >= state.staleMs;
+  if (isOld) return timer(next, { name: "stale", now });
+  const ids = state.queries.filter((query) => query.isStale && query.isVisible).map((query) => query.id);
+  if (ids.length === 0) return { state: next, actions: [] };
+  const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
+  const data = { ids, reason: "foreground" };
+  return { state: { ...next, queries }, actions: [{ do: "tell", name: "query:refetch", data }] };
+}
+
+/** @param {State} state @param {any} event @param {number} now @returns {Result} */
+function event(state, { name, data }, now) {
+  switch (name) {
+    case "query:invalidate":
+      return isEcho(state, data, now) ? { state, actions: [] } : offered(state, data.keys, name, now);
+    // What happened before the stream was there was told to nobody.
+    case "stream:ready": return offered({ ...state, isLive: true, isStale: false, refreshedAt: now }, [[]], name, now);
+    case "stream:resync": return offered(state, [[]], name, now);
+    case "stream:scope": {
+      const made = offered(state, state.scopeKeys, name, now);
+      return { state: made.state, actions: [...made.actions, { do: "tell", name: "scope:changed", data }] };
+    }
+  }
+  return { state, actions: [] };
+}
+
+/** Only where nothing but own changes is behind it: one cause of somebody else, or one that is not known, is news.
+ * @param {State} state @param {any} data @param {number} now */
+function isEcho(state, { causes, causesComplete }, now) {
+  if (!causesComplete || causes.length === 0) return false;
+  return causes.every((/** @type {any} */ { table, recordId, originId }) => {
+    if (originId != null) return originId === state.clientId;
+    return state.mutations.some((one) => {
+      return one.table === table && one.recordId === String(recordId) && now - one.at < echoMs;
+    });
+  });
+}
+
+/** Each key at once, and then no more in its window, whose end says it once more if it was told again meanwhile. The
+ * window is fixed: one that every event prolonged would starve a key that never rests.
+ * @param {State} state @param {Key[]} keys @param {string} reason @param {number} now @returns {Result} */
+function offered(state, keys, reason, now) {
+  const windows = { ...state.windows };
+  /** @type {Key[]} */
+  const due = [];
+  const isAll = Object.keys(windows).length + keys.length > keysMax;
+  for (const key of isAll ? [[]] : keys) {
+    const text = JSON.stringify(key);
+    // While everything has just been said to be stale, a key waits for the end of that window.
+    const open = [windows[text], windows[everything]].find((one) => one && now < one.endsAt);
+    if (open) windows[text] = { key, endsAt: open.endsAt, isWaiting: true };
+    else {
+      windows[text] = { key, endsAt: now + state.windowMs, isWaiting: false };
+      due.push(key);
+    }
+  }
+  const made = told({ ...state, windows }, due, reason, now);
+  return { state: made.state, actions: [...made.actions, windowTimer(windows)] };
+}
+
+/** @param {State["windows"]} windows */
+function windowTimer(windows) {
+  const ends = Object.values(windows).map((one) => one.endsAt);
+  return { do: "timer", name: "window", at: ends.length ? Math.min(...ends) : null };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function timer(state, { name, now }) {
+  if (name === "stale") {
+    if (state.isLive) return { state, actions: [] };
+    const again = { do: "timer", name, at: now + state.staleMs };
+    if (!state.isForeground) return { state: { ...state, isStale: true }, actions: [] };
+    const made = told({ ...state, isStale: true, refreshedAt: now }, [[]], "stale", now);
+    return { state: made.state, actions: [...made.actions, again] };
+  }
+  if (name !== "window") return { state, actions: [] };
+  /** @type {State["windows"]} */
+  const windows = {};
+  /** @type {Key[]} */
+  const due = [];
+  for (const [text, one] of Object.entries(state.windows)) {
+    if (now < one.endsAt) windows[text] = one;
+    else if (one.isWaiting) {
+      due.push(one.key);
+      windows[text] = { ...one, endsAt: now + state.windowMs, isWaiting: false };
+    }
+  }
+  const made = told({ ...state, windows }, due, "query:invalidate", now);
+  const isOpen = Object.keys(windows).length > 0;
+  return { state: made.state, actions: isOpen ? [...made.actions, windowTimer(windows)] : made.actions };
+}
+
+/** @param {State} state @param {Key[]} keys @param {string} reason @param {number} now @returns {Result} */
+function told(state, keys, reason, now) {
+  if (keys.length === 0) return { state, actions: [] };
+  const isAll = keys.some((key) => JSON.stringify(key) === everything);
+  const told = isAll ? [[]] : keys;
+  const meant = (/** @type {Query} */ query) => told.some((key) => isPrefix(key, query.key));
+  const isSeen = (/** @type {Query} */ query) => query.isVisible && state.isForeground;
+  const ids = state.queries.filter((query) => meant(query) && isSeen(query)).map(({ id }) => id);
+  const queries = state.queries.map((query) => {
+    if (!meant(query)) return query;
+    const isStale = !ids.includes(query.id);
+    return isStale === query.isStale ? query : { ...query, isStale };
+  });
+  const actions = [{ do: "tell", name: "query:stale", data: { keys: told, reason, isForeground: state.isForeground } }];
+  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: /** @type {any} */ ({ ids, reason }) });
+  return { state: { ...state, queries }, actions };
+}
+
+/** @param {State} state @param {Key} key @param {string} reason @param {number} now @returns {Result} */
+function refetch(state, key, reason, now) {
+  const ids = state.queries.filter((query) => isPrefix(key, query.key)).map((query) => query.id);
+  const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
+  const actions = [{ do: "tell", name: "query:stale", data: { keys: [key], reason, isForced: true } }];
+  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: /** @type {any} */ ({ ids, reason }) });
+  return { state: { ...state, queries, refreshedAt: now }, actions };
+}
+
+/** Whether a key begins with another: `["leaderboard"]` means `["leaderboard", "c1"]` too.
+ * @param {readonly unknown[]} prefix @param {readonly unknown[]} key */
+export function isPrefix(prefix, key) {
+  return prefix.length <= key.length && prefix.every((part, index) => String(part) === String(key[index]));
+}

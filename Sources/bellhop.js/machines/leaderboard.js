@@ -1,0 +1,111 @@
+// The first lines of a challenge's leaderboard, and the user's own row wherever it is. The topic sends all lines once
+// and then what has become of them; who has missed one fetches them again, and says that they are behind until they
+// fit.
+import { advance, beginAnew, unloaded } from "./loading.js";
+import { same } from "./same.js";
+import { isNewer } from "./version.js";
+import { watchTopic } from "./watching.js";
+
+/**
+ * @typedef {{userId: string, displayName: string | null, score: number, rank: number, position: number}} Line
+ * @typedef {{challengeId: string, user: string | null, lines: Line[], me: any, entries: number, version: number | null,
+ *   epoch: string | null, isBehind: boolean, isLive: boolean, isLoaded: boolean, problem: any, isWanted: boolean,
+ *   fetchedAt: number, loading: import("./loading.js").Loading}} State
+ */
+
+/** The least time between two fetches of lines that do not fit: a busy board says so every second. */
+const againMs = 5000;
+
+/** @param {{challengeId: string, user?: string | null}} options @returns {State} */
+export function initial({ challengeId, user = null }) {
+  return {
+    challengeId, user, lines: [], me: null, entries: 0, version: null, epoch: null, isBehind: false, isLive: false,
+    isLoaded: false, problem: null, isWanted: false, fetchedAt: -againMs, loading: unloaded,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ lines, me, entries, isBehind, isLive, isLoaded, problem }) => {
+  return { lines, me, entries, isBehind, isLive, isLoaded, problem };
+};
+
+/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+export function receive(state, input) {
+  if (input.type === "user") {
+    const { challengeId, isWanted } = state;
+    return beginAnew(receive, { ...initial({ challengeId, user: input.user }), isWanted }, input);
+  }
+  const path = `/v1/challenges/${encodeURIComponent(state.challengeId)}/leaderboard`;
+  const step = advance(state.loading, input, { as: "leaderboard", path });
+  const topic = watchTopic(state.isWanted, input, `leaderboard:${state.challengeId}`);
+  const actions = [...topic.actions, ...step.actions];
+  let next = { ...state, loading: step.loading, isWanted: topic.isWanted };
+  if (input.type === "start") next.user = input.user ?? next.user;
+  if (step.body) next = { ...fetched(next, step.body), fetchedAt: input.now };
+  const { name, data } = input.event ?? {};
+  if (name === "stream:ready") next.user ??= data.userId;
+  if (name === "leaderboard:update" && data.challengeId === state.challengeId) {
+    next = updated(next, data);
+    const at = Math.max(input.now, next.fetchedAt + againMs);
+    if (next.isBehind && !state.isBehind) actions.push({ do: "timer", name: "leaderboard", at });
+    if (!next.isBehind && state.isBehind) actions.push({ do: "timer", name: "leaderboard", at: null });
+  }
+  if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next.isLive = false;
+  const { isLoaded, problem } = next.loading;
+  return { state: same(state, { ...next, isLoaded: isLoaded || next.version !== null, problem }), actions };
+}
+
+/** The answer of a fetch gives way to lines of the topic, unless those are behind it.
+ * @param {State} state @param {any} body @returns {State} */
+function fetched(state, body) {
+  const { items, entries, version, epoch, me } = body;
+  const isWanted = !state.isLive || state.isBehind;
+  const isTaken = isWanted && isNewer(held(state), { version, epoch });
+  const lines = { lines: items, entries, version, epoch };
+  const next = { ...state, ...(isTaken ? lines : {}), isBehind: false };
+  return own(next, me ? { ...me, version, epoch } : null, { version, epoch });
+}
+
+/** @param {State} state @param {any} data @returns {State} */
+function updated(state, data) {
+  const { version, epoch, entries } = data;
+  if (data.top) {
+    const lines = data.top;
+    return mine({ ...state, lines, entries, version, epoch, isBehind: false, isLive: true });
+  }
+  if (!data.moved) return own(state, data, data);
+  // What a state had already is over.
+  if (!isNewer(held(state), data)) return state;
+  if (epoch !== state.epoch || data.since !== state.version) return { ...state, isBehind: true };
+  const lines = moved(state.lines, data.moved, new Set(data.left));
+  return mine({ ...state, lines, entries, version, isBehind: false, isLive: true });
+}
+
+/** @param {State} state */
+const held = ({ version, epoch }) => version === null ? null : { version, epoch };
+
+/** Lines without a score and a name keep theirs: others have passed them.
+ * @param {Line[]} lines @param {any[]} changes @param {Set<string>} left */
+function moved(lines, changes, left) {
+  const known = new Map(lines.filter((line) => !left.has(line.userId)).map((line) => [line.userId, line]));
+  for (const change of changes) {
+    const line = known.get(change.userId);
+    if (line || change.score !== undefined) known.set(change.userId, { displayName: null, ...line, ...change });
+  }
+  return [...known.values()].sort((one, other) => one.position - other.position);
+}
+
+/** The own row as the lines have it, where they are as new.
+ * @param {State} state @returns {State} */
+function mine(state) {
+  const line = state.lines.find((one) => one.userId === state.user);
+  return line ? own(state, { ...line, version: state.version, epoch: state.epoch }, held(state)) : state;
+}
+
+/** @param {State} state @param {any} me null: the user has no score @param {any} at @returns {State} */
+function own(state, me, at) {
+  if (state.me && !isNewer(state.me, at)) return state;
+  if (!me) return { ...state, me: null };
+  const { rank, position, score, version, epoch, displayName = state.me?.displayName ?? null } = me;
+  return { ...state, me: { userId: state.user, displayName, rank, position, score, version, epoch } };
+}

@@ -1,0 +1,101 @@
+// How a feature gets its state: fetched at the start, once more when the stream that keeps it up to date has opened
+// (what happened between the two was told to nobody), and after a gap of the stream. What the stream says meanwhile
+// is kept and applied to the answer again, because the answer may be older than it.
+
+/**
+ * @typedef {{isLoaded: boolean, isLoading: boolean, isAgain: boolean, isCovered: boolean, failures: number,
+ *   problem: any, since: any[]}} Loading
+ * @typedef {{loading: Loading, actions: any[], body?: any, since: any[]}} Step `body`: of an answer that has come
+ */
+
+/** A stream that says more than this during one answer has made the answer worthless: it is fetched again. */
+const sinceMax = 500;
+
+/** @type {Loading} */
+export const unloaded = {
+  isLoaded: false, isLoading: false, isAgain: false, isCovered: false, failures: 0, problem: null, since: [],
+};
+
+/** @param {Loading} loading @param {any} input
+ * @param {{as: string, path: string, events?: string[]}} what `events`: those to apply to the answer again
+ * @returns {Step} */
+export function advance(loading, input, { as, path, events = [] }) {
+  const fetch = { do: "fetch", path, as };
+  /** @param {Partial<Loading>} changes */
+  const begin = (changes) => loading.isLoading
+    ? { loading: { ...loading, ...changes, isAgain: true }, actions: [], since: [] }
+    : { loading: { ...loading, ...changes, isLoading: true, isAgain: false, since: [] }, actions: [fetch], since: [] };
+  switch (input.type) {
+    case "start": return begin({ isCovered: input.connection === "live" });
+    case "refresh": return begin({});
+    case "timer": if (input.name === as) return begin({}); break;
+    case "answer": if (input.as === as && loading.isLoading) return answered(loading, input, fetch); break;
+    case "event": {
+      const { name } = input.event;
+      const isGap = name === "stream:resync" || (name === "stream:ready" && !loading.isCovered);
+      if (isGap) return begin({ isCovered: true });
+      if (loading.isLoading && events.includes(name)) return { loading: keep(loading, input), actions: [], since: [] };
+    }
+  }
+  return { loading, actions: [], since: [] };
+}
+
+/** Somebody else has signed in, or nobody has: nothing of the state before stays, and it begins as on the first day.
+ * @template State
+ * @param {(state: State, input: any) => {state: State, actions: any[]}} receive
+ * @param {State} empty @param {any} input */
+export function beginAnew(receive, empty, input) {
+  const { now, user, signedIn } = input;
+  if (!signedIn) return { state: empty, actions: [] };
+  return receive(empty, { type: "start", connection: "connecting", user, now });
+}
+
+/** @param {Loading} loading @param {any} input @returns {Loading} */
+function keep(loading, input) {
+  if (loading.since.length >= sinceMax) return { ...loading, isAgain: true, since: [] };
+  return { ...loading, since: [...loading.since, input] };
+}
+
+/** @param {Loading} loading @param {any} input @param {any} fetch @returns {Step} */
+function answered({ isAgain, since, ...loading }, input, fetch) {
+  const next = { ...loading, isLoading: isAgain, isAgain: false, since: [] };
+  const actions = isAgain ? [fetch] : [];
+  if (isTaken(input.status)) {
+    return { loading: { ...next, isLoaded: true, failures: 0, problem: null }, actions, body: input.body, since };
+  }
+  if (isAgain) return { loading: next, actions, since: [] };
+  const problem = problemOf(input);
+  if (isFinal(input.status)) return { loading: { ...next, failures: 0, problem }, actions, since: [] };
+  const failures = loading.failures + 1;
+  const at = input.now + waitMs(failures, input.headers);
+  // Offline: whatever happens until the stream is there is told to nobody.
+  const isCovered = loading.isCovered && input.status !== 0;
+  const timer = { do: "timer", name: fetch.as, at };
+  return { loading: { ...next, failures, problem, isCovered }, actions: [timer], since: [] };
+}
+
+/** 2, 4, 8 … 60 s, or what the service asks for if that is longer (an hour at most).
+ * @param {number} failures @param {Record<string, string>} [headers] */
+export function waitMs(failures, headers) {
+  const asked = Number(headers?.["retry-after"]) || 0;
+  return Math.max(Math.min(2 ** failures, 60), Math.min(asked, 3600)) * 1000;
+}
+
+/** @param {number} status */
+export const isTaken = (status) => status >= 200 && status < 300;
+
+/** Whether asking again would only be refused again.
+ * @param {number} status */
+export const isFinal = (status) => status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
+
+/** What an app may tell about a refusal: the service's stable code and its sentence.
+ * @param {any} answer */
+export function problemOf({ status, body }) {
+  return { status, code: body?.code ?? (status === 0 ? "unreachable" : "unknown"), detail: body?.detail ?? "" };
+}
+
+/** Hands an answer's counts to the one place that shows them (CNT R-RECON-3).
+ * @param {any} body @returns {any[]} */
+export function tellBadges(body) {
+  return body?.badges ? [{ do: "tell", name: "badges:update", data: body.badges }] : [];
+}

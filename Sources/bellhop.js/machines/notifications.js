@@ -1,0 +1,266 @@
+// A user's newest notifications. The service's events change them, the user's own changes show at once and are taken
+// back if they are refused, and each new one is handed to the app's player the moment it comes.
+import { advance, beginAnew, isTaken, problemOf, tellBadges, unloaded } from "./loading.js";
+import { same, sameList } from "./same.js";
+
+/**
+ * @typedef {Record<string, any>} Item
+ * @typedef {{seen?: boolean, read?: boolean, archived?: boolean}} Wish
+ * @typedef {{as: string, ids?: string[], upTo?: string, category?: string, wish?: Wish, isRemoval?: boolean,
+ *   at: string}} Pending a change that is not answered yet
+ * @typedef {{items: Item[], preferences: Item, isLoaded: boolean, problem: any, stored: Item[], known: string[],
+ *   pending: Pending[], storedPreferences: Item, wishes: {as: string, wish: Item}[], aheadMs: number, count: number,
+ *   hasMore: boolean, hasPreferences: boolean, arePreferencesTold: boolean, loading: import("./loading.js").Loading}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** What a device keeps (VIS NFR-1.4). */
+const storedMax = 50;
+/** More ids than the service keeps notifications of a user: one that comes again must not ring again. */
+const knownMax = 1000;
+/** What happened longer ago, and is told only now, after a time offline, is no moment to ring for. */
+const freshMs = 60_000;
+const page = {
+  as: "list", path: `/v1/notifications?limit=${storedMax}`,
+  events: ["notification:created", "notification:updated", "notification:removed"],
+};
+
+/** @returns {State} */
+export function initial() {
+  const preferences = { sound: true, haptics: true, quietHours: null, timeZone: "UTC" };
+  return {
+    items: [], preferences, isLoaded: false, problem: null, stored: [], known: [], pending: [],
+    storedPreferences: preferences, wishes: [], aheadMs: 0, count: 0, hasMore: false,
+    hasPreferences: false, arePreferencesTold: false, loading: unloaded,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ items, preferences, isLoaded, problem }) => ({ items, preferences, isLoaded, problem });
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  if (input.type === "user") return beginAnew(receive, initial(), input);
+  // A known id is nothing new, also one that was archived or has fallen out of the list since.
+  const { name, data } = input.event ?? {};
+  if (name === "notification:created" && state.known.includes(data.id)) return { state, actions: [] };
+  const step = advance(state.loading, input, page);
+  const actions = [...step.actions];
+  let next = { ...state, loading: step.loading };
+  if (step.actions.some((one) => one.do === "fetch")) {
+    next.arePreferencesTold = false;
+    actions.push({ do: "fetch", path: "/v1/preferences", as: "preferences" });
+  }
+  if (step.body) next = listed(next, step.body, step.since);
+  const made = own(next, input);
+  actions.push(...made.actions);
+  next = show(made.state);
+  // What the user archives makes room for older ones; a list that has just come is as long as it is.
+  const isShort = next.hasMore && !step.body && next.items.length < storedMax / 2;
+  if (isShort && !next.loading.isLoading && !next.pending.length) {
+    const more = receive({ ...next, hasMore: false }, { type: "refresh", now: input.now });
+    return { state: more.state, actions: [...actions, ...more.actions] };
+  }
+  return { state: same(state, next), actions };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function own(state, input) {
+  switch (input.type) {
+    case "event": return event(state, input);
+    case "answer": return answer(state, input);
+    case "change": case "changeAll": case "remove": case "prefer": return command(state, input);
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {any} body @param {any[]} since @returns {State} */
+function listed(state, body, since) {
+  const known = remember(state.known, body.items.map((/** @type {Item} */ item) => item.id));
+  const next = { ...state, stored: body.items, known, hasMore: Boolean(body.next) };
+  return since.reduce((all, input) => ({ ...all, ...changed(all, input) }), next);
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function event(state, input) {
+  const { event: { name, data }, now } = input;
+  if (name === "stream:ready") {
+    return { state: { ...state, aheadMs: Date.parse(data.serverTime) - now || 0 }, actions: [] };
+  }
+  if (name === "preferences:update") {
+    const told = { ...state, storedPreferences: data, arePreferencesTold: true };
+    return { state: told, actions: [] };
+  }
+  const next = { ...state, ...changed(state, input) };
+  if (name === "notification:created") return { state: next, actions: play(state, data, now) };
+  // Taken out of the archive on another device: it is not here to be shown.
+  const isMissing = name === "notification:updated" && data.state.archived === false
+    && data.ids.some((/** @type {string} */ id) => !next.stored.some((one) => one.id === id));
+  if (!isMissing) return { state: next, actions: [] };
+  const step = advance(next.loading, { type: "refresh", now }, page);
+  return { state: { ...next, loading: step.loading }, actions: step.actions };
+}
+
+/** What an event changes of what is stored.
+ * @param {State} state @param {any} input */
+function changed(state, { event: { name, data }, now }) {
+  const at = new Date(now).toISOString();
+  switch (name) {
+    case "notification:created":
+      if (state.stored.some((item) => item.id === data.id)) return {};
+      return { stored: newest([data, ...state.stored]), known: remember(state.known, [data.id]) };
+    case "notification:updated":
+      return { stored: overlaid(state.stored, { as: "", ids: data.ids, wish: data.state, at }) };
+    case "notification:removed": {
+      const known = remember(state.known, data.ids);
+      return { stored: state.stored.filter((item) => !data.ids.includes(item.id)), known };
+    }
+  }
+  return {};
+}
+
+/** Wherever the app is, in the foreground or in the background (VIS FR-4.2, 4.3).
+ * @param {State} state @param {Item} item @param {number} now @returns {any[]} */
+function play(state, item, now) {
+  const isOld = now + state.aheadMs - Date.parse(item.createdAt) > freshMs;
+  if (isOld || item.seenAt) return [];
+  const haptic = state.preferences.haptics === false ? null : item.haptic ?? null;
+  const sound = state.preferences.sound !== false && item.sound === true;
+  if (!haptic && !sound) return [];
+  // A booking's change comes as two events: whichever is first moves the phone for both.
+  const { bookingId, status } = item.data ?? {};
+  const key = item.category === "booking" && bookingId ? `booking:${bookingId}:${status}` : `notification:${item.id}`;
+  return [{ do: "play", haptic, sound, key }];
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function command(state, input) {
+  const count = state.count + 1;
+  const as = `change-${count}`;
+  const at = new Date(input.now).toISOString();
+  const place = `/v1/notifications/${encodeURIComponent(input.id)}`;
+  /** @param {Pending} pending @param {string} method @param {string} path @param {any} [body] @returns {Result} */
+  const send = (pending, method, path, body) => ({
+    state: { ...state, count, pending: [...state.pending, pending] }, actions: [{ do: "send", method, path, body, as }],
+  });
+  if (input.type === "prefer") {
+    return putPreferences({ ...state, count, wishes: [...state.wishes, { as, wish: input.set }] });
+  }
+  if (input.type === "remove") return send({ as, ids: [input.id], isRemoval: true, at }, "DELETE", place);
+  if (input.type === "change") {
+    const item = state.items.find((one) => one.id === input.id);
+    // What is so already needs no request.
+    if (item && isSo(item, input.set)) return { state, actions: [] };
+    return send({ as, ids: [input.id], wish: input.set, at }, "PATCH", place, input.set);
+  }
+  // Up to the newest that is on the screen: what arrives meanwhile is not marked by mistake.
+  const { upTo = state.items[0]?.id, category, set } = input;
+  if (!upTo) return { state, actions: [] };
+  const body = category ? { upTo, category, set } : { upTo, set };
+  return send({ as, upTo, category, wish: set, at }, "PATCH", "/v1/notifications", body);
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function answer(state, input) {
+  const { as, status, body } = input;
+  const isDone = isTaken(status);
+  if (as === "preferences") {
+    if (!isDone) return { state, actions: [] };
+    // What the stream has told since they were asked for is not older than the answer.
+    const storedPreferences = state.arePreferencesTold ? state.storedPreferences : body;
+    const known = { ...state, storedPreferences, hasPreferences: true };
+    return state.hasPreferences || !state.wishes.length ? { state: known, actions: [] } : putPreferences(known);
+  }
+  const wished = state.wishes.findIndex((one) => one.as === as);
+  if (wished >= 0) {
+    // The last of several that waited together has brought them all.
+    const left = { ...state, wishes: state.wishes.slice(wished + 1) };
+    if (!isDone) return { state: left, actions: [refused([], input)] };
+    return { state: { ...left, storedPreferences: body ?? state.storedPreferences }, actions: [] };
+  }
+  const pending = state.pending.find((one) => one.as === as);
+  if (!pending) return { state, actions: [] };
+  const left = { ...state, pending: state.pending.filter((one) => one !== pending) };
+  const isGone = status === 404 && Boolean(pending.ids);
+  if (!isDone && !isGone) return { state: left, actions: [refused(pending.ids ?? [], input)] };
+  const stored = isGone ? overlaid(left.stored, { ...pending, isRemoval: true })
+    : body?.notification ? left.stored.map((item) => item.id === body.notification.id ? body.notification : item)
+      : overlaid(left.stored, pending);
+  return { state: { ...left, stored }, actions: tellBadges(body) };
+}
+
+/** All of them are put at once: what they are must be known first, or those that are not meant would be set to
+ * defaults.
+ * @param {State} state @returns {Result} */
+function putPreferences(state) {
+  if (!state.hasPreferences) return { state, actions: [{ do: "fetch", path: "/v1/preferences", as: "preferences" }] };
+  const { as } = state.wishes[state.wishes.length - 1];
+  const body = preferred(state.storedPreferences, state.wishes);
+  return { state, actions: [{ do: "send", method: "PUT", path: "/v1/preferences", body, as }] };
+}
+
+/** @param {string[]} ids @param {any} answer */
+function refused(ids, answer) {
+  return { do: "tell", name: "notifications:refused", data: { ids, problem: problemOf(answer) } };
+}
+
+/** Lays what is not answered yet over what the service has said.
+ * @param {State} state @returns {State} */
+function show(state) {
+  const items = state.pending.reduce(overlaid, state.stored).filter((item) => !item.archivedAt);
+  const { isLoaded, problem } = state.loading;
+  const preferences = same(state.preferences, preferred(state.storedPreferences, state.wishes));
+  return { ...state, items: sameList(state.items, items), preferences, isLoaded, problem };
+}
+
+/** @param {Item[]} items @param {Pending} pending */
+function overlaid(items, pending) {
+  if (pending.isRemoval) return items.filter((item) => !pending.ids?.includes(item.id));
+  return items.map((item, index) => {
+    return isMeant(pending, items, item, index) ? changedItem(item, pending.wish ?? {}, pending.at) : item;
+  });
+}
+
+/** @param {Pending} pending @param {Item[]} items @param {Item} item @param {number} index */
+function isMeant(pending, items, item, index) {
+  if (pending.ids) return pending.ids.includes(item.id);
+  if (pending.category && pending.category !== item.category) return false;
+  const place = items.findIndex((one) => one.id === pending.upTo);
+  // Ids grow with time, so that one that is not here any more still says what came before it.
+  return place >= 0 ? index >= place : item.id <= (pending.upTo ?? "");
+}
+
+/** What was read or archived counts as seen; undoing `seen` undoes both.
+ * @param {Item} item @param {Wish} wish @param {string} at */
+function changedItem(item, wish, at) {
+  if (isSo(item, wish)) return item;
+  let { seenAt, readAt, archivedAt } = item;
+  if (wish.seen === false) seenAt = readAt = archivedAt = null;
+  if (wish.read === false) readAt = null;
+  if (wish.archived === false) archivedAt = null;
+  if (wish.read) readAt ??= at;
+  if (wish.archived) archivedAt ??= at;
+  if (wish.seen || wish.read || wish.archived) seenAt ??= at;
+  return { ...item, seenAt, readAt, archivedAt };
+}
+
+/** @param {Item} item @param {Wish} wish */
+function isSo(item, wish) {
+  const places = /** @type {const} */ ([["seen", "seenAt"], ["read", "readAt"], ["archived", "archivedAt"]]);
+  return places.every(([name, at]) => wish[name] == null || wish[name] === Boolean(item[at]));
+}
+
+/** @param {Item} stored @param {{wish: Item}[]} wishes */
+function preferred(stored, wishes) {
+  return wishes.reduce((all, one) => ({ ...all, ...one.wish }), stored);
+}
+
+/** @param {Item[]} items */
+function newest(items) {
+  return items.sort((one, other) => (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)).slice(0, storedMax);
+}
+
+/** @param {string[]} known @param {string[]} ids */
+function remember(known, ids) {
+  return [...known, ...ids.filter((id) => !known.includes(id))].slice(-knownMax);
+}

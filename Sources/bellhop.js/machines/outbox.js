@@ -1,0 +1,109 @@
+// Writes that wait for the network, sent one after the other, each done once (VIS NFR-2.3, CUT N-3). Each has its
+// `Idempotency-Key` from the start, so that one whose answer got lost is not done twice by being sent again.
+
+/**
+ * @typedef {import("../types").Item} Item
+ * @typedef {import("../internal").OutboxState} State
+ */
+
+export const defaults = {
+  // A phone that stays offline must not collect writes without end.
+  itemsMax: 1000,
+  firstMs: 1000,
+  delayMsMax: 30_000,
+  serverMsMax: 3_600_000,
+  // The service keeps answers for 24 hours. Who may have done a write longer ago cannot tell, and it is not sent again.
+  keyMsMax: 23 * 3_600_000,
+};
+
+/** @param {Partial<typeof defaults> & {online?: boolean, restored?: boolean}} [options]
+ * @returns {State} */
+export function initial(options = {}) {
+  const { online = true, restored = true, ...limits } = options;
+  return { items: [], online, restored, sending: null, failures: 0, retryAt: 0, limits: { ...defaults, ...limits } };
+}
+
+/** @param {State} state @param {any} input
+ * @returns {{state: State, actions: any[]}} */
+export function receive(state, input) {
+  const { now } = input;
+  switch (input.type) {
+    case "restored": return next({ ...insert(state, input.items), restored: true }, now);
+    case "add": {
+      if (state.items.some((item) => item.key === input.item.key)) return { state, actions: [] };
+      if (state.items.length < state.limits.itemsMax) return next(insert(state, [input.item]), now);
+      return { state, actions: drop(input.item, { status: 0, body: { code: "outbox.full" } }) };
+    }
+    case "network": return next({ ...state, online: input.online, ...(input.online ? fresh : {}) }, now);
+    // A stream that is there again proves the way: what waits need not wait on.
+    case "connection": return next(input.status === "live" ? { ...state, ...fresh } : state, now);
+    case "marked": return mark(state, input);
+    case "answer": return answer(state, input);
+    case "timer": return next(state, now);
+    case "user": return { state: initial({ online: state.online, ...state.limits }), actions: [timer(null)] };
+    default: return { state, actions: [] };
+  }
+}
+
+const fresh = { failures: 0, retryAt: 0 };
+
+/** @param {number | null} at */
+const timer = (at) => ({ do: "timer", name: "outbox", at });
+
+/** @param {State} state @param {Item[]} added */
+function insert(state, added) {
+  const known = new Set(state.items.map((item) => item.key));
+  const items = [...state.items, ...added.filter((item) => !known.has(item.key))];
+  items.sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
+  return { ...state, items: items.slice(0, state.limits.itemsMax) };
+}
+
+/** @param {Item} item @param {{status: number, headers?: any, body: any}} answer */
+const drop = (item, { status, headers = {}, body }) => [
+  { do: "remove", item },
+  { do: "answered", item, answer: { status, headers, body } },
+];
+
+// The first in line, if nothing is under way.
+/** @param {State} state @param {number} now
+ * @returns {{state: State, actions: any[]}} */
+function next(state, now) {
+  const [item] = state.items;
+  // What was written before a restart goes before what was written since.
+  if (!item || state.sending !== null || !state.online || !state.restored) return { state, actions: [] };
+  if (item.tried !== null && now - item.tried > state.limits.keyMsMax) {
+    const after = next({ ...state, items: state.items.slice(1) }, now);
+    const lost = drop(item, { status: 0, body: { code: "outbox.uncertain" } });
+    return { state: after.state, actions: [...lost, ...after.actions] };
+  }
+  if (now < state.retryAt) return { state, actions: [timer(state.retryAt)] };
+  const sending = { ...state, sending: item.key };
+  // It is noted before it leaves: after a crash nobody else could tell that it may have been done.
+  if (item.tried === null) return { state: sending, actions: [{ do: "mark", item: { ...item, tried: now } }] };
+  return { state: sending, actions: [timer(null), { do: "request", item }] };
+}
+
+/** @param {State} state @param {{item: Item}} input */
+function mark(state, { item }) {
+  if (state.sending !== item.key) return { state, actions: [] };
+  const items = state.items.map((other) => (other.key === item.key ? item : other));
+  return { state: { ...state, items }, actions: [timer(null), { do: "request", item }] };
+}
+
+/** @param {State} state @param {any} input */
+function answer(state, input) {
+  const { now, random, key, status } = input;
+  const item = state.items.find((other) => other.key === key);
+  if (state.sending !== key || !item) return { state, actions: [] };
+  const idle = { ...state, sending: null };
+  const isLater = status === 0 || status >= 500 || [401, 408, 425, 429].includes(status);
+  if (!isLater) {
+    // Done, or refused for good: the app is told, and those behind it are not held up.
+    const after = next({ ...idle, ...fresh, items: state.items.filter((other) => other.key !== key) }, now);
+    return { state: after.state, actions: [...drop(item, input), ...after.actions] };
+  }
+  const base = Math.min(state.limits.firstMs * 2 ** Math.min(state.failures, 20), state.limits.delayMsMax);
+  const own = Math.trunc(base * (0.8 + 0.4 * random));
+  const retryAt = now + Math.max(own, Math.min(input.retryAfterMs ?? 0, state.limits.serverMsMax));
+  return next({ ...idle, failures: state.failures + 1, retryAt }, now);
+}

@@ -1,0 +1,41 @@
+// How long the wait in a shop is, as its topic tells it. Without the topic the last word stands, and `isLive` says so.
+import { advance, beginAnew, unloaded } from "./loading.js";
+import { same } from "./same.js";
+import { watchTopic } from "./watching.js";
+
+/**
+ * @typedef {{shopId: string, status: any, isLive: boolean, isLoaded: boolean, problem: any, isWanted: boolean,
+ *   loading: import("./loading.js").Loading}} State
+ */
+
+/** @param {{shopId: string}} options @returns {State} */
+export function initial({ shopId }) {
+  return { shopId, status: null, isLive: false, isLoaded: false, problem: null, isWanted: false, loading: unloaded };
+}
+
+/** @param {State} state */
+export const view = ({ status, isLive, isLoaded, problem }) => ({ status, isLive, isLoaded, problem });
+
+/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+export function receive(state, input) {
+  if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
+  const path = `/v1/shops/${encodeURIComponent(state.shopId)}/queue`;
+  const step = advance(state.loading, input, { as: "queue", path });
+  const topic = watchTopic(state.isWanted, input, `queue:${state.shopId}`);
+  let next = { ...state, loading: step.loading, problem: step.loading.problem, isWanted: topic.isWanted };
+  if (step.body) next = told(next, step.body);
+  const { name, data } = input.event ?? {};
+  // What comes by the topic is what it says now; what was said before the stream broke is not.
+  if (name === "queue:update" && data.shopId === state.shopId) {
+    next = { ...told(next, data), isLive: true };
+  }
+  if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next.isLive = false;
+  next.isLoaded = next.status !== null;
+  return { state: same(state, next), actions: [...topic.actions, ...step.actions] };
+}
+
+/** Times are RFC 3339 in UTC with milliseconds: their order is that of the moments.
+ * @param {State} state @param {any} status */
+function told(state, status) {
+  return state.status && status.updatedAt < state.status.updatedAt ? state : { ...state, status };
+}

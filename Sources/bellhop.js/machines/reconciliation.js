@@ -1,0 +1,94 @@
+// When the counts are asked for once more, beside the stream (CNT R-RECON-1…5, G4, decision 15). Connected clients poll
+// faster than others: that is what the requirement locks, and an unchanged count is a 304 that costs next to nothing.
+
+/** @typedef {import("../internal").ReconciliationState} State */
+
+export const defaults = {
+  connectedMs: 10_000,
+  disconnectedMs: 90_000,
+  tabSwitchMs: 15_000,
+  // Never more often, whatever comes and goes: a connection that flaps would poll at each return.
+  leastMs: 3_000,
+};
+
+/** @param {Partial<typeof defaults> & {foreground?: boolean}} [options]
+ * @returns {State} */
+export function initial(options = {}) {
+  const { foreground = true, ...limits } = options;
+  return {
+    connected: false, foreground, etag: null, askedAt: -Infinity, syncedAt: -Infinity, asking: false, due: false,
+    notBefore: 0, limits: { ...defaults, ...limits },
+  };
+}
+
+/** @param {State} state @param {any} input
+ * @returns {{state: State, actions: any[]}} */
+export function receive(state, input) {
+  const { now } = input;
+  switch (input.type) {
+    case "start": return soon(state, now);
+    case "connection": {
+      const connected = input.status === "live";
+      if (connected === state.connected && !input.reconnected) return { state, actions: [] };
+      const next = { ...state, connected };
+      return connected ? soon(next, now) : later(next, now);
+    }
+    case "lifecycle": {
+      const next = { ...state, foreground: input.foreground };
+      if (input.foreground === state.foreground) return { state, actions: [] };
+      return input.foreground ? soon(next, now) : { state: next, actions: [timer(null)] };
+    }
+    // Within the app: another screen or tab of it.
+    case "tabSwitch":
+      return now - state.syncedAt >= state.limits.tabSwitchMs ? soon(state, now) : { state, actions: [] };
+    // A write whose answer carried no counts (R-RECON-3).
+    case "force": return soon(state, now);
+    case "timer": return ask(state, now);
+    case "answer": return answer(state, input);
+    case "user": return soon(initial({ foreground: state.foreground, ...state.limits }), now);
+    default: return { state, actions: [] };
+  }
+}
+
+/** @param {number | null} at */
+const timer = (at) => ({ do: "timer", name: "poll", at });
+
+/** @param {State} state @param {number} now */
+function soon(state, now) {
+  if (!state.foreground) return { state, actions: [] };
+  if (state.asking) return { state: { ...state, due: true }, actions: [] };
+  const at = Math.max(state.askedAt + state.limits.leastMs, state.notBefore);
+  return at <= now ? ask(state, now) : { state, actions: [timer(at)] };
+}
+
+/** @param {State} state @param {number} now */
+function later(state, now) {
+  if (!state.foreground || state.asking) return { state, actions: [] };
+  const { connectedMs, disconnectedMs } = state.limits;
+  const at = state.askedAt + (state.connected ? connectedMs : disconnectedMs);
+  return { state, actions: [timer(Math.max(at, now, state.notBefore))] };
+}
+
+/** @param {State} state @param {number} now */
+function ask(state, now) {
+  if (!state.foreground || state.asking) return { state, actions: [] };
+  const headers = state.etag === null ? {} : { "If-None-Match": state.etag };
+  return {
+    state: { ...state, asking: true, due: false, askedAt: now },
+    actions: [timer(null), { do: "fetch", path: "/v1/badges", headers, asked: now }],
+  };
+}
+
+/** @param {State} state @param {any} input */
+function answer(state, { now, status, etag = null, retryAfterMs = 0, body, asked }) {
+  // Asked for somebody who is not here any more.
+  if (asked !== undefined && asked !== state.askedAt) return { state, actions: [] };
+  const isGood = status === 200 || status === 304;
+  const next = {
+    ...state, asking: false, due: false, syncedAt: isGood ? now : state.syncedAt, notBefore: now + retryAfterMs,
+    etag: status === 200 ? etag : state.etag,
+  };
+  const actions = status === 200 ? [{ do: "reconciled", status, body }] : [];
+  const then = state.due ? soon(next, now) : later(next, now);
+  return { state: then.state, actions: [...actions, ...then.actions] };
+}

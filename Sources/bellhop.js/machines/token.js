@@ -1,0 +1,120 @@
+// When the app is asked for a token, and what becomes of it (SCH FR-001, FR-002, NFR-004, EC4).
+
+/** @typedef {import("../internal").TokenState} State */
+
+export const defaults = {
+  // So long before its end a token is replaced, or at a quarter of its life where that is short.
+  leadMs: 60_000,
+  // A stream whose token the app could not replace asks again after this time.
+  askMs: 10_000,
+};
+
+/** @param {Partial<typeof defaults> & {user?: string | null}} [options]
+ * @returns {State} */
+export function initial(options = {}) {
+  const { user = null, ...limits } = options;
+  return {
+    token: null, user, expiresAt: null, gotAt: 0, refreshAt: null, asking: false, spent: null, refused: false, skewMs: 0,
+    streamId: null, streamToken: null, renewing: false, problem: null, limits: { ...defaults, ...limits },
+  };
+}
+
+/** @param {State} state @param {any} input
+ * @returns {{state: State, actions: any[]}} */
+export function receive(state, input) {
+  const { now } = input;
+  switch (input.type) {
+    // Somebody needs a token: the one there is, unless it was refused, whoever tried it, or is over.
+    case "need": {
+      const refused = state.refused || state.token !== null && input.spent === state.token;
+      const isSpent = state.token === null || refused || isOver(state, now);
+      if (!isSpent) return { state, actions: [{ do: "give", token: state.token }] };
+      return ask({ ...state, refused }, state.token);
+    }
+    case "token": return token(state, input);
+    case "failed": {
+      const next = { ...state, asking: false, problem: input.problem ?? null, refreshAt: now + state.limits.askMs };
+      return { state: next, actions: [{ do: "give", token: null }, timer(next)] };
+    }
+    case "timer": return input.name === "token" ? ask(state, state.token) : { state, actions: [] };
+    case "ready": {
+      const skewMs = input.serverTime === undefined ? state.skewMs : input.serverTime - now;
+      const earlier = (/** @type {number | null} */ at) => at === null ? null : at - (skewMs - state.skewMs);
+      const next = {
+        ...state, skewMs, streamId: input.streamId, streamToken: input.token, renewing: false,
+        expiresAt: earlier(state.expiresAt), refreshAt: earlier(state.refreshAt),
+      };
+      return renew(next, [timer(next)]);
+    }
+    case "lost": {
+      const next = { ...state, streamId: null, streamToken: null, renewing: false };
+      return { state: next, actions: state.streamId === null ? [] : [timer(next)] };
+    }
+    // The service says so 30 s before, and it knows better than this device's clock.
+    case "expiring": {
+      if (state.streamToken !== state.token) return renew(state);
+      // Of a life shorter than that it says so at once, again and again: then the timer decides.
+      const isYoung = state.refreshAt !== null && now < Math.min(state.refreshAt, state.gotAt + state.limits.askMs);
+      return isYoung ? { state, actions: [] } : ask(state, state.token);
+    }
+    case "renewed": return renewed(state, input);
+    case "user": {
+      const next = initial({ user: input.user, ...state.limits });
+      return { state: next, actions: [{ do: "timer", name: "token", at: null }] };
+    }
+    default: return { state, actions: [] };
+  }
+}
+
+/** @param {State} state @param {number} now */
+const isOver = (state, now) => state.expiresAt !== null && now >= state.expiresAt;
+
+/** @param {State} state @param {string | null} spent */
+function ask(state, spent) {
+  if (state.asking) return { state, actions: [] };
+  return { state: { ...state, asking: true, spent }, actions: [{ do: "ask", spent }] };
+}
+
+// Only a stream needs its token's successor before anybody asks for it.
+/** @param {State} state */
+const timer = (state) => ({ do: "timer", name: "token", at: state.streamId === null ? null : state.refreshAt });
+
+// What the app answered.
+/** @param {State} state @param {any} input */
+function token(state, { now, token, subject = null, expiresAt = null }) {
+  const local = expiresAt === null ? null : expiresAt - state.skewMs;
+  const isOld = token === state.spent;
+  const left = local === null ? 0 : local - now;
+  const refreshAt = local === null ? null : isOld ? now + state.limits.askMs
+    : local - Math.min(state.limits.leadMs, left / 4);
+  const next = { ...state, token, expiresAt: local, gotAt: now, refreshAt, asking: false, spent: null, refused: false,
+    problem: null };
+  // Another user's token: what the last one saw must be gone before anything of this one's is shown.
+  const isOther = state.user !== null && subject !== null && subject !== state.user;
+  if (isOther) {
+    const actions = [{ do: "user", user: subject }, { do: "give", token: null }];
+    return { state: { ...state, asking: false }, actions };
+  }
+  // One that is over is given to nobody: the service would only say so.
+  const actions = [{ do: "give", token: isOver(next, now) ? null : token }, timer(next)];
+  return renew({ ...next, user: state.user ?? subject }, actions);
+}
+
+// An open stream goes on with the new token, without a break.
+/** @param {State} state @param {any[]} [actions] */
+function renew(state, actions = []) {
+  const isDue = state.streamId !== null && state.token !== null && state.streamToken !== state.token;
+  if (!isDue || state.renewing) return { state, actions };
+  const action = { do: "renew", streamId: state.streamId, token: state.token };
+  return { state: { ...state, renewing: true }, actions: [...actions, action] };
+}
+
+/** @param {State} state @param {any} input */
+function renewed(state, { streamId, token, status }) {
+  if (streamId !== state.streamId) return { state, actions: [] };
+  const next = { ...state, renewing: false };
+  if (status === 200) return renew({ ...next, streamToken: token });
+  // Refused for good: a new stream tells whether the token is any better. Else `stream:expiring` tries once more.
+  const isRefused = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+  return { state: next, actions: isRefused ? [{ do: "reconnect" }] : [] };
+}

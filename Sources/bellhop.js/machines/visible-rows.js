@@ -1,0 +1,199 @@
+// Rows that are on the screen, kept up to date by filters on the service: what the user scrolls past is not
+// subscribed to, what is not on the screen costs nothing, and nothing is subscribed to in the background.
+import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
+import { same } from "./same.js";
+
+/**
+ * @typedef {{valuesMax: number, perStreamMax: number, valuesPerStreamMax: number, filterBytesMax: number}} Limits
+ * @typedef {{schema: string, table: string, column: string, event: string, select: string[] | null, name: string}} What
+ * @typedef {{what: What, limits: Limits, ids: string[], rows: Record<string, any>, isPaused: boolean,
+ *   isStopped: boolean, isForeground: boolean, isPut: boolean, problem: any, placed: string,
+ *   changedAt: number | null, warned: number,
+ *   lastEventId: string | null, since: string | null, failures: number}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** While the user scrolls, what is visible changes with every frame: it is put when it has rested so long… */
+const restMs = 250;
+/** … or changed for so long, since a user who scrolls on and on wants to see counts too. */
+const restMsMax = 1000;
+/** Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (ENG E-4). */
+const levels = [
+  {
+    above: 1000, code: "visible-rows.batch",
+    text: "So many rows cost more than a topic of their own would: make one.",
+  },
+  { above: 300, code: "visible-rows.many", text: "So many rows are not on one screen: name those that are." },
+];
+/** As `/v1/config` has them by default, until it has answered. */
+const defaults = { valuesMax: 1000, perStreamMax: 100, valuesPerStreamMax: 10_000, filterBytesMax: 65_536 };
+
+/** @param {Partial<What> & {table: string, limits?: Partial<Limits>}} options @returns {State} */
+export function initial(options) {
+  const { schema = "public", table, column = "id", event = "UPDATE", select = null, name = table, limits } = options;
+  return {
+    what: { schema, table, column, event, select, name }, limits: { ...defaults, ...limits }, ids: [], rows: {},
+    isPaused: false, isStopped: false, isForeground: true, isPut: false, problem: null, placed: "[]", changedAt: null,
+    warned: Infinity, lastEventId: null, since: null, failures: 0,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ ids, rows, isPut, problem }) => ({ ids, rows, isLive: isPut, problem });
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  const made = own(state, input);
+  return { state: same(state, made.state), actions: made.actions };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function own(state, input) {
+  switch (input.type) {
+    case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
+    case "show": return show(state, input);
+    case "pause": return put(left({ ...state, isPaused: true }));
+    case "resume": return put({ ...state, isPaused: false });
+    case "stop": return put({ ...state, isStopped: true, ids: [], rows: {}, since: null });
+    case "lifecycle":
+      return put(input.foreground ? { ...state, isForeground: true } : left({ ...state, isForeground: false }));
+    case "connection":
+      return { state: input.status === "live" ? state : left({ ...state, isPut: false }), actions: [] };
+    case "user": return put({ ...initial({ ...state.what, limits: state.limits }), placed: state.placed });
+    case "timer": return put({ ...state, changedAt: null }, input.name === "retry");
+    case "event": return event(state, input.event);
+    case "answer": return answer(state, input);
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function show(state, { ids, now }) {
+  const unique = [...new Set(ids.map(String))];
+  const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
+  const level = levels.find(({ above }) => unique.length > above);
+  // Told when it is crossed, not at every step of a scroll.
+  const isTold = level && level.above !== state.warned;
+  const data = { ...level, count: unique.length };
+  const warnings = isTold ? [{ do: "tell", name: "visible-rows:warning", data }] : [];
+  const next = { ...state, ids: unique, rows, isStopped: false, warned: level?.above ?? Infinity };
+  // The first rows of a screen are not waited for.
+  if (state.placed === "[]" && state.changedAt === null) {
+    const made = put(next);
+    return { state: made.state, actions: [...warnings, ...made.actions] };
+  }
+  const changedAt = state.changedAt ?? now;
+  const at = Math.min(now + restMs, changedAt + restMsMax);
+  return { state: { ...next, changedAt }, actions: [...warnings, { do: "timer", name: "rest", at }] };
+}
+
+/** @param {State} state @param {boolean} [isForced] @returns {Result} */
+function put(state, isForced = false) {
+  const isOff = state.isPaused || state.isStopped || !state.isForeground;
+  const tables = isOff ? [] : subscriptions(state);
+  const placed = JSON.stringify(tables);
+  if (placed === state.placed && !isForced) return { state, actions: [] };
+  const missed = state.since && tables.length ? { lastEventId: state.since } : {};
+  const action = { do: "tables", tables, as: "tables", ...missed };
+  return { state: { ...state, placed, isPut: false }, actions: [action] };
+}
+
+/** What changes from here on is missed, and asked for when the rows are put again.
+ * @param {State} state @returns {State} */
+function left(state) {
+  return { ...state, since: state.since ?? state.lastEventId };
+}
+
+/** @param {State} state @param {any} event @returns {Result} */
+function event(state, { name, data, id }) {
+  const next = id ? { ...state, lastEventId: id } : state;
+  switch (name) {
+    // A new stream has no tables.
+    case "stream:ready": {
+      if (state.placed === "[]") break;
+      return put({ ...next, since: left(state).since }, true);
+    }
+    case "engagement_update": return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
+    case "table:change": {
+      const { column, name: own } = state.what;
+      const row = data.record ?? data.oldRecord;
+      const key = String(row?.[column]);
+      if (!data.subscriptionIds.some((/** @type {string} */ one) => one.startsWith(`${own}:`))) break;
+      if (!state.ids.includes(key)) break;
+      const { [key]: _, ...others } = next.rows;
+      const rows = data.record ? { ...others, [key]: { ...next.rows[key], ...row } } : others;
+      return { state: { ...next, rows }, actions: [] };
+    }
+  }
+  return { state: next, actions: [] };
+}
+
+/** @param {State} state @param {Record<string, any>} updates */
+function updated(state, updates) {
+  const known = Object.entries(updates).filter(([id]) => state.ids.includes(id));
+  if (known.length === 0) return state.rows;
+  return { ...state.rows, ...Object.fromEntries(known.map(([id, counts]) => [id, { ...state.rows[id], ...counts }])) };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function answer(state, input) {
+  const { as, status, body } = input;
+  if (as === "config" && isTaken(status)) return put({ ...state, limits: { ...state.limits, ...body.subscriptions } });
+  if (as !== "tables") return { state, actions: [] };
+  if (isTaken(status)) {
+    const isPut = state.placed !== "[]";
+    return { state: { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null }, actions: [] };
+  }
+  const problem = problemOf(input);
+  // Without its stream there is nothing to put them to: the next one is waited for.
+  if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
+  const failures = state.failures + 1;
+  if (isFinal(status)) {
+    return { state: { ...state, problem }, actions: [{ do: "tell", name: "visible-rows:refused", data: { problem } }] };
+  }
+  const at = input.now + waitMs(failures, input.headers);
+  return { state: { ...state, problem, failures }, actions: [{ do: "timer", name: "retry", at }] };
+}
+
+/** Filters of at most as many values, and bytes, as the service takes in one.
+ * @param {State} state */
+function subscriptions({ ids, what, limits }) {
+  const { schema, table, column, event, select, name } = what;
+  const head = `${column}=in.()`.length;
+  /** @type {string[][]} */
+  const chunks = [];
+  let bytes = Infinity;
+  for (const id of ids.slice(0, limits.valuesPerStreamMax)) {
+    const value = quoted(id);
+    const more = bytesOf(value) + 1;
+    if (bytes + more > limits.filterBytesMax || chunks[chunks.length - 1].length >= limits.valuesMax) {
+      if (chunks.length >= limits.perStreamMax) break;
+      chunks.push([]);
+      bytes = head;
+    }
+    chunks[chunks.length - 1].push(value);
+    bytes += more;
+  }
+  return chunks.map((values, index) => {
+    const filter = `${column}=in.(${values.join(",")})`;
+    return { id: `${name}:${index}`, schema, table, event, filter, ...(select ? { select } : {}) };
+  });
+}
+
+/** A value as the filter grammar has it: plain, or in quotes where a character of it would end it.
+ * @param {string} value */
+function quoted(value) {
+  const isPlain = value !== "" && !/[,()"\\]|^\s|\s$/.test(value);
+  return isPlain ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** In UTF-8.
+ * @param {string} text */
+function bytesOf(text) {
+  let bytes = 0;
+  for (const character of text) {
+    const code = /** @type {number} */ (character.codePointAt(0));
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}

@@ -1,0 +1,22 @@
+// The shared topic of a feature is wanted while somebody watches it, and a little longer: who goes back to a screen
+// finds it as it is now.
+
+const lingerMs = 30_000;
+
+/** @param {boolean} isWanted @param {any} input @param {string} topic
+ * @returns {{isWanted: boolean, actions: any[]}} */
+export function watchTopic(isWanted, input, topic) {
+  const want = { do: "subscribe", topics: [topic] };
+  if (input.type === "start") return { isWanted: true, actions: [want] };
+  if (input.type === "watch" && input.watched) {
+    const stay = { do: "timer", name: "linger", at: null };
+    return { isWanted: true, actions: isWanted ? [stay] : [stay, want] };
+  }
+  if (input.type === "watch") {
+    return { isWanted, actions: isWanted ? [{ do: "timer", name: "linger", at: input.now + lingerMs }] : [] };
+  }
+  if (input.type === "timer" && input.name === "linger") {
+    return { isWanted: false, actions: [{ do: "subscribe", topics: [] }] };
+  }
+  return { isWanted, actions: [] };
+}

@@ -1,0 +1,39 @@
+// Players for `connect({ player })`: what plays the haptics and the sound of a notification.
+
+/**
+ * The documents' calls of Expo: `expoPlayer(Haptics, () => sound.replayAsync())`. A device without the hardware
+ * stays silent.
+ * @param {any} Haptics the module `expo-haptics`
+ * @param {() => any} [playSound]
+ */
+export function expoPlayer(Haptics, playSound) {
+  const kinds = /** @type {Record<string, string>} */ ({ success: "Success", warning: "Warning", error: "Error" });
+  return async (/** @type {any} */ haptic, /** @type {boolean} */ sound) => {
+    const sounding = sound && playSound ? Promise.resolve().then(playSound).catch(() => {}) : null;
+    if (haptic) {
+      try {
+        await Haptics.notificationAsync(Haptics.NotificationFeedbackType[kinds[haptic.notification]]);
+        for (const impact of haptic.impacts) {
+          await Haptics.impactAsync(Haptics.ImpactFeedbackStyle[impact[0].toUpperCase() + impact.slice(1)]);
+        }
+      } catch {
+        // No hardware, or it is switched off: the notification is on the screen all the same.
+      }
+    }
+    await sounding;
+  };
+}
+
+/**
+ * A browser's: as many pulses as the notification has, where the device vibrates, and a sound.
+ * @param {string} [soundURL]
+ */
+export function webPlayer(soundURL) {
+  const { Audio, navigator } = /** @type {any} */ (globalThis);
+  const audio = soundURL && Audio ? new Audio(soundURL) : null;
+  return (/** @type {any} */ haptic, /** @type {boolean} */ sound) => {
+    if (haptic) navigator?.vibrate?.(Array.from({ length: haptic.pulses * 2 - 1 }, (_, index) => index % 2 ? 80 : 60));
+    // A page that nobody has touched may make no sound: the browser says so, and it is no error.
+    if (sound && audio) return Promise.resolve(audio.play()).catch(() => {});
+  };
+}

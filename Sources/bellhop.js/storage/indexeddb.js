@@ -1,0 +1,47 @@
+// IndexedDB as a storage: what all tabs and the worker of an origin share, and what outlives them.
+
+/** @param {string} [name] @returns {import("../types").Storage} */
+export function indexedDBStorage(name = "bellhop") {
+  /** @type {Promise<IDBDatabase> | null} */
+  let opening = null;
+
+  function open() {
+    opening ??= new Promise((resolve, reject) => {
+      const request = indexedDB.open(name, 1);
+      request.onupgradeneeded = () => void request.result.createObjectStore("values");
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const db = request.result;
+        // The browser may close it (to clear the site's data); the next use opens it again.
+        db.onclose = () => void (opening = null);
+        db.onversionchange = () => {
+          db.close();
+          opening = null;
+        };
+        resolve(db);
+      };
+    });
+    opening.catch(() => void (opening = null));
+    return opening;
+  }
+
+  /** @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest} use
+   * @param {IDBTransactionDurability} [durability] @returns {Promise<any>} */
+  async function within(mode, use, durability) {
+    const transaction = (await open()).transaction("values", mode, { durability });
+    const request = use(transaction.objectStore("values"));
+    await new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onerror = transaction.onabort = () => reject(transaction.error);
+    });
+    return request.result;
+  }
+
+  return {
+    get: async (key) => (await within("readonly", (values) => values.get(key))) ?? null,
+    set: (key, value, durability) => within("readwrite", (values) => values.put(value, key), durability),
+    remove: (key) => within("readwrite", (values) => values.delete(key)),
+    keys: (prefix) => within("readonly", (values) =>
+      values.getAllKeys(IDBKeyRange.bound(prefix, `${prefix}\uffff`))),
+  };
+}

@@ -1,0 +1,30 @@
+// What is stored, and under which keys.
+
+/** @typedef {import("../types").Storage} Storage */
+
+/** The writes that wait, each under a key of its own: two tabs that add one at once do not overwrite each other.
+ * @param {Storage} storage @param {string} scope */
+export function outboxOf(storage, scope) {
+  const prefix = `${scope}outbox/`;
+  const at = (/** @type {any} */ item) => `${prefix}${item.order}`;
+  return {
+    put: (/** @type {any} */ item) => storage.set(at(item), JSON.stringify(item), "strict"),
+    remove: (/** @type {any} */ item) => storage.remove(at(item)).catch(() => {}),
+    async load() {
+      const keys = await storage.keys(prefix).catch(() => []);
+      const texts = await Promise.all(keys.map((key) => storage.get(key).catch(() => null)));
+      return texts.map((text) => text && parsed(text)).filter((item) => item?.key && item.order);
+    },
+  };
+}
+
+/** JSON, or the text where it is none.
+ * @param {string} text */
+export function parsed(text) {
+  if (text === "") return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,13 @@
+// A storage that is gone at the end: where there is no other, and for tests.
+
+/** @returns {import("../types").Storage} */
+export function memoryStorage() {
+  /** @type {Map<string, string>} */
+  const values = new Map();
+  return {
+    get: async (key) => values.get(key) ?? null,
+    set: async (key, value) => void values.set(key, value),
+    remove: async (key) => void values.delete(key),
+    keys: async (prefix) => [...values.keys()].filter((key) => key.startsWith(prefix)).sort(),
+  };
+}

@@ -1,0 +1,80 @@
+import { afterMs, run } from "../core.js";
+import * as machine from "../machines/counts.js";
+import * as reconciliation from "../machines/reconciliation.js";
+import { checkObject, feature } from "./feature.js";
+
+/** `bell.badges`: `{messages, requests, bell, total, version, …}`, or null until the service has said what they are.
+ * @type {typeof import("../features").badges} */
+export const badges = {
+  make(bell) {
+    let count = 0;
+    /** @type {any} */
+    let counts;
+    const made = feature(bell, machine, { user: bell.user }, (ask, store) => {
+      counts = store;
+      return {
+        /** Subtracts what an own write takes from the counts, such as `{messages: -2}`, once the write has succeeded;
+         * for writes whose answers do not carry the counts.
+         * @param {{messages?: number, requests?: number, bell?: number}} by @param {Promise<any>} write */
+        async expect(by, write) {
+          checkObject(by, "what is expected");
+          const as = `expected-${count += 1}`;
+          ask({ type: "expect", as, by });
+          const answer = await Promise.resolve(write).catch(() => ({ status: 0, body: null }));
+          ask({ type: "answer", as, status: answer.status, body: answer.body });
+          return answer;
+        },
+      };
+    }, ["badges:update"]);
+    const poll = polling(bell, (answer) => counts.receive({ type: "answer", as: "reconcile", headers: {}, ...answer }));
+    return {
+      ...made,
+      /** Asks for the counts, however young they are. */
+      refresh: () => poll.refresh(),
+      close() {
+        poll.close();
+        made.close();
+      },
+    };
+  },
+};
+
+/** Asks for the counts beside the stream, from the moment that the app has asked for them.
+ * @param {any} bell @param {(answer: {status: number, body: any}) => void} tell */
+function polling(bell, tell) {
+  const { clock } = bell;
+  /** @type {ReturnType<typeof run<reconciliation.State, any>>} */
+  const it = run(reconciliation, { ...bell.limits.polling, foreground: bell.isForeground() }, clock, perform);
+  /** @type {((answer: any) => void)[]} */
+  let waiting = [];
+
+  /** @param {any} action @returns {Promise<void>} */
+  async function perform({ do: what, status, body, path, headers, asked }) {
+    if (what === "reconciled") return tell({ status, body });
+    // Whoever is not signed in has no counts.
+    const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers) : { status: 0, headers: {} };
+    const retryAfterMs = afterMs(answer.headers["retry-after"], clock.now());
+    it.receive({
+      type: "answer", asked, status: answer.status, etag: answer.headers.etag ?? null, retryAfterMs, body: answer.body,
+    });
+    for (const done of waiting.splice(0)) done(answer);
+  }
+
+  function close() {
+    detach();
+    it.close();
+    for (const done of waiting.splice(0)) done(null);
+  }
+
+  const detach = bell.attach({ receive: it.receive, close });
+  it.receive({ type: "connection", status: bell.connection.get().status });
+  it.receive({ type: "start" });
+  return {
+    // In the background nothing is asked for.
+    refresh: () => it.get().foreground ? new Promise((done) => {
+      waiting.push(done);
+      it.receive({ type: "force" });
+    }) : Promise.resolve(null),
+    close,
+  };
+}

@@ -1,0 +1,33 @@
+import * as feedMachine from "../machines/feed.js";
+import * as leaderboardMachine from "../machines/leaderboard.js";
+import { checkId, feature } from "./feature.js";
+
+/** `bell.leaderboard(challengeId)`: `{lines, me, entries, isBehind, isLive, …}`; `me` is the own row wherever it is.
+ * @type {typeof import("../features").leaderboard} */
+export const leaderboard = {
+  isKeyed: true,
+  /** @param {any} bell @param {string} challengeId */
+  make(bell, challengeId) {
+    const options = { challengeId: checkId(challengeId, "a challenge"), user: bell.user };
+    return feature(bell, leaderboardMachine, options, () => ({}));
+  },
+};
+
+/** `bell.feed()`: `{posts, newCount, isMore, hasMore, …}`; `newCount` is what the banner says.
+ * @type {typeof import("../features").feed} */
+export const feed = {
+  isKeyed: true,
+  /** @param {any} bell */
+  make: (bell) => feature(bell, feedMachine, { user: bell.user }, (run) => {
+    /** @param {string} postId @param {any} set */
+    const engage = (postId, set) => run({ type: "engage", postId: checkId(postId, "a post"), set });
+    return {
+      showNew: () => run({ type: "showNew" }),
+      more: () => run({ type: "more" }),
+      like: (/** @type {string} */ postId) => engage(postId, { liked: true }),
+      unlike: (/** @type {string} */ postId) => engage(postId, { liked: false }),
+      repost: (/** @type {string} */ postId) => engage(postId, { reposted: true }),
+      unrepost: (/** @type {string} */ postId) => engage(postId, { reposted: false }),
+    };
+  }),
+};

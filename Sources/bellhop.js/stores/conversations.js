@@ -1,0 +1,44 @@
+import { makeId } from "../core.js";
+import * as one from "../machines/conversation.js";
+import * as all from "../machines/conversations.js";
+import { checkId, feature } from "./feature.js";
+
+/** As many bytes as a message may have (`conversations.textBytesMax` of /v1/config). */
+const textBytesMax = 4000;
+
+/** `bell.conversations`: `{items, isLoaded, problem, hasMore}`, the one with the newest message first.
+ * @type {typeof import("../features").conversations} */
+export const conversations = {
+  /** @param {any} bell */
+  make: (bell) => feature(bell, all, { user: bell.user }, (run) => ({
+    more: () => run({ type: "more" }),
+  }), ["message:sending", "message:sent", "message:refused"]),
+};
+
+/** `bell.conversation(id)`: `{messages, sending, refused, unread, …}`.
+ * @type {typeof import("../features").conversation} */
+export const conversation = {
+  isKeyed: true,
+  /** @param {any} bell @param {string} id */
+  make: (bell, id) => feature(bell, one, { conversationId: checkId(id, "a conversation") }, (run) => ({
+    /** @param {string} text @param {{id?: string}} [message] an id of the app's own makes repeating it harmless */
+    send(text, message) {
+      if (typeof text !== "string" || text.trim() === "") throw new TypeError("a message is a text that is not blank");
+      if (new TextEncoder().encode(text).length > textBytesMax) {
+        throw new RangeError(`a message has at most ${textBytesMax} bytes`);
+      }
+      return run({ type: "send", id: checkId(message?.id ?? makeId(), "a message"), text });
+    },
+    /** Up to the newest message that is here, or to the one with that number.
+     * @param {number} [sequence] */
+    read(sequence) {
+      const isNumber = sequence === undefined || Number.isSafeInteger(sequence);
+      if (!isNumber) throw new TypeError("a sequence is a whole number");
+      return run({ type: "read", sequence });
+    },
+    earlier: () => run({ type: "earlier" }),
+    remove: (/** @type {string} */ messageId) => run({ type: "delete", id: checkId(messageId, "a message") }),
+    retry: (/** @type {string} */ messageId) => run({ type: "retry", id: checkId(messageId, "a message") }),
+    discard: (/** @type {string} */ messageId) => run({ type: "discard", id: checkId(messageId, "a message") }),
+  })),
+};

@@ -1,0 +1,33 @@
+// The features that a bell has as properties: `bell.badges`, `bell.queue("s1")`. Each is made when it is first asked
+// for.
+
+/** Stores that nobody watches are kept up to this many of a feature, so that going back to a screen shows it at once.
+ * */
+const unwatchedMax = 32;
+
+/** Adds the features to a bell.
+ * @param {any} bell @param {Record<string, import("../types").AnyFeature>} [features] */
+export function addFeatures(bell, features = {}) {
+  for (const [name, feature] of Object.entries(features)) {
+    if (name in bell) throw new TypeError(`connect: the name "${name}" is taken`);
+    if (typeof feature?.make !== "function") throw new TypeError(`connect: "${name}" is no feature`);
+    /** @type {Map<string, any>} */
+    const stores = new Map();
+    /** @param {any[]} names */
+    const find = (...names) => {
+      const key = JSON.stringify(names);
+      const found = stores.get(key) ?? feature.make(bell, ...names);
+      stores.delete(key);
+      stores.set(key, found);
+      for (const [other, store] of stores) {
+        if (stores.size <= unwatchedMax) break;
+        if (other === key || store.isWatched()) continue;
+        stores.delete(other);
+        store.close();
+      }
+      return found;
+    };
+    if (feature.isKeyed) bell[name] = find;
+    else Object.defineProperty(bell, name, { get: () => find(), enumerable: true });
+  }
+}

@@ -1,0 +1,396 @@
+// One stream for all tabs of a user: whoever has the Web Lock holds it, and tells the others. The lock falls to the
+// next one in the moment its holder dies, however it dies. The worker, where there is one, is a holder without a page.
+//
+// What is for all goes by one BroadcastChannel. What is between a tab and the holder goes by one of that tab's own, and
+// who is new knocks at the holder's door: on the first one, each word of fifty tabs would wake the other forty-nine.
+
+/** Events that each keeps: what the next holder can hand to one that has heard less. */
+const ringMax = 512;
+/** A tab that does not answer is asked for a token no longer than this, and then another. */
+const askMs = 5000;
+/** Who has heard nothing yet and becomes the holder lets the others say for so long where they are. */
+const gatherMs = 50;
+/** A holder that the browser has put to sleep keeps its lock, and says nothing: who is looked at asks it every so often
+ * whether it is there, and takes the lock from one that does not answer. */
+const everyMs = 10_000;
+const answerMs = 2000;
+/** Who lost the lock waits for it again; not at once, or two who cannot have it would ask for ever. */
+const againMs = 1000;
+
+const gap = { name: "stream:resync", data: { reason: "gap" }, id: "" };
+
+/**
+ * @typedef {import("../types").Saying} Saying
+ * @typedef {import("../types").Member} Member
+ */
+
+/** @param {import("../internal").GroupParts} parts */
+export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
+  const locks = parts.locks ?? /** @type {any} */ (globalThis).navigator.locks;
+  const Channel = parts.Channel ?? BroadcastChannel;
+  const all = new Channel(name);
+  const line = new Channel(`${name} ${tab}`);
+  const leaving = new AbortController();
+  /** @type {import("../types").Want} */
+  const own = { topics: [], tables: [], foreground: false };
+  /** What was heard, oldest first; a place where nothing was told has no event.
+   * @type {{id: string, event: any}[]} */
+  let ring = [];
+  let lastId = "";
+  /** The present holder, and the number of the last word that was heard of it; null: it has not welcomed this one yet.
+   * @type {{id: string, n: number | null, ahead: number}} */
+  let boss = { id: "", n: null, ahead: 0 };
+  /** Writes of this tab: each holder is told of all that have no answer, since the one before may not have heard.
+   * @type {Map<string, import("../types").Item>} */
+  const unanswered = new Map();
+  /** @type {ReturnType<typeof hold> | null} */
+  let mine = null;
+  let isClosed = false;
+  let stopWatch = () => {};
+
+  for (const channel of [all, line]) {
+    channel.onmessage = (/** @type {any} */ { data }) => isClosed || data.tell || hear(data);
+  }
+
+  // MARK: What a tab does
+
+  // To the holder, once it has welcomed this one.
+  /** @param {any} message */
+  function tell(message) {
+    if (isClosed) return;
+    if (mine) mine.hear({ ...message, from: tab });
+    else if (boss.n !== null) line.postMessage({ ...message, from: tab });
+  }
+
+  /** @param {string} [at] where the holder is: who has heard more begins there too, and knows what it has */
+  function hello(at) {
+    if (isClosed) return;
+    const last = at && ring.some(({ id }) => id === at) ? at : lastId;
+    const message = { tell: "hello", isTab, last, ...own, from: tab };
+    if (mine) return void mine.hear(message);
+    const door = new Channel(`${name} door`);
+    door.postMessage(message);
+    door.close();
+  }
+
+  /** @param {any} message of a holder */
+  function hear(message) {
+    if (message.say === "holder") {
+      boss = { id: message.from, n: null, ahead: 0 };
+      hello(message.at);
+    } else if (message.from === boss.id || message.say === "welcome") heed(message);
+    if (message.from === boss.id) watch(parts.watch?.everyMs ?? everyMs);
+  }
+
+  /** @param {any} message */
+  function heed(message) {
+    switch (message.say) {
+      case "pong": return;
+      case "welcome": return enter(message);
+      case "ask":
+        return void parts.provider?.({ spent: message.spent }).catch(() => null)
+          .then((token) => tell({ tell: "token", ask: message.ask, token }));
+    }
+    // Before the welcome, which comes by another way, and may come later than what was said after it.
+    if (boss.n === null) return void (boss.ahead = message.n);
+    if (message.n <= boss.n) return;
+    if (message.n !== boss.n + 1) return hello();
+    boss.n = message.n;
+    if (message.say === "event") return take(message.entry);
+    if (message.saying.say === "answered") unanswered.delete(message.saying.item.key);
+    emit(message.saying, message.saying.for === undefined || message.saying.for === tab);
+  }
+
+  /** @param {any} message */
+  function enter(message) {
+    const ahead = message.from === boss.id ? boss.ahead : 0;
+    boss = { id: message.from, n: message.n, ahead: 0 };
+    for (const entry of message.missed) take(entry);
+    if (message.isLost) emit({ say: "event", event: gap }, true);
+    if (message.isLost || lastId === "") move(message.at);
+    emit({ say: "status", status: message.status }, true);
+    emit({ say: "waiting", count: message.waiting }, true);
+    if (message.isWorker) parts.startWorker?.(() => {});
+    for (const item of unanswered.values()) tell({ tell: "add", item });
+    if (ahead > message.n) hello();
+  }
+
+  /** @param {{id: string, event: any}} entry */
+  function take({ id, event }) {
+    // What this one has already heard from the holder before; notices of a stream are of each anew.
+    const isKnown = id !== "" && ring.some((entry) => entry.id === id);
+    if (isKnown && !event?.name.startsWith("stream:")) return;
+    ring.push({ id, event });
+    if (ring.length > ringMax) ring = ring.slice(-ringMax / 2);
+    if (id !== "") lastId = id;
+    if (event) emit({ say: "event", event }, true);
+  }
+
+  /** @param {string} id */
+  function move(id) {
+    if (id === "" || id === lastId) return;
+    ring.push({ id, event: null });
+    lastId = id;
+  }
+
+  // MARK: What the holder does
+
+  function hold() {
+    /** @type {Map<string, Member>} */
+    const members = new Map();
+    /** @type {Map<string, {of: string, answer: (token: string | null) => void}>} */
+    const asked = new Map();
+    const door = new Channel(`${name} door`);
+    let n = 0;
+    let waiting = 0;
+    let isStarted = false;
+    let isOver = false;
+    let asks = 0;
+    let arrive = () => {};
+    const arrival = new Promise((done) => void (arrive = () => done(0)));
+    const holder = makeHolder({ emit: say, provider: ask });
+
+    // To one, or to all, this one among them.
+    /** @param {any} message @param {string} [to] */
+    function post(message, to) {
+      if (isClosed || isOver) return;
+      const signed = { ...message, from: tab };
+      if (to === undefined) all.postMessage(signed);
+      if (to === undefined || to === tab) hear(signed);
+      else members.get(to)?.line?.postMessage(signed);
+    }
+
+    /** @param {Saying} saying */
+    function say(saying) {
+      n += 1;
+      if (saying.say === "event") post({ say: "event", n, entry: { id: saying.event.id, event: saying.event } });
+      else if (saying.say === "cursor") post({ say: "event", n, entry: { id: saying.id, event: null } });
+      else {
+        if (saying.say === "waiting") waiting = saying.count;
+        // An answer is for the tab that asked; if that one is gone, for one that is looked at.
+        const answered = saying.say === "answered" ? { for: among(saying.item.tab ?? "") } : {};
+        post({ say: "saying", n, saying: { ...saying, ...answered } });
+      }
+    }
+
+    const looked = () => [...members].filter(([, member]) => member.isTab)
+      .sort(([, a], [, b]) => Number(b.foreground) - Number(a.foreground));
+    const among = (/** @type {string} */ wanted) => members.has(wanted) ? wanted : looked()[0]?.[0];
+
+    // The own tab has a token, or another one; the worker has none of its own.
+    /** @param {{spent: string | null}} wanted @returns {Promise<string | null>} */
+    async function ask({ spent }) {
+      for (const [to] of looked().sort(([one], [other]) => Number(other === tab) - Number(one === tab))) {
+        const id = String((asks += 1));
+        const token = await new Promise((/** @type {(token: string | null) => void} */ resolve) => {
+          const stop = clock.after(askMs, () => resolve(null));
+          const answer = (/** @type {string | null} */ given) => {
+            stop();
+            resolve(given);
+          };
+          asked.set(id, { of: to, answer });
+          post({ say: "ask", ask: id, spent }, to);
+        });
+        asked.delete(id);
+        if (token !== null) return token;
+      }
+      return null;
+    }
+
+    /** @param {string} [lastEventId] */
+    function unite(lastEventId) {
+      const wants = looked().map(([, member]) => member);
+      holder.want({
+        topics: [...new Set(wants.flatMap(({ topics }) => topics))],
+        tables: wants.flatMap(({ tables }) => tables),
+        lastEventId,
+      });
+    }
+
+    /** @param {string} from */
+    function forget(from) {
+      const member = members.get(from);
+      if (!member) return;
+      members.delete(from);
+      member.gone.abort();
+      member.line?.close();
+      for (const { of, answer } of asked.values()) if (of === from) answer(null);
+      unite();
+      look(false);
+    }
+
+    // A tab that is opened or looked at wakes a connection that waits; it is in the background when all are.
+    /** @param {boolean} isLookedAt */
+    function look(isLookedAt) {
+      holder.lifecycle(isLookedAt || [...members.values()].some(({ foreground }) => foreground));
+    }
+
+    /** @param {any} message */
+    function note({ from, isTab: isOther, topics, tables, foreground }) {
+      const known = members.get(from);
+      const gone = known?.gone ?? new AbortController();
+      const other = from === tab ? null : known?.line ?? new Channel(`${name} ${from}`);
+      if (other) other.onmessage = (/** @type {any} */ { data }) => data.tell && hearTab(data);
+      members.set(from, { isTab: isOther, topics, tables, foreground, line: other, gone });
+      unite();
+      if (!known) look(foreground);
+      // It may have stored writes that it could not tell of any more, when its page was another.
+      if (!known && isStarted) holder.load();
+      if (isOther) arrive();
+      // Each has a lock of its own; whoever gets it knows that the tab is no more.
+      if (!known && other) {
+        locks.request(`${name} ${from}`, { signal: gone.signal }, () => forget(from)).catch(() => {});
+      }
+    }
+
+    /** @param {any} message */
+    function welcome({ from, last }) {
+      if (!isStarted && lastId === "") move(last);
+      const place = last === "" ? -1 : ring.map(({ id }) => id).lastIndexOf(last);
+      post({
+        say: "welcome", n, at: lastId, isLost: last !== "" && place < 0, status: holder.status(), waiting,
+        isWorker: !isTab, missed: place < 0 || from === tab ? [] : ring.slice(place + 1),
+      }, from);
+    }
+
+    /** @param {any} message */
+    function hearTab(message) {
+      if (isClosed || isOver) return;
+      const { tell: told, from } = message;
+      switch (told) {
+        case "hello":
+          note(message);
+          return welcome(message);
+        case "token": return asked.get(message.ask)?.answer(message.token);
+        case "bye": return forget(from);
+        case "ping": return post({ say: "pong" }, from);
+        case "add": return holder.add(message.item);
+        case "network": return holder.network(message.network);
+        case "open": return holder.open();
+      }
+      const member = members.get(from);
+      if (told !== "want" || !member) return;
+      Object.assign(member, message.want);
+      unite(message.lastEventId);
+      if (message.want.foreground !== undefined) look(message.want.foreground);
+    }
+
+    return {
+      hear: hearTab,
+      async start() {
+        door.onmessage = (/** @type {any} */ { data }) => hearTab(data);
+        post({ say: "holder", at: lastId });
+        // The worker waits for a tab, since only tabs have tokens.
+        await arrival;
+        if (lastId === "") await new Promise((done) => clock.after(gatherMs, () => done(0)));
+        if (isClosed || isOver) return;
+        isStarted = true;
+        await holder.start(lastId);
+      },
+      close() {
+        isOver = true;
+        door.close();
+        for (const { gone, line: other } of members.values()) {
+          gone.abort();
+          other?.close();
+        }
+        holder.close();
+      },
+    };
+  }
+
+  /** Waits for its turn, however long that is; or takes it.
+   * @param {{steal: boolean} | {signal: AbortSignal}} [how] */
+  function queue(how = { signal: leaving.signal }) {
+    /** @type {typeof mine} */
+    let held = null;
+    let isOver = false;
+    locks.request(name, how, async () => {
+      if (isClosed || mine || isOver) return;
+      mine = held = hold();
+      mine.start();
+      await new Promise((done) => leaving.signal.addEventListener("abort", done));
+    }).catch(() => {
+      isOver = true;
+      if (isClosed) return;
+      clock.after(againMs, () => isClosed || queue());
+      // Somebody took it while this one slept: there is another stream by now.
+      if (!held || mine !== held) return;
+      held.close();
+      mine = null;
+      boss = { id: "", n: null, ahead: 0 };
+      hello();
+    });
+  }
+
+  /** Asks, after a while in which the holder said nothing, whether it is there.
+   * @param {number} ms */
+  function watch(ms) {
+    stopWatch();
+    if (!isTab || !own.foreground || mine || isClosed) return;
+    const wait = parts.watch?.answerMs ?? answerMs;
+    const ask = () => tell({ tell: "ping" });
+    stopWatch = clock.after(ms, () => {
+      ask();
+      stopWatch = clock.after(wait, () => {
+        // It may be this tab that was busy: what came meanwhile is heard before the next timer.
+        ask();
+        stopWatch = clock.after(wait, () => queue({ steal: true }));
+      });
+    });
+  }
+
+  async function join() {
+    const held = (await locks.query()).held.some((/** @type {any} */ lock) => lock.name === name);
+    if (isClosed) return;
+    let isQueued = false;
+    const enterQueue = () => {
+      if (!isQueued && !isClosed) queue();
+      isQueued = true;
+    };
+    if (held || !parts.startWorker) enterQueue();
+    else parts.startWorker(enterQueue);
+    hello();
+    if (held) watch(0);
+  }
+
+  /** @param {Partial<typeof own> & {lastEventId?: string}} wanted */
+  function wish({ lastEventId, ...want }) {
+    Object.assign(own, want);
+    // Who is not welcomed yet says all of it with its hello.
+    tell({ tell: "want", want, lastEventId });
+    if (boss.id !== "" && want.foreground !== undefined) watch(0);
+  }
+
+  return {
+    async start() {
+      await new Promise((got) => {
+        locks.request(`${name} ${tab}`, () => new Promise((done) => {
+          got(0);
+          leaving.signal.addEventListener("abort", done);
+        })).catch(got);
+        if (!isTab) got(0);
+      });
+      if (isClosed) return;
+      if (isTab) await join();
+      else queue();
+    },
+    want: wish,
+    network: (/** @type {any} */ network) => tell({ tell: "network", network }),
+    lifecycle: (/** @type {boolean} */ foreground) => wish({ foreground }),
+    open: () => tell({ tell: "open" }),
+    add(/** @type {import("../types").Item} */ item) {
+      unanswered.set(item.key, item);
+      tell({ tell: "add", item });
+    },
+    close() {
+      if (isClosed) return;
+      tell({ tell: "bye" });
+      isClosed = true;
+      stopWatch();
+      mine?.close();
+      leaving.abort();
+      for (const channel of [all, line]) channel.close();
+    },
+  };
+}

@@ -1,0 +1,281 @@
+// Whoever holds the stream: the only tab there is, the one that was elected, or the worker. It connects, renews, and
+// sends the outbox; what it hears and how it stands goes to all by `emit`.
+import { afterMs, calls } from "../calls.js";
+import * as connection from "../machines/connection.js";
+import * as outbox from "../machines/outbox.js";
+import { outboxOf, parsed } from "../storage/keys.js";
+import { run } from "../stores/store.js";
+import { tokens } from "../tokens.js";
+import { parser } from "../transport/sse.js";
+
+/** Between two tries to have the tables' subscriptions put. */
+const tablesMs = 5000;
+
+/** @typedef {import("../types").Saying} Saying */
+
+/** @param {import("../internal").HolderParts} parts */
+export function holder({ url, clock, storage, scope, ...parts }) {
+  let cursor = "";
+  let stopTransport = () => {};
+  let streamId = "";
+  let streamToken = "";
+  /** @type {any[]} */
+  let tables = [];
+  let stopTables = () => {};
+  /** @type {any} to the tables, on this stream */
+  let tablesAnswer = null;
+  let isStarted = false;
+  let isClosed = false;
+  const emit = (/** @type {Saying} */ saying) => isClosed || parts.emit(saying);
+  /** @type {Promise<any>} one change of the subscriptions after the other, or the older could win */
+  let changing = Promise.resolve();
+
+  const token = tokens({
+    provider: parts.provider, clock, user: parts.user, onRenew: renew,
+    onReconnect: () => line.receive({ type: "again", attempt: line.get().attempt, fresh: true }),
+  });
+  const http = calls({ url, clock, fetch: parts.fetch, clientId: parts.clientId, token: token.get });
+  /** @type {ReturnType<typeof run<connection.State, any>>} */
+  const line = run(connection, parts.limits ?? {}, clock, performLine);
+  /** @type {ReturnType<typeof run<outbox.State, any>>} */
+  const box = run(outbox, {
+    online: parts.limits?.online, restored: false, ...parts.limits?.outbox,
+  }, clock, performBox);
+  /** @type {ReturnType<typeof connection.view>} */
+  let shown = { ...connection.view(line.get()), status: "connecting" };
+  line.onChange((state) => {
+    const view = connection.view(state);
+    // Before it was begun it is not closed.
+    if (!isStarted) return;
+    if (JSON.stringify(view) === JSON.stringify(shown)) return;
+    const wasLive = shown.status === "live";
+    shown = view;
+    if (state.streamId === null) token.receive({ type: "lost" });
+    if (wasLive !== (view.status === "live")) box.receive({ type: "connection", status: view.status });
+    emit({ say: "status", status: view });
+  });
+  box.onChange((state) => emit({ say: "waiting", count: state.items.length }));
+
+  // MARK: The stream
+
+  /** @param {any} action */
+  function performLine(action) {
+    switch (action.do) {
+      case "connect": return void connect(action);
+      case "disconnect": return disconnect();
+      case "subscribe": return void subscribe(action);
+    }
+  }
+
+  function disconnect() {
+    stopTransport();
+    stopTransport = () => {};
+    stopTables();
+  }
+
+  /** @param {{attempt: number, topics: string[], fresh: boolean}} wanted */
+  async function connect({ attempt, topics, fresh }) {
+    const isOld = () => isClosed || line.get().attempt !== attempt || line.get().status !== "connecting";
+    const bearer = await token.get(fresh ? streamToken : null);
+    if (isOld()) return;
+    if (bearer === null) {
+      return void line.receive({ type: "ended", attempt, ...(token.state().problem ?? { code: "token.none" }) });
+    }
+    streamToken = bearer;
+    const since = cursor;
+    const events = parser(cursor);
+    let heardAt = 0;
+    const query = topics.length > 0 ? `?topics=${topics.map(encodeURIComponent).join(",")}` : "";
+    const headers = {
+      Accept: "text/event-stream", Authorization: `Bearer ${bearer}`, ...(since ? { "Last-Event-ID": since } : {}),
+    };
+    /** @type {import("../types").Heard} */
+    const heard = {
+      async head({ status, type, retryAfter, body }) {
+        if (status !== 200) {
+          const problem = parsed(await body().catch(() => ""));
+          const retryAfterMs = afterMs(retryAfter, clock.now());
+          return void line.receive({ type: "head", attempt, status, retryAfterMs, problem });
+        }
+        if (type.toLowerCase().startsWith("text/event-stream")) line.receive({ type: "head", attempt, status });
+        else line.receive({ type: "ended", attempt, code: "media_type", detail: `the answer is "${type}"` });
+      },
+      text(text) {
+        if (line.get().attempt !== attempt) return;
+        // A chunk a second is enough to know that it lives.
+        if (clock.now() - heardAt >= 1000) {
+          heardAt = clock.now();
+          line.receive({ type: "bytes", attempt });
+        }
+        try {
+          for (const event of events.feed(text)) hear(attempt, event, since);
+        } catch (error) {
+          return void line.receive({ type: "ended", attempt, code: "overflow", detail: String(error) });
+        }
+        // What a listener's reconnection cut off comes again, on the new connection.
+        if (line.get().attempt !== attempt) return;
+        const retryMs = events.retryMs();
+        if (retryMs !== null && retryMs !== line.get().retryMs) line.receive({ type: "retry", milliseconds: retryMs });
+        if (events.lastId() !== cursor) {
+          // An id without an event: nothing is told, but whoever resumes does so from there.
+          cursor = events.lastId();
+          emit({ say: "cursor", id: cursor });
+        }
+        keepCursor();
+      },
+      end({ detail, isFull }) {
+        line.receive(isFull ? { type: "again", attempt } : { type: "ended", attempt, code: "lost", detail });
+      },
+    };
+    try {
+      stopTransport = parts.transport(`${url}/v1/stream${query}`, headers, heard);
+    } catch (error) {
+      heard.end({ detail: String(error) });
+    }
+  }
+
+  /** @param {number} attempt @param {import("../types").ServerSentEvent} sent @param {string} since */
+  function hear(attempt, { name, data, id, hasId }, since) {
+    if (line.get().attempt !== attempt) return;
+    const event = { name, data: parsed(data), id: hasId ? id : "" };
+    cursor = id;
+    if (name === "stream:ready" && typeof event.data?.streamId === "string") {
+      ({ streamId } = event.data);
+      const serverTime = Date.parse(event.data.serverTime);
+      token.receive({ type: "ready", streamId, token: streamToken, ...(serverTime ? { serverTime } : {}) });
+      line.receive({ type: "ready", attempt, streamId, topics: event.data.topics });
+      tablesAnswer = null;
+      if (tables.length > 0) putTables(since);
+    } else if (name === "stream:expiring") token.receive({ type: "expiring" });
+    else if (name === "stream:closing") line.receive({ type: "closing", attempt, ...event.data });
+    emit({ say: "event", event });
+  }
+
+  /** @param {string} id @param {string} bearer */
+  async function renew(id, bearer) {
+    const { status } = await http.attempt("PUT", `/v1/streams/${encodeURIComponent(id)}/token`, { token: bearer });
+    if (status === 200 && id === streamId) streamToken = bearer;
+    token.receive({ type: "renewed", streamId: id, token: bearer, status });
+  }
+
+  /** @param {string} id @param {object} body */
+  function change(id, body) {
+    const path = `/v1/streams/${encodeURIComponent(id)}/subscriptions`;
+    const answer = changing.then(() => http.attempt("PUT", path, body));
+    changing = answer;
+    return answer;
+  }
+
+  /** @param {{attempt: number, streamId: string, topics: string[]}} wanted */
+  async function subscribe({ attempt, streamId: id, topics }) {
+    const { status, headers, body } = await change(id, { topics });
+    const retryAfterMs = afterMs(headers["retry-after"], clock.now());
+    const rest = status === 200 ? { topics: body.topics } : { problem: body };
+    line.receive({ type: "subscribed", attempt, asked: topics, status, retryAfterMs, ...rest });
+  }
+
+  /** @param {string} [since] where the stream before this one ended: what changed since is told first */
+  async function putTables(since) {
+    stopTables();
+    tablesAnswer = null;
+    const id = streamId;
+    const wanted = tables;
+    const answer = await change(id, { tables: wanted, ...(since ? { lastEventId: since } : {}) });
+    if (id !== streamId || wanted !== tables || line.get().streamId === null) return;
+    const isLater = answer.status === 0 || answer.status >= 500 || answer.status === 429;
+    if (isLater) {
+      const wait = Math.max(tablesMs, afterMs(answer.headers["retry-after"], clock.now()));
+      stopTables = clock.after(wait, () => void putTables(since));
+    } else emit({ say: "tables", answer: (tablesAnswer = answer) });
+  }
+
+  // One write of the cursor at a time; what comes meanwhile is in the next.
+  let isKeeping = false;
+  let kept = cursor;
+  async function keepCursor() {
+    if (isKeeping) return;
+    isKeeping = true;
+    while (kept !== cursor) {
+      kept = cursor;
+      await storage.set(`${scope}cursor`, cursor).catch(() => {});
+    }
+    isKeeping = false;
+  }
+
+  // MARK: The outbox
+
+  const waiting = outboxOf(storage, scope);
+  /** The last ones that were answered: what is read from the storage meanwhile may still have them.
+   * @type {string[]} */
+  let done = [];
+
+  async function load() {
+    const items = await waiting.load();
+    box.receive({ type: "restored", items: items.filter(({ key }) => !done.includes(key)) });
+  }
+
+  /** @param {any} action */
+  function performBox(action) {
+    switch (action.do) {
+      case "mark":
+        return void waiting.put(action.item).finally(() => box.receive({ type: "marked", item: action.item }));
+      case "remove":
+        done = [...done.slice(-999), action.item.key];
+        return void waiting.remove(action.item);
+      case "answered": return emit({ say: "answered", item: action.item, answer: action.answer });
+      case "request": return void request(action.item);
+    }
+  }
+
+  /** @param {import("../types").Item} item */
+  async function request({ key, method, path, body, headers }) {
+    const answer = await http.attempt(method, path, body, { ...headers, "Idempotency-Key": key });
+    if (isClosed) return;
+    const retryAfterMs = afterMs(answer.headers["retry-after"], clock.now());
+    box.receive({ type: "answer", key, retryAfterMs, ...answer });
+  }
+
+  /** @param {string} [at] the last event there was; else it is read from the storage */
+  async function start(at) {
+    // The outbox first: it is what a restart must not lose.
+    load();
+    cursor = kept = at || (await storage.get(`${scope}cursor`).catch(() => null)) || "";
+    isStarted = true;
+    line.receive({ type: "open" });
+  }
+
+  return {
+    start,
+    load,
+    // Other topics, or other tables, for all.
+    /** @param {{topics?: string[], tables?: any[], lastEventId?: string}} wanted */
+    want(wanted) {
+      if (wanted.topics) line.receive({ type: "topics", topics: wanted.topics });
+      if (!wanted.tables) return;
+      // A stream that has them already is not asked again; whoever asked hears what it said.
+      if (JSON.stringify(wanted.tables) === JSON.stringify(tables)) {
+        if (tablesAnswer) emit({ say: "tables", answer: tablesAnswer });
+        return;
+      }
+      tables = wanted.tables;
+      if (line.get().streamId !== null) putTables(wanted.lastEventId);
+    },
+    /** @param {{online: boolean, changed?: boolean}} network */
+    network(network) {
+      line.receive({ type: "network", ...network });
+      box.receive({ type: "network", ...network });
+    },
+    lifecycle: (/** @type {boolean} */ foreground) => void line.receive({ type: "lifecycle", foreground }),
+    open: () => void line.receive({ type: "open" }),
+    add: (/** @type {any} */ item) => void box.receive({ type: "add", item }),
+    status: () => shown,
+    cursor: () => cursor,
+    close() {
+      if (isClosed) return;
+      isClosed = true;
+      line.receive({ type: "close" });
+      disconnect();
+      for (const part of [line, box, token]) part.close();
+    },
+  };
+}

@@ -1,0 +1,25 @@
+// The worker that holds the stream of all tabs, started from a page.
+
+/** A worker that does not say by then that it runs is not waited for. */
+const workerMs = 3000;
+
+/** @type {SharedWorker[]} a worker lives as long as somebody refers to it */
+const workers = [];
+
+/** Calls back once the worker runs, or will not.
+ * @param {{url: string, user: string | null, name: string}} whose
+ * @param {import("../types").Clock} clock @param {() => void} enter */
+export function startWorker(whose, clock, enter) {
+  clock.after(workerMs, enter);
+  try {
+    const worker = new SharedWorker(new URL("./worker.js", import.meta.url), {
+      type: "module", name: JSON.stringify(whose),
+    });
+    worker.onerror = enter;
+    worker.port.onmessage = enter;
+    workers.splice(0, workers.length, worker);
+  } catch {
+    // This module is of another origin, or the page's policy forbids workers: the tabs elect one of themselves.
+    enter();
+  }
+}

@@ -1,0 +1,3 @@
+// React Native has no workers, and its bundler does not read `import.meta`.
+
+export function startWorker() {}

@@ -1,0 +1,25 @@
+// The SharedWorker that holds the stream of all tabs of a user; its name says of whom. Tabs have the tokens.
+import { network } from "../adapters/browser.js";
+import { indexedDBStorage } from "../storage/indexeddb.js";
+import { systemClock } from "../stores/store.js";
+import { fetchTransport } from "../transport/fetch.js";
+import { makeId } from "../calls.js";
+import { group } from "./group.js";
+import { holder } from "./holder.js";
+
+const { url, user, name } = JSON.parse(/** @type {any} */ (globalThis).name);
+
+group({
+  name, tab: makeId(), isTab: false, clock: systemClock,
+  makeHolder: (parts) => {
+    const it = holder({
+      url, user, scope: `${name} `, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
+      clientId: makeId(), limits: { online: network.online() }, ...parts,
+    });
+    network.listen(it.network);
+    return it;
+  },
+  emit: () => {},
+}).start();
+// Whoever connects hears that the worker runs; all else goes by the channel.
+/** @type {any} */ (globalThis).onconnect = (/** @type {any} */ event) => event.ports[0].postMessage("runs");

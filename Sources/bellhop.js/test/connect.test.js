@@ -1,0 +1,363 @@
+// A bell against a scripted server on a real socket.
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { connect } from "../index.js";
+import { memoryStorage } from "../storage/memory.js";
+import { xhrTransport } from "../transport/xhr.js";
+import {
+  announceSeed, badges, eventLog, json, ready, scriptedServer, seeded, sendInPieces, streamHead,
+} from "./scripted.js";
+import { until } from "./service.js";
+import { NodeXMLHttpRequest } from "./xhr.js";
+
+/** What a test opened, closed behind it. */
+const open = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function serve(stream, others = () => false) {
+  let streams = 0;
+  const server = await scriptedServer((request, socket) => {
+    if (others(request, socket) !== false) return;
+    if (request.path.startsWith("/v1/stream") && request.method === "GET") stream(request, socket, (streams += 1));
+    else if (request.path === "/v1/badges") json(socket, 200, badges, { etag: "\"0\"" });
+    else json(socket, 404, { code: "not_found" });
+  });
+  open.push(server.stop);
+  return server;
+}
+
+/** A network and a lifecycle that the test moves. */
+function moved(first) {
+  const listeners = new Set();
+  let now = first;
+  return {
+    online: () => now,
+    foreground: () => now,
+    listen(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    tell(next, told = next) {
+      now = next;
+      for (const listener of listeners) listener(told);
+    },
+  };
+}
+
+function ring(server, options = {}) {
+  const heard = [];
+  const statuses = [];
+  const bell = connect({
+    url: server.url, token: "t1", user: "ada", storage: memoryStorage(), network: moved(true), lifecycle: moved(true),
+    limits: { firstMs: 5, delayMsMax: 20, wakeMs: 5, stableMs: 50 }, ...options,
+  });
+  open.push(() => bell.close());
+  bell.on("*", (event) => void heard.push(event));
+  bell.connection.subscribe(() => void statuses.push(bell.connection.get().status));
+  const becomes = (status) => until(() => bell.connection.get().status === status, 20_000, `status ${status}`);
+  return { bell, heard, statuses, becomes };
+}
+
+for (const transport of ["fetch", "xhr"]) {
+  const options = () => transport === "xhr" ? { transport: xhrTransport(NodeXMLHttpRequest) } : { transport };
+
+  test(`VIS NFR-2.1: cut at any byte, each event comes once and in order (${transport})`, async () => {
+    const random = seeded(announceSeed(`cuts, ${transport}`));
+    const log = eventLog(400, random);
+    let cuts = 0;
+    const server = await serve((request, socket, nth) => {
+      const text = ready(`s${nth}`) + log.after(request.headers["last-event-id"] ?? "");
+      const bytes = Buffer.concat([Buffer.from(streamHead), Buffer.from(text)]);
+      const limit = Math.floor(random() * 6000);
+      sendInPieces(socket, bytes, limit, random, () => {
+        if (limit >= bytes.length) return;
+        cuts += 1;
+        socket.destroy();
+      });
+    });
+    const { heard, bell } = ring(server, { ...options(), limits: { firstMs: 1, delayMsMax: 2, triesMax: 1000 } });
+    const seen = () => heard.filter(({ name }) => name === "test");
+    await until(() => seen().length >= 400, 60_000, "400 events");
+    await until(() => bell.connection.get().status === "live");
+    assert.deepEqual(seen().map(({ data }) => data.n), log.events.map(({ n }) => n));
+    assert.deepEqual(seen().map(({ data }) => data.text), log.events.map(({ text }) => text));
+    assert.ok(cuts > 5, `${cuts} cuts`);
+  });
+
+  test(`CUT N-4: what is wanted goes with the request (${transport})`, async () => {
+    const topics = ["personal", "queue:s1", "dj:ä"];
+    const server = await serve((request, socket) => socket.write(streamHead + ready("s1", topics)));
+    const { becomes } = ring(server, { ...options(), topics: ["queue:s1", "dj:ä"] });
+    await becomes("live");
+    const [{ path, headers }] = server.streams();
+    assert.equal(path, "/v1/stream?topics=queue%3As1,dj%3A%C3%A4");
+    assert.equal(headers.authorization, "Bearer t1");
+    assert.equal(headers["last-event-id"], undefined);
+  });
+
+  test(`CUT N-4: a refusal is final and says why, until the app acts (${transport})`, async () => {
+    const server = await serve((request, socket, nth) =>
+      nth === 1 ? json(socket, 403, { code: "forbidden", detail: "Not you." }) : socket.write(streamHead + ready()));
+    const { bell, becomes } = ring(server, options());
+    await becomes("refused");
+    assert.deepEqual(bell.connection.get().reason, { code: "forbidden", status: 403, detail: "Not you." });
+    bell.retry();
+    await becomes("live");
+    assert.equal(server.streams().length, 2);
+  });
+
+  test(`CUT N-1: 204 ends it (${transport})`, async () => {
+    const server = await serve((request, socket) => json(socket, 204, null));
+    const { bell, becomes } = ring(server, options());
+    await becomes("closed");
+    assert.equal(bell.connection.get().reason.status, 204);
+  });
+
+  test(`CUT N-1: Retry-After is waited for (${transport})`, async () => {
+    let refusedAt = 0;
+    const server = await serve((request, socket, nth) => {
+      if (nth === 1) {
+        refusedAt = Date.now();
+        return json(socket, 503, { code: "unavailable" }, { "retry-after": "1" });
+      }
+      socket.write(streamHead + ready());
+    });
+    const { becomes } = ring(server, options());
+    await becomes("live");
+    assert.ok(Date.now() - refusedAt >= 1000, `came after ${Date.now() - refusedAt} ms`);
+  });
+
+  test(`CUT N-2: a server that does not answer is given up (${transport})`, async () => {
+    const server = await serve((request, socket, nth) => nth > 1 && socket.write(streamHead + ready()));
+    const { becomes, statuses } = ring(server, { ...options(), limits: { connectMs: 50, firstMs: 5 } });
+    await becomes("live");
+    assert.ok(statuses.includes("waiting"));
+    await until(() => server.sockets.size === 2 || server.streams().length === 2);
+  });
+
+  test(`CUT N-2: a server that answers slowly, byte by byte, is waited for (${transport})`, async () => {
+    const server = await serve((request, socket) => {
+      const bytes = Buffer.from(streamHead + ready());
+      sendInPieces(socket, bytes, bytes.length, () => 0);
+    });
+    const { becomes, statuses } = ring(server, options());
+    await becomes("live");
+    assert.ok(!statuses.includes("waiting"));
+  });
+
+  test(`CUT N-2: one that falls silent is given up, one with a heartbeat is not (${transport})`, async () => {
+    const server = await serve((request, socket, nth) => {
+      socket.write(streamHead + ready(`s${nth}`));
+      if (nth > 1) {
+        const timer = setInterval(() => socket.write(":\n\n"), 20);
+        socket.on("close", () => clearInterval(timer));
+      }
+    });
+    const { bell, becomes } = ring(server, { ...options(), limits: { silenceMs: 1500, firstMs: 5 } });
+    await becomes("live");
+    await until(() => bell.connection.get().streamId === "s2", 20_000, "second stream");
+    const since = Date.now();
+    await until(() => Date.now() - since > 2500 || bell.connection.get().streamId !== "s2");
+    assert.equal(bell.connection.get().streamId, "s2");
+  });
+
+  test(`CUT N-1: an answer that is no stream is tried again (${transport})`, async () => {
+    const server = await serve((request, socket, nth) =>
+      nth === 1 ? json(socket, 200, { portal: "please log in" }) : socket.write(streamHead + ready()));
+    const { becomes, statuses } = ring(server, options());
+    await becomes("live");
+    assert.ok(statuses.includes("waiting"));
+  });
+
+  test(`an event without an end is dropped with its connection (${transport})`, async () => {
+    const server = await serve((request, socket, nth) => {
+      if (nth > 1) return socket.write(streamHead + ready());
+      socket.write(streamHead);
+      const piece = `data: ${"x".repeat(65_536)}`;
+      (function more() {
+        // What the client has received is its turn before the next piece.
+        if (!socket.destroyed) socket.write(piece, () => setImmediate(more));
+      })();
+    });
+    const { becomes, bell } = ring(server, options());
+    await becomes("live");
+    assert.equal(bell.connection.get().streamId, "s1");
+  });
+
+  test(`what a closed bell had opened is closed (${transport})`, async () => {
+    const streams = [];
+    const server = await serve((request, socket) => {
+      streams.push(socket);
+      socket.write(streamHead + ready());
+    });
+    const { bell, becomes } = ring(server, options());
+    await becomes("live");
+    bell.close();
+    assert.equal(bell.connection.get().status, "closed");
+    await until(() => streams.length === 1 && streams[0].destroyed, 20_000, "the stream's socket is closed");
+  });
+}
+
+test("a response that became large is resumed on a new connection, with nothing lost (xhr)", async () => {
+  const log = eventLog(300, () => 0);
+  const server = await serve((request, socket, nth) => {
+    const text = streamHead + ready(`s${nth}`) + log.after(request.headers["last-event-id"] ?? "");
+    sendInPieces(socket, Buffer.from(text), Infinity, () => 0.9);
+  });
+  const { heard } = ring(server, { transport: xhrTransport(NodeXMLHttpRequest, 5000) });
+  await until(() => heard.filter(({ name }) => name === "test").length >= 300, 20_000, "300 events");
+  const seen = heard.filter(({ name }) => name === "test").map(({ data }) => data.n);
+  assert.deepEqual(seen, log.events.map(({ n }) => n));
+  assert.ok(server.streams().length > 2, `${server.streams().length} streams`);
+});
+
+test("stream:resync is handed on, and stream:closing is heeded", async () => {
+  const server = await serve((request, socket, nth) => {
+    socket.write(streamHead + ready(`s${nth}`) + "event: stream:resync\ndata: {\"reason\":\"gap\"}\n\n");
+    if (nth === 1) socket.end("event: stream:closing\ndata: {\"reason\":\"shutdown\",\"retryAfterMs\":700}\n\n");
+  });
+  const { heard, bell, becomes } = ring(server);
+  await becomes("waiting");
+  const { retryAt, reason } = bell.connection.get();
+  assert.deepEqual(reason, { code: "closed", detail: "shutdown" });
+  assert.ok(retryAt - Date.now() > 300, `in ${retryAt - Date.now()} ms`);
+  await becomes("live");
+  assert.deepEqual(heard.filter(({ name }) => name === "stream:resync").map(({ data }) => data.reason), ["gap", "gap"]);
+});
+
+test("CUT N-3, VIS NFR-2.2: offline is told at once; the stream is back within 5 s of the network", async () => {
+  const network = moved(true);
+  const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
+  const { bell, becomes } = ring(server, { network, limits: {} });
+  await becomes("live");
+  network.tell(false, { online: false });
+  assert.equal(bell.connection.get().status, "offline");
+  const before = Date.now();
+  network.tell(true, { online: true });
+  await becomes("live");
+  assert.ok(Date.now() - before < 5000);
+});
+
+test("decision 28: unreachable goes on trying when the foreground returns", async () => {
+  const lifecycle = moved(true);
+  let isUp = false;
+  const server = await serve((request, socket) => isUp ? socket.write(streamHead + ready()) : socket.destroy());
+  const { becomes } = ring(server, { lifecycle, limits: { firstMs: 1, delayMsMax: 2, wakeMs: 1 } });
+  await becomes("unreachable");
+  assert.equal(server.streams().length, 11);
+  isUp = true;
+  lifecycle.tell(false);
+  lifecycle.tell(true);
+  await becomes("live");
+});
+
+test("SCH NFR-004: a 401 asks the app for another token, once, for the stream and for calls", async () => {
+  const asked = [];
+  const server = await serve((request, socket) => {
+    if (request.headers.authorization === "Bearer t1") return json(socket, 401, { code: "unauthenticated" });
+    socket.write(streamHead + ready());
+  }, (request, socket) => {
+    if (request.path !== "/v1/me") return false;
+    if (request.headers.authorization === "Bearer t2") return json(socket, 401, { code: "unauthenticated" });
+    json(socket, 200, { userId: "ada" });
+  });
+  let tokens = 0;
+  const token = async ({ fresh }) => {
+    asked.push(fresh);
+    return `t${(tokens += 1)}`;
+  };
+  const { bell, becomes } = ring(server, { token });
+  await becomes("live");
+  assert.deepEqual(asked, [false, true]);
+  const answers = await Promise.all([bell.get("/v1/me"), bell.get("/v1/me"), bell.get("/v1/me")]);
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]);
+  assert.deepEqual(asked, [false, true, true]);
+});
+
+test("SCH FR-002: signing out empties and closes, another user begins without the old cursor", async () => {
+  const server = await serve((request, socket, nth) =>
+    socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
+  let user = "ada";
+  const { bell, becomes, heard } = ring(server, { token: async () => `token-of-${user}` });
+  const inputs = [];
+  bell.attach({ receive: (input) => inputs.push(input) });
+  await until(() => heard.some(({ name }) => name === "test"));
+  bell.signOut();
+  assert.equal(bell.connection.get().status, "closed");
+  assert.deepEqual(inputs.at(-1), { type: "user", user: null, signedIn: false });
+  await assert.rejects(bell.send("PUT", "/v1/x", {}), { code: "outbox.signed_out" });
+  user = "bob";
+  bell.signIn("bob");
+  assert.equal(bell.user, "bob");
+  await becomes("live");
+  const last = server.streams().at(-1);
+  assert.equal(last.headers.authorization, "Bearer token-of-bob");
+  assert.equal(last.headers["last-event-id"], undefined);
+  assert.ok(inputs.some(({ type, user: who, signedIn }) => type === "user" && who === "bob" && signedIn));
+});
+
+const unsigned = (sub) => {
+  const claims = JSON.stringify({ sub, exp: Date.now() / 1000 + 3600 });
+  return `x.${Buffer.from(claims).toString("base64url")}.x`;
+};
+
+test("SCH FR-001: the token of another user is another user, for all that was shown and stored", async () => {
+  let user = "ada";
+  const of = { ada: unsigned("ada"), bób: unsigned("bób") };
+  const server = await serve((request, socket, nth) => {
+    if (request.headers.authorization !== `Bearer ${of[user]}`) return json(socket, 401, { code: "unauthenticated" });
+    socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {}\n\n`);
+  });
+  const { bell, becomes, heard } = ring(server, { user: undefined, token: () => of[user] });
+  const inputs = [];
+  bell.attach({ receive: (input) => inputs.push(input) });
+  await until(() => heard.some(({ name }) => name === "test"));
+  assert.equal(bell.user, "ada");
+  user = "bób";
+  for (const socket of server.sockets) socket.destroy();
+  await until(() => bell.user === "bób");
+  await becomes("live");
+  assert.ok(inputs.some(({ type, user: who, signedIn }) => type === "user" && who === "bób" && signedIn));
+  assert.equal(server.streams().at(-1).headers["last-event-id"], undefined);
+});
+
+test("a reload resumes behind the last event, by the storage", async () => {
+  const storage = memoryStorage();
+  const server = await serve((request, socket, nth) =>
+    socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
+  const first = ring(server, { storage });
+  await until(() => first.heard.some(({ name }) => name === "test"));
+  await until(async () => (await storage.keys("")).length === 1);
+  first.bell.close();
+  const second = ring(server, { storage });
+  await second.becomes("live");
+  assert.equal(server.streams()[1].headers["last-event-id"], "e-1");
+});
+
+test("SCH FR-003: who is live again after a break is told so, once", async () => {
+  const server = await serve((request, socket, nth) => {
+    socket.write(streamHead + ready(`s${nth}`));
+    if (nth === 1) socket.end();
+  });
+  const { bell } = ring(server);
+  const inputs = [];
+  bell.attach({ receive: (input) => input.type === "connection" && inputs.push(input) });
+  await until(() => bell.connection.get().streamId === "s2");
+  const lives = inputs.filter(({ status }) => status === "live").map(({ reconnected }) => reconnected);
+  assert.deepEqual(lives, [false, true]);
+});
+
+test("mistakes of the app are told clearly", () => {
+  assert.throws(() => connect(), /connect takes an object/);
+  assert.throws(() => connect({ url: "ftp://x", token: "t" }), /must begin with http/);
+  assert.throws(() => connect({ url: "nonsense", token: "t" }), /is none/);
+  assert.throws(() => connect({ url: "http://x" }), /token must be/);
+  assert.throws(() => connect({ url: "http://x", token: "t", storage: {} }), /storage must have/);
+  assert.throws(() => connect({ url: "http://x", token: "t", network: {} }), /network must have/);
+  assert.throws(() => connect({ url: "http://x", token: "t", lifecycle: {} }), /lifecycle must have/);
+  assert.throws(() => connect({ url: "http://x", token: "t", topics: ["a b"] }), /topics are texts/);
+  assert.throws(() => connect({ url: "http://x", token: "t", topics: "queue:s1" }), /topics are texts/);
+  assert.throws(() => connect({ url: "http://x", token: "t", transport: "carrier pigeon" }), /transport/);
+});

@@ -1,0 +1,43 @@
+// An app in TypeScript that has bellhop.js among its packages, as strict as tsc can be and with both ways of finding
+// packages: what it takes is typed, and no declaration names what is not there.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const root = new URL("../", import.meta.url).pathname;
+const hasTypeScript = spawnSync("tsc", ["--version"]).status === 0;
+const app = `
+import { connect } from "bellhop.js";
+import { connect as connectCore } from "bellhop.js/core";
+import { badges, queue } from "bellhop.js/features";
+import { tabs } from "bellhop.js/tabs";
+
+const url = "https://bells.example";
+const all = connect({ url, token: "t" });
+export const total: number = all.badges.get()?.total ?? 0;
+all.conversation("c1").send("Hi").then((answer) => answer?.status);
+const small = connectCore({ url, token: "t", tabs, features: { badges, queue } });
+export const isLive: boolean = small.queue("s1").get().isLive;
+// @ts-expect-error: the core was not given it
+small.feed();
+`;
+
+for (const [resolution, module] of [["node", "es2022"], ["node16", "node16"]]) {
+  const skip = hasTypeScript ? false : "no tsc";
+  test(`an app in TypeScript is typed by itself, by the resolution ${resolution}`, { skip }, (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "bellhop-consumer-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    mkdirSync(join(folder, "node_modules"));
+    symlinkSync(root, join(folder, "node_modules/bellhop.js"));
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+    writeFileSync(join(folder, "app.ts"), app);
+    const flags = `--noEmit --strict --target es2022 --lib ES2022,DOM --module ${module}`.split(" ");
+    const { status, stdout } = spawnSync("tsc", [...flags, "--moduleResolution", resolution, "app.ts"], {
+      cwd: folder, encoding: "utf8",
+    });
+    assert.equal(status, 0, stdout);
+  });
+}

@@ -1,0 +1,98 @@
+// The core with what it is given, and the files that the service serves, against the real service.
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, test } from "node:test";
+import { connect } from "../core.js";
+import * as features from "../features.js";
+import { connect as connectAll } from "../index.js";
+import { memoryStorage } from "../storage/memory.js";
+import { binary, startService, until } from "./service.js";
+
+const options = { skip: binary ? false : "no binary of the service: set BELLHOP_BIN" };
+const bells = [];
+let service;
+
+before(async () => {
+  if (binary) service = await startService();
+});
+afterEach(() => {
+  for (const bell of bells.splice(0)) bell.close();
+});
+after(() => service?.stop());
+
+/** Paths that a bell has called. */
+function watched() {
+  const paths = [];
+  return { paths, fetch: (url, init) => {
+    paths.push(new URL(url).pathname);
+    return fetch(url, init);
+  } };
+}
+
+async function live(make, user, more = {}) {
+  const bell = make({ url: service.url, token: service.token(user), storage: memoryStorage(), ...more });
+  bells.push(bell);
+  await until(() => bell.connection.get().status === "live");
+  return bell;
+}
+
+test("the core has the features that it is given, by the names that they are given", options, async () => {
+  const bell = await live(connect, "ada", { features: { counts: features.badges, queue: features.queue } });
+  await until(() => bell.counts.get()?.bell === 0);
+  assert.equal(bell.queue("s1"), bell.queue("s1"));
+  assert.equal(bell.notifications, undefined);
+  assert.equal((await bell.send("PUT", "/v1/preferences", { sound: false })).status, 200);
+});
+
+test("counts are asked for by those who show them alone", options, async () => {
+  const quiet = watched();
+  await live(connectAll, "quiet", { fetch: quiet.fetch });
+  const curious = watched();
+  const bell = await live(connectAll, "curious", { fetch: curious.fetch });
+  bell.badges.get();
+  await until(() => curious.paths.includes("/v1/badges"));
+  assert.ok([200, 304].includes((await bell.badges.refresh()).status));
+  assert.equal(quiet.paths.includes("/v1/badges"), false);
+});
+
+test("VIS NFR-3.3: the token is stored nowhere", options, async () => {
+  const storage = memoryStorage();
+  const token = service.token("careful");
+  const bell = await live(connectAll, "careful", { token, storage });
+  await bell.send("PUT", "/v1/preferences", { sound: false });
+  await until(async () => (await storage.keys("")).some((key) => key.endsWith("cursor")));
+  const stored = await Promise.all((await storage.keys("")).map(async (key) => key + await storage.get(key)));
+  // Nor its signature, nor what it says.
+  for (const part of token.split(".")) assert.ok(!stored.some((text) => text.includes(part)), stored.join());
+});
+
+test("index.js has every feature there is", options, async () => {
+  const bell = await live(connectAll, "ada");
+  for (const name of Object.keys(features)) assert.ok(bell[name], name);
+});
+
+test("what the service serves in parts works together, and names no part twice", options, async (t) => {
+  // Node takes files for modules where a package says so; browsers need no such word.
+  const served = mkdtempSync(join(tmpdir(), "bellhop-served-"));
+  t.after(() => rmSync(served, { recursive: true }));
+  cpSync(new URL("../../Service/Features/ClientLibrary/", import.meta.url), served, { recursive: true });
+  writeFileSync(join(served, "package.json"), JSON.stringify({ type: "module" }));
+  const core = await import(join(served, "bellhop-core.js"));
+  const parts = await import(join(served, "bellhop-features.js"));
+  const { tabs } = await import(join(served, "bellhop-tabs.js"));
+  assert.deepEqual(Object.keys(parts).sort(), Object.keys(features).sort());
+  const { badges, notifications } = parts;
+  const bell = await live(core.connect, "ben", { tabs, features: { badges, notifications } });
+  await until(() => bell.badges.get()?.total === 0 && bell.notifications.get().isLoaded);
+  const all = await import(join(served, "bellhop.js"));
+  assert.ok((await live(all.connect, "ben")).feed().get());
+});
+
+test("what is no feature is refused, as is a name that is taken", () => {
+  const given = { url: "http://127.0.0.1:9", token: "t" };
+  assert.throws(() => connect({ ...given, features: { nothing: {} } }), /"nothing" is no feature/);
+  assert.throws(() => connect({ ...given, features: { send: features.badges } }), /the name "send" is taken/);
+  assert.throws(() => connect({ ...given, tabs: "auto" }), /tabs is that of bellhop.js\/tabs/);
+});

@@ -1,0 +1,40 @@
+// Docs/clients.md names what shows each duty of a client: all of that exists.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+const root = new URL("../../../", import.meta.url);
+const read = (path) => readFileSync(new URL(path, root), "utf8");
+const rows = read("Docs/clients.md").split("\n").filter((line) => /^\| (?!row )[^-|]/.test(line));
+
+/** Why what is named does not exist; undefined where it does. */
+function missing(name) {
+  const [, place, title] = /^([^:]+)(?:: (.+))?$/.exec(name);
+  if (place.endsWith(".py")) return existsSync(new URL(`Tests/browser/${place}`, root)) ? undefined : "no such trial";
+  if (place.endsWith(".test.js")) {
+    const path = `Sources/bellhop.js/test/${place}`;
+    // Titles of tests that run once for each transport go on.
+    const text = existsSync(new URL(path, root)) ? read(path) : "";
+    return text.includes(`("${title}"`) || text.includes(`(\`${title} ($`) ? undefined : `${place} has no such test`;
+  }
+  const path = `Tests/Fixtures/Client/${place}.json`;
+  if (!existsSync(new URL(path, root))) return "no such machine";
+  return JSON.parse(read(path)).cases.some((one) => one.name === title) ? undefined : `${path} has no such case`;
+}
+
+test("every duty of a client is shown by what exists", () => {
+  assert.equal(rows.length, 61);
+  for (const row of rows) {
+    const [id, , shown, ...more] = row.slice(2).split(" | ");
+    assert.ok(shown && more.length === 0, `three cells: ${row}`);
+    const names = [...shown.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    assert.ok(names.length > 0, `${id}: nothing shows it`);
+    for (const name of names) assert.equal(missing(name), undefined, `${id}: ${name}`);
+  }
+});
+
+test("what does not exist is found missing", () => {
+  for (const name of ["counts: no such case", "nothing: at all", "connect.test.js: no such test", "nothing.py"]) {
+    assert.ok(missing(name), name);
+  }
+});

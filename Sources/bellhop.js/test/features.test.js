@@ -1,0 +1,335 @@
+// The stores of the features against the real service, with two users or two devices wherever it takes two.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { connect } from "../index.js";
+import { binary, startService, until } from "./service.js";
+
+const skip = binary ? false : "no binary of the service: set BELLHOP_BIN";
+let service;
+const bells = [];
+let backend;
+
+before(async () => {
+  if (skip) return;
+  service = await startService({ flags: { tables: new URL("../../../Deploy/tables/todo.yaml",
+    import.meta.url).pathname } });
+  const token = service.token("backend", "--role", "service_role");
+  backend = async (method, path, body, headers = {}) => {
+    const answer = await fetch(service.url + path, {
+      method, body: body === undefined ? undefined : JSON.stringify(body),
+      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", ...headers },
+    });
+    const text = await answer.text();
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+    return text ? JSON.parse(text) : null;
+  };
+});
+after(async () => {
+  for (const bell of bells) bell.close();
+  await service?.stop();
+});
+
+/** A device of a user, whose stream is there. */
+async function device(user, { claims = [], ...options } = {}) {
+  const bell = connect({ url: service.url, token: service.token(user, ...claims), ...options });
+  bells.push(bell);
+  await until(() => bell.connection.get().status === "live", 20_000, `live for ${user}`);
+  return bell;
+}
+
+/** Waits until what a store shows is so. */
+const shows = (store, condition) => until(() => {
+  const snapshot = store.get();
+  return condition(snapshot) ? snapshot : null;
+}, 20_000, condition);
+
+const visit = (id, userId, data = {}) => backend("POST", "/v1/events", {
+  id, type: "visit.created", userId, data: { visitId: id, visitType: "Check-up", hospital: "St. Mary",
+    status: "confirmed", ...data },
+});
+
+test("VIS FR-1.4, 4.2: a notification shows, counts and rings within 100 ms of its event, on two devices once each",
+  { skip }, async () => {
+  const played = [];
+  const first = await device("ada", { player: (haptic, sound) => played.push({ haptic, sound,
+    at: performance.now() }) });
+  const second = await device("ada");
+  const [list, other] = [first.notifications, second.notifications];
+  first.badges.get();
+  let arrivedAt = 0;
+  first.on("notification:created", () => void (arrivedAt = performance.now()));
+  await Promise.all([shows(list, (it) => it.isLoaded), shows(other, (it) => it.isLoaded)]);
+  await visit("v1", "ada");
+  const { items: [item] } = await shows(list, (it) => it.items.length === 1);
+  assert.equal(item.title, "Check-up Scheduled");
+  await until(() => played.length === 1);
+  assert.deepEqual(played[0].haptic, { notification: "warning", impacts: [], pulses: 2 });
+  assert.equal(played[0].sound, true);
+  assert.ok(Math.abs(played[0].at - arrivedAt) < 100, "played within 100 ms");
+  await shows(first.badges, (it) => it?.bell === 1);
+
+  // Seen on one: at once there, then on the other, and the badge falls.
+  const answer = list.markSeen(item.id);
+  assert.ok(list.get().items[0].seenAt, "shown before it is answered");
+  assert.equal((await answer).status, 200);
+  await shows(other, (it) => it.items[0]?.seenAt);
+  await shows(first.badges, (it) => it?.bell === 0);
+  assert.equal(await list.markSeen(item.id), null);
+
+  // Archived by the one, gone from the other.
+  await list.archive(item.id);
+  assert.equal(list.get().items.length, 0);
+  await shows(other, (it) => it.items.length === 0);
+  assert.equal(played.length, 1);
+});
+
+test("VIS FR-1.4: what is refused is taken back, and the app is told", { skip }, async () => {
+  const bell = await device("refused");
+  await shows(bell.notifications, (it) => it.isLoaded);
+  await visit("v2", "refused");
+  await shows(bell.notifications, (it) => it.items.length === 1);
+  const told = [];
+  bell.on("notifications:refused", ({ data }) => told.push(data.problem.code));
+  const wish = bell.notifications.setPreferences({ timeZone: "Nowhere/At All" });
+  await wish;
+  await until(() => told.length === 1);
+  assert.equal(bell.notifications.get().preferences.timeZone, "UTC");
+  await bell.notifications.setPreferences({ sound: false });
+  assert.equal(bell.notifications.get().preferences.sound, false);
+});
+
+test("CNT R-RT-1, R-RT-2, C2: a message is sent, counted, read and read everywhere", { skip }, async () => {
+  const [ada, ben, phone] = [await device("ada1"), await device("ben1"), await device("ben1")];
+  await ada.call("POST", "/v1/conversations", { kind: "group", memberIds: ["ben1"], title: "Trip" });
+  const { items: [{ id }] } = await shows(ben.conversations, (it) => it.items.length === 1);
+  await shows(ada.conversations, (it) => it.items.length === 1);
+  const mine = ada.conversation(id);
+  await shows(mine, (it) => it.isLoaded);
+  const sent = mine.send("See you at nine.");
+  assert.equal(mine.get().sending.length, 1);
+  assert.equal(ada.conversations.get().items[0].lastMessage.preview, "See you at nine.");
+  assert.equal((await sent).status, 201);
+  assert.deepEqual(mine.get().messages.map((one) => one.text), ["See you at nine."]);
+  assert.equal(mine.get().sending.length, 0);
+  await shows(ben.conversations, ({ items: [one] }) => {
+    return one.unread === 1 && one.lastMessage.preview === "See you at nine.";
+  });
+  await shows(ben.badges, (it) => it?.messages === 1);
+  await shows(phone.badges, (it) => it?.messages === 1);
+
+  const thread = ben.conversation(id);
+  await shows(thread, (it) => it.isLoaded && it.unread === 1);
+  await thread.read();
+  assert.equal(thread.get().unread, 0);
+  await shows(ben.badges, (it) => it.messages === 0);
+  await shows(phone.badges, (it) => it.messages === 0);
+  assert.equal(await thread.read(), null);
+
+  // Refused: a conversation that one is not in.
+  const closed = (await device("eve1")).conversation(id);
+  const answer = await closed.send("Let me in");
+  assert.equal(answer.status, 404);
+  assert.deepEqual(closed.get().refused.map(({ text, problem }) => [text, problem.code]), [["Let me in", "not_found"]]);
+});
+
+test("CUT Q-6, B-2: the queue and a booking move live, and the phone moves once for a change", { skip }, async () => {
+  const played = [];
+  await backend("PUT", "/v1/shops/s1", { name: "The Cut Club", timeZone: "UTC" });
+  await backend("PUT", "/v1/shops/s1/barbers/b1", { onDuty: true });
+  const bell = await device("cy", { player: (haptic, sound) => played.push([haptic?.notification ?? null, sound]) });
+  await shows(bell.queue("s1"), (it) => it.isLive && it.status.queueLength === 0);
+  await shows(bell.notifications, (it) => it.isLoaded);
+  const scheduledStart = new Date(Date.now() + 60_000).toISOString();
+  const made = await bell.call("POST", "/v1/bookings", { shopId: "s1", barberId: "b1", service: "cut", scheduledStart,
+    durationMinutes: 30 });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const store = bell.booking(made.body.id);
+  await shows(store, (it) => it.isLoaded && it.booking.status === "pending");
+  played.length = 0;
+  await backend("PATCH", `/v1/bookings/${made.body.id}`, { status: "confirmed" }, { "If-Match": made.headers.etag });
+  await shows(store, (it) => it.booking.status === "confirmed");
+  await shows(bell.notifications, (it) => it.items.some(({ title }) => title === "Booking Confirmed"));
+  await shows(bell.queue("s1"), (it) => it.status.queueLength === 1);
+  const haptics = played.filter(([haptic]) => haptic !== null);
+  assert.equal(haptics.length, 1, JSON.stringify(played));
+  assert.equal(played.filter(([, sound]) => sound).length, 1, JSON.stringify(played));
+
+  // A move that there is not is taken back; cancelling is the customer's.
+  const refused = store.change({ status: "completed" });
+  assert.equal(store.get().booking.status, "completed");
+  assert.equal((await refused).body.code, "booking.invalid_transition");
+  assert.equal(store.get().booking.status, "confirmed");
+  await shows(store, (it) => it.booking.createdAt && !it.isPending);
+  assert.equal((await store.cancel()).status, 200);
+  assert.equal(store.get().booking.status, "cancelled");
+  await shows(bell.queue("s1"), (it) => it.status.queueLength === 0);
+});
+
+test("CUT L-1: the first lines and the own row follow the scores", { skip }, async () => {
+  const now = Date.now();
+  await backend("PUT", "/v1/challenges/c1", {
+    name: "Most cuts", mode: "add", startsAt: new Date(now - 1000).toISOString(),
+      endsAt: new Date(now + 3_600_000).toISOString(),
+  });
+  const score = (userId, points) => backend("POST", "/v1/challenges/c1/scores", { userId, score: points,
+    displayName: userId }, { "Idempotency-Key": `${userId}-${points}` });
+  await score("di", 10);
+  const bell = await device("ed");
+  const board = bell.leaderboard("c1");
+  await shows(board, (it) => it.isLive && it.lines.length === 1);
+  assert.equal(board.get().me, null);
+  await score("ed", 4);
+  await shows(board, (it) => it.lines.length === 2 && it.me?.rank === 2);
+  await score("ed", 20);
+  const { lines, me } = await shows(board, (it) => it.lines[0].userId === "ed");
+  assert.deepEqual(lines.map(({ userId, score: points }) => [userId, points]), [["ed", 24], ["di", 10]]);
+  assert.equal(me.rank, 1);
+});
+
+test("CUT F-1: new posts wait behind a banner; likes show at once and on the other device", { skip }, async () => {
+  const [first, second] = [await device("fay"), await device("fay")];
+  await first.call("PUT", "/v1/users/gus/followers/me");
+  const [feed, other] = [first.feed(), second.feed()];
+  await Promise.all([shows(feed, (it) => it.isLoaded), shows(other, (it) => it.isLoaded)]);
+  const post = await backend("POST", "/v1/posts", { authorId: "gus", text: "Fresh fade" });
+  await shows(feed, (it) => it.newCount === 1);
+  assert.equal(feed.get().posts.length, 0);
+  feed.showNew();
+  assert.deepEqual(feed.get().posts.map(({ id }) => id), [post.id]);
+  // The other one loads by itself, after five seconds.
+  await shows(other, (it) => it.newCount === 0 && it.posts.length === 1);
+
+  const rows = second.visibleRows("posts", { schema: "bellhop" });
+  rows.show([post.id]);
+  await shows(rows, (it) => it.isLive);
+  const liked = feed.like(post.id);
+  assert.equal(feed.get().posts[0].likeCount, 1);
+  assert.equal((await liked).status, 200);
+  assert.equal(feed.get().posts[0].liked, true);
+  await shows(rows, (it) => it.rows[post.id]?.likeCount === 1);
+  await shows(other, (it) => it.posts[0].likeCount === 1);
+  await feed.unlike(post.id);
+  await shows(rows, (it) => it.rows[post.id]?.likeCount === 0);
+  rows.stop();
+});
+
+test("CUT D-1, D-2: votes show at once, are refused from outside, and reach who watches", { skip }, async () => {
+  await backend("PUT", "/v1/shops/s2", { name: "Other", timeZone: "UTC" });
+  await backend("PUT", "/v1/shops/s2/dj", { isActive: true });
+  await backend("POST", "/v1/shops/s2/dj/tracks", { trackId: "t1", trackName: "So What", artistName: "Miles Davis" });
+  const [guest, watcher] = [await device("hal"), await device("ivy")];
+  const [dj, seen] = [guest.dj("s2"), watcher.dj("s2")];
+  await shows(dj, (it) => it.isLive && it.tracks.length === 1);
+  await shows(seen, (it) => it.isLive && it.tracks.length === 1);
+  const score = dj.get().tracks[0].score;
+  const refused = dj.vote("t1", "up");
+  assert.equal(dj.get().tracks[0].userVote, "up");
+  assert.equal((await refused).body.code, "dj.not_present");
+  assert.equal(dj.get().tracks[0].userVote, "none");
+
+  await guest.call("PUT", "/v1/shops/s2/presence/me");
+  await dj.vote("t1", "up");
+  assert.equal(dj.get().tracks[0].userVote, "up");
+  await shows(seen, (it) => it.tracks[0].score === score + 1);
+  assert.equal(seen.get().tracks[0].userVote, "none");
+  await dj.add({ trackId: "t2", trackName: "Nefertiti", artistName: "Miles Davis" });
+  await shows(seen, (it) => it.tracks.length === 2);
+});
+
+test("SCH FR-005, EC1, FR-020: queries are fetched when others change them, and not at the own echo", { skip },
+  async () => {
+  const bell = await device("joe");
+  const told = [];
+  const { stop } = bell.invalidation.watch(["todos", "joe"], (reason) => told.push(reason));
+  const hidden = bell.invalidation.watch(["todos", "hidden"], () => told.push("hidden"), { isVisible: false });
+  const row = (id) => ({ type: "INSERT", schema: "public", table: "todos", record: { id, user_id: "joe",
+    title: "Milk" }, old_record: null });
+  await backend("POST", "/v1/changes", row(1), { "X-Client-Id": bell.clientId });
+  await backend("POST", "/v1/changes", row(2), { "X-Client-Id": "somebody else" });
+  await until(() => told.includes("query:invalidate"));
+  assert.equal(told.filter((reason) => reason === "query:invalidate").length, 1);
+  assert.deepEqual(bell.invalidation.get().staleKeys, [["todos", "hidden"]]);
+  hidden.show();
+  assert.ok(told.includes("hidden"));
+  bell.invalidation.refetch(["todos"]);
+  assert.equal(told.filter((reason) => reason === "forced").length, 1);
+  stop();
+  hidden.stop();
+});
+
+test("SCH FR-002: another user sees nothing of the one before, also where an answer comes late", { skip }, async () => {
+  await visit("v9", "kim");
+  let hold = null;
+  const held = [];
+  const bell = await device("kim", {
+    token: ({ fresh }) => service.token(fresh ? "lou" : "kim"),
+    fetch: async (url, options) => {
+      const answer = await fetch(url, options);
+      if (hold && String(url).includes("/v1/notifications")) await new Promise((done) => held.push(done));
+      return answer;
+    },
+  }).catch((error) => { throw error; });
+  await shows(bell.notifications, (it) => it.items.length === 1);
+  hold = true;
+  bell.notifications.refresh();
+  await until(() => held.length === 1);
+  hold = false;
+  bell.signOut();
+  assert.deepEqual(bell.notifications.get().items, []);
+  assert.equal(bell.badges.get(), null);
+  held.forEach((done) => done());
+  bell.signIn("kim");
+  await shows(bell.notifications, (it) => it.items.length === 1);
+  bell.signOut();
+  assert.deepEqual(bell.notifications.get().items, []);
+});
+
+test("VIS NFR-2.3, CUT N-3: what is written while the service is down is sent in its order, once, when it is back", {
+  skip,
+}, async () => {
+  const limits = { firstMs: 20, delayMsMax: 200 };
+  const [nat, oda] = [await device("nat", { limits }), await device("oda", { limits })];
+  await nat.call("POST", "/v1/conversations", { kind: "group", memberIds: ["oda"], title: "Down" });
+  const { items: [{ id }] } = await shows(nat.conversations, (it) => it.items.length === 1);
+  const [mine, theirs] = [nat.conversation(id), oda.conversation(id)];
+  await Promise.all([shows(mine, (it) => it.isLoaded), shows(theirs, (it) => it.isLoaded)]);
+  await mine.send("one");
+  await shows(theirs, (it) => it.messages.length === 1);
+
+  await service.kill();
+  await until(() => nat.connection.get().status !== "live");
+  const sent = ["two", "three", "four"].map((text) => mine.send(text));
+  assert.deepEqual(mine.get().sending.map(({ text }) => text), ["two", "three", "four"]);
+  assert.equal(mine.get().messages.length, 1, "what there was stays shown");
+  assert.equal(nat.conversations.get().items[0].lastMessage.preview, "four");
+  await service.restart();
+  const answers = await Promise.all(sent);
+  assert.deepEqual(answers.map(({ status }) => status), [201, 201, 201]);
+  const texts = ["one", "two", "three", "four"];
+  for (const thread of [mine, theirs]) await shows(thread, (it) => it.messages.length === 4);
+  assert.deepEqual(mine.get().messages.map(({ text }) => text), texts);
+  assert.deepEqual(theirs.get().messages.map(({ text }) => text), texts);
+  assert.deepEqual(mine.get().sending, []);
+  await shows(oda.badges, (it) => it?.messages === 4);
+});
+
+test("bad input to the public API gets a clear error", { skip }, async () => {
+  const bell = await device("max");
+  const wrong = [
+    [() => bell.queue(""), /a shop is a text/],
+    [() => bell.booking(7), /a booking is a text of 1 to 128 characters, not 7/],
+    [() => bell.conversation(), /a conversation is a text/],
+    [() => bell.conversation("c").send("  "), /not blank/],
+    [() => bell.conversation("c").send("é".repeat(2001)), /4000 bytes/],
+    [() => bell.leaderboard(null), /a challenge is a text/],
+    [() => bell.dj("s1").vote("t1", "left"), /a vote is up, down or none, not "left"/],
+    [() => bell.dj("s1").add({}), /trackId is a text/],
+    [() => bell.notifications.markSeen(), /a notification is a text/],
+    [() => bell.notifications.setPreferences(null), /preferences is an object/],
+    [() => bell.feed().like({}), /a post is a text/],
+    [() => bell.visibleRows("posts").show("a"), /a list of ids/],
+    [() => bell.invalidation.watch("todos", () => {}), /a key is a list/],
+    [() => bell.invalidation.watch(["todos"]), /must be a function/],
+  ];
+  for (const [run, message] of wrong) assert.throws(run, message);
+});

@@ -1,0 +1,139 @@
+// VIS FR-4.1…4.3, NFR-1.3: a notification moves the phone once, in one of all tabs, and a player that fails harms
+// nothing.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { expoPlayer, webPlayer } from "../players.js";
+import { playOnce } from "../stores/player.js";
+
+const warning = { notification: "warning", impacts: [], pulses: 2 };
+
+/** A clock that a test moves. */
+function clock() {
+  const waits = [];
+  return {
+    waits, now: () => 0, random: () => 0,
+    after(ms, run) {
+      waits.push({ ms, run });
+      return () => {};
+    },
+  };
+}
+
+function tab(user = "ada") {
+  const played = [];
+  return { user, clock: clock(), played, play: (haptic, sound) => void played.push([haptic?.notification ?? null,
+    sound]) };
+}
+
+/** Runs with what a page has: locks that all tabs share, and whether this one is seen. */
+async function onPage(visibilityState, run) {
+  const held = new Set();
+  const locks = {
+    async request(name, { ifAvailable }, granted) {
+      assert.equal(ifAvailable, true);
+      if (held.has(name)) return granted(null);
+      held.add(name);
+      await granted({ name });
+      held.delete(name);
+    },
+  };
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { value: { locks }, configurable: true });
+  globalThis.document = { visibilityState };
+  try {
+    await run();
+  } finally {
+    delete globalThis.document;
+    if (before) Object.defineProperty(globalThis, "navigator", before);
+    else delete globalThis.navigator;
+  }
+}
+
+test("CUT B-2: of two events of one moment each brings what the other has not", () => {
+  const bell = tab();
+  playOnce(bell, { haptic: { notification: "success" }, sound: false, key: "booking:b1:confirmed" });
+  playOnce(bell, { haptic: warning, sound: true, key: "booking:b1:confirmed" });
+  playOnce(bell, { haptic: warning, sound: true, key: "booking:b1:confirmed" });
+  assert.deepEqual(bell.played, [["success", false], [null, true]]);
+});
+
+test("VIS NFR-4.3: the same key plays once, another one again, and what is known is bounded", () => {
+  const bell = tab();
+  for (let index = 0; index < 600; index += 1) playOnce(bell, { haptic: warning, sound: true, key: `n${index}` });
+  playOnce(bell, { haptic: warning, sound: true, key: "n599" });
+  assert.equal(bell.played.length, 600);
+});
+
+test("VIS FR-4.2: of all tabs one plays", async () => {
+  const tabs = [tab(), tab(), tab()];
+  await onPage("visible", async () => {
+    for (const bell of tabs) playOnce(bell, { haptic: warning, sound: true, key: "n1" });
+    await Promise.resolve();
+    assert.equal(tabs.flatMap(({ played }) => played).length, 1);
+    playOnce(tabs[1], { haptic: warning, sound: true, key: "n2" });
+    await Promise.resolve();
+    assert.equal(tabs.flatMap(({ played }) => played).length, 2);
+  });
+});
+
+test("VIS FR-4.2: a tab that nobody sees leaves it to one that is seen, for less than 100 ms", async () => {
+  const hidden = tab();
+  await onPage("hidden", async () => {
+    playOnce(hidden, { haptic: warning, sound: true, key: "n1" });
+    assert.deepEqual(hidden.played, []);
+    const [{ ms, run }] = hidden.clock.waits;
+    assert.ok(ms < 100);
+    run();
+    await Promise.resolve();
+    assert.deepEqual(hidden.played, [["warning", true]]);
+  });
+});
+
+test("VIS FR-4.3: a player that throws, or rejects, is reported and harms nothing", async () => {
+  const reported = [];
+  const before = globalThis.reportError;
+  globalThis.reportError = (error) => void reported.push(error.message);
+  try {
+    const thrown = { ...tab(), play: () => { throw new Error("no hardware"); } };
+    playOnce(thrown, { haptic: warning, sound: false, key: "n1" });
+    const rejected = { ...tab(), play: async () => { throw new Error("no sound"); } };
+    playOnce(rejected, { haptic: warning, sound: true, key: "n1" });
+    await new Promise((done) => setImmediate(done));
+    assert.deepEqual(reported, ["no hardware", "no sound"]);
+  } finally {
+    globalThis.reportError = before;
+  }
+});
+
+test("VIS FR-4.1: Expo's calls are the document's, and a device without hardware stays silent", async () => {
+  const calls = [];
+  const Haptics = {
+    NotificationFeedbackType: { Success: "S", Warning: "W", Error: "E" }, ImpactFeedbackStyle: { Heavy: "H" },
+    notificationAsync: async (type) => void calls.push(type), impactAsync: async (style) => void calls.push(style),
+  };
+  const play = expoPlayer(Haptics, () => void calls.push("sound"));
+  await play({ notification: "error", impacts: ["heavy", "heavy"], pulses: 3 }, false);
+  await play(warning, true);
+  await play({ notification: "success", impacts: [], pulses: 1 }, false);
+  await play(null, false);
+  assert.deepEqual(calls, ["E", "H", "H", "W", "sound", "S"]);
+  const broken = { ...Haptics, notificationAsync: async () => { throw new Error("none"); } };
+  await expoPlayer(broken, async () => { throw new Error("muted"); })(warning, true);
+});
+
+test("VIS FR-4.1: a browser vibrates as many pulses as the priority has", () => {
+  const patterns = [];
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { value: { vibrate: (pattern) => patterns.push(pattern) },
+    configurable: true });
+  try {
+    const play = webPlayer();
+    play({ pulses: 3 }, true);
+    play({ pulses: 1 }, false);
+    play(null, true);
+    assert.deepEqual(patterns, [[60, 80, 60, 80, 60], [60]]);
+  } finally {
+    if (before) Object.defineProperty(globalThis, "navigator", before);
+    else delete globalThis.navigator;
+  }
+});

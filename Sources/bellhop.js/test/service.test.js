@@ -1,0 +1,226 @@
+// A bell against the real service.
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { connect } from "../index.js";
+import { memoryStorage } from "../storage/memory.js";
+import { xhrTransport } from "../transport/xhr.js";
+import { cuttingProxy } from "./proxy.js";
+import { announceSeed, seeded } from "./scripted.js";
+import { binary, startService, until } from "./service.js";
+import { NodeXMLHttpRequest } from "./xhr.js";
+
+const options = { skip: binary ? false : "no binary of the service: set BELLHOP_BIN" };
+const ms = 60_000;
+let service;
+let backend;
+const open = [];
+
+before(async () => {
+  if (!binary) return;
+  service = await startService({ flags: { "rate-limit-user": 0 } });
+  backend = service.token("backend", "--role", "service_role");
+});
+after(() => service?.stop());
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+/** A call of the app's backend, until the service has done it. */
+async function post(path, body, token = backend) {
+  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+  const once = async () => {
+    const answer = await fetch(service.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return answer.status < 500 && { status: answer.status, body: await answer.json() };
+  };
+  return until(() => once().catch(() => false), ms);
+}
+
+const notify = (user, id) => post("/v1/events", { id, type: "auth.signup", userId: user, data: {} });
+
+function ring(user, more = {}) {
+  const heard = [];
+  const bell = connect({
+    url: service.url, token: more.token ?? service.token(user), storage: memoryStorage(),
+    limits: { firstMs: 20, delayMsMax: 200, triesMax: 1000, outbox: { firstMs: 5, delayMsMax: 50 } }, ...more,
+  });
+  open.push(() => bell.close());
+  bell.on("*", (event) => void heard.push(event));
+  const of = (name) => heard.filter((event) => event.name === name);
+  const live = () => until(() => bell.connection.get().status === "live", ms, "live");
+  return { bell, heard, of, live };
+}
+
+/** The messages of a conversation as they stand. */
+async function texts(conversation, token) {
+  const found = [];
+  for (let since = 0; ;) {
+    const answer = await fetch(`${service.url}/v1/conversations/${conversation}/messages?since=${since}&limit=100`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    const { items } = await answer.json();
+    if (items.length === 0) return found;
+    found.push(...items.map(({ text }) => text));
+    since = items.at(-1).sequence;
+  }
+}
+
+for (const [name, transport] of [["fetch", "fetch"], ["xhr", xhrTransport(NodeXMLHttpRequest)]]) {
+  test(`VIS NFR-2.1: the service is killed again and again, each event comes once (${name})`, options, async () => {
+    const user = `killed-${name}`;
+    const { of, live } = ring(user, { transport });
+    await live();
+    const sent = [];
+    for (let round = 0; round < 5; round += 1) {
+      for (let one = 0; one < 10; one += 1) {
+        sent.push(`${user}-${round}-${one}`);
+        await notify(user, sent.at(-1));
+      }
+      await service.kill();
+      await service.restart();
+    }
+    await notify(user, "last");
+    await until(() => of("notification:created").some(({ data }) => data.eventId === "last"), ms, "the last event");
+    assert.deepEqual(of("notification:created").map(({ data }) => data.eventId), [...sent, "last"]);
+  });
+}
+
+test("VIS NFR-2.3: cut at any byte, with a service that is killed, the outbox loses nothing", options, async () => {
+  const seed = announceSeed("outbox");
+  const random = seeded(seed);
+  let isCutting = true;
+  const proxy = await cuttingProxy(service.url, random, () => isCutting);
+  open.push(proxy.stop);
+  const [ada, ben] = [`ada-${seed}`, `ben-${seed}`];
+  const conversation = `talk-${seed}`;
+  await post("/v1/conversations", { id: conversation, memberIds: [ada, ben] });
+  const reader = ring(ben, { url: proxy.url });
+  await reader.live();
+  const storage = memoryStorage();
+  const token = service.token(ada);
+  let writer = ring(ada, { url: proxy.url, storage, token });
+  const wanted = [];
+  for (let n = 0; n < 120; n += 1) {
+    wanted.push(`message ${n}`);
+    writer.bell.send("POST", `/v1/conversations/${conversation}/messages`, { text: wanted.at(-1) }).catch(() => {});
+    if (n % 40 === 20) {
+      await until(async () => (await storage.keys("")).filter((key) => key.includes("outbox/")).length >= 1, ms);
+      await service.kill();
+      await service.restart();
+    }
+    if (n % 40 === 39) {
+      // The app is closed and opened again. What is stored is what it goes on with.
+      await until(async () => {
+        const stored = await Promise.all((await storage.keys("")).map((key) => storage.get(key)));
+        const safe = new Set([...stored.map((item) => item?.startsWith("{") && JSON.parse(item).body.text),
+          ...await texts(conversation, token)]);
+        return wanted.every((text) => safe.has(text));
+      }, ms);
+      writer.bell.close();
+      writer = ring(ada, { url: proxy.url, storage, token });
+    }
+  }
+  // On a slow machine many writes share a connection, and few are cut.
+  while (proxy.cutCount() <= 20) {
+    wanted.push(`message ${wanted.length}`);
+    await writer.bell.send("POST", `/v1/conversations/${conversation}/messages`, { text: wanted.at(-1) });
+  }
+  await until(async () => (await storage.keys("")).every((key) => !key.includes("outbox/")), ms, "an empty outbox");
+  isCutting = false;
+  assert.deepEqual(await texts(conversation, token), wanted);
+  await until(() => reader.of("message:created").length >= wanted.length, ms, "all messages are heard");
+  const sequences = reader.of("message:created").map(({ data }) => data.message.sequence);
+  assert.deepEqual(sequences, wanted.map((_, index) => index + 1));
+});
+
+test("VIS NFR-2.3: a refusal is told to the app, and what is behind it goes on", options, async () => {
+  const { bell, of, live } = ring("refused");
+  await live();
+  const [refused, done] = await Promise.all([
+    bell.send("PUT", "/v1/preferences", { sound: "loud" }), bell.send("PUT", "/v1/preferences", { sound: false }),
+  ]);
+  assert.equal(refused.status, 422);
+  assert.equal(done.status, 200);
+  assert.equal(of("outbox:refused").length, 1);
+  assert.equal(of("outbox:refused")[0].data.answer.status, 422);
+});
+
+test("SCH FR-002: a stream outlives its token, which is renewed in place", options, async () => {
+  let asked = 0;
+  const token = () => {
+    asked += 1;
+    return service.token("renewed", "--lifetime", "6s");
+  };
+  const { bell, live } = ring("renewed", { token });
+  await live();
+  const { streamId } = bell.connection.get();
+  const end = Date.now() + 8000;
+  await until(() => Date.now() > end, 20_000);
+  assert.equal(bell.connection.get().status, "live");
+  assert.equal(bell.connection.get().streamId, streamId);
+  assert.ok(asked >= 2 && asked <= 6, `asked ${asked} times`);
+  await notify("renewed", "after the first token's end");
+});
+
+test("CNT §13.1: topics come and go without a new stream", options, async () => {
+  const { bell, live, heard } = ring("topics");
+  await live();
+  const { streamId } = bell.connection.get();
+  await post("/v1/conversations", { id: "unrelated", memberIds: ["topics"] });
+  const off = bell.subscribe(["queue:s1", "dj:s1"]);
+  await until(() => bell.connection.get().topics.length === 3);
+  off();
+  await until(() => bell.connection.get().topics.length === 1);
+  assert.equal(bell.connection.get().streamId, streamId);
+  assert.ok(heard.length > 0);
+});
+
+test("CUT N-4: a topic that there is not is refused, and says so", options, async () => {
+  const { bell } = ring("nonsense", { topics: ["nonsense:s1"] });
+  await until(() => bell.connection.get().status === "refused");
+  assert.equal(bell.connection.get().reason.status, 422);
+});
+
+test("SCH NFR-004: a wrong token is not live, and says why", options, async () => {
+  const { bell } = ring("wrong", { token: "not.a.token" });
+  await until(() => bell.connection.get().tries > 1);
+  assert.notEqual(bell.connection.get().status, "live");
+  assert.equal(bell.connection.get().reason.status, 401);
+});
+
+test("CNT R-RECON-4: an unchanged count is a 304", options, async () => {
+  const statuses = [];
+  const counting = async (url, init) => {
+    const answer = await fetch(url, init);
+    if (String(url).endsWith("/v1/badges")) statuses.push([answer.status, init.headers["If-None-Match"] !== undefined]);
+    return answer;
+  };
+  const { bell, live } = ring("counted", { fetch: counting, limits: { polling: { connectedMs: 50, leastMs: 10 } } });
+  const counts = [];
+  bell.badges.subscribe(() => counts.push(bell.badges.get()));
+  await live();
+  await until(() => statuses.filter(([status]) => status === 304).length >= 3);
+  assert.deepEqual(statuses[0], [200, false]);
+  assert.equal(counts[0].bell, 0);
+  await notify("counted", "one");
+  await until(() => counts.some(({ bell }) => bell === 1));
+});
+
+test("SCH EC4: two users of one device share nothing", options, async () => {
+  const storage = memoryStorage();
+  const first = ring("first", { storage });
+  await first.live();
+  await notify("first", "of the first");
+  await until(() => first.of("notification:created").length === 1);
+  first.bell.close();
+  const second = ring("second", { storage });
+  await second.live();
+  await notify("second", "of the second");
+  await until(() => second.of("notification:created").length === 1);
+  assert.equal(second.of("stream:resync").length, 0);
+  second.bell.close();
+  const again = ring("first", { storage });
+  await again.live();
+  await notify("first", "again");
+  await until(() => again.of("notification:created").length === 1);
+  assert.equal(again.of("notification:created")[0].data.eventId, "again");
+});

@@ -1,0 +1,178 @@
+// The bridge against the contract of QueryClient, as TanStack's own sources have it (query-core/src/queryClient.ts of
+// version 5, read by hand: no registry of this machine has the package). The double below does what is said there:
+// `setDefaultOptions` replaces all; filters match by the beginning of the key; `invalidateQueries` marks what matches
+// and refetches what `refetchType` says of it.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { connect } from "../index.js";
+import { bridge } from "../tanstack.js";
+import { plainToken } from "./modules.js";
+import { until } from "./service.js";
+import { streamServer } from "./stream.js";
+
+class QueryClient {
+  queries = [];
+  fetched = [];
+  listeners = new Set();
+  isCleared = false;
+  #options;
+  constructor(defaultOptions = {}) {
+    this.#options = defaultOptions;
+  }
+  getDefaultOptions() {
+    return this.#options;
+  }
+  setDefaultOptions(options) {
+    this.#options = options;
+  }
+  clear() {
+    this.isCleared = true;
+    for (const query of this.queries) query.data = undefined;
+  }
+  async invalidateQueries(filters = {}) {
+    const { queryKey = [], refetchType = "active" } = filters;
+    const found = this.queries.filter(({ key }) => queryKey.every((part, index) => part === key[index]));
+    for (const query of found) query.isInvalidated = true;
+    for (const query of found) {
+      if (refetchType === "none" || (refetchType !== "all" && query.isActive !== (refetchType === "active"))) continue;
+      this.fetched.push(query.key.join("/"));
+      query.isInvalidated = false;
+    }
+  }
+  getMutationCache() {
+    return {
+      subscribe: (listener) => {
+        this.listeners.add(listener);
+        return () => this.listeners.delete(listener);
+      },
+    };
+  }
+  /** What a mutation of an app tells its cache. */
+  mutate(meta) {
+    const mutation = { meta, options: { meta } };
+    for (const type of ["pending", "success"]) for (const listener of this.listeners) listener({ type: "updated",
+      mutation, action: { type } });
+  }
+}
+
+let server;
+let bell;
+before(async () => {
+  server = await streamServer();
+  bell = connect({ url: server.url, token: plainToken("ada"), limits: { firstMs: 20 } });
+  await until(() => bell.connection.get().status === "live");
+});
+after(async () => {
+  bell.close();
+  await server.stop();
+});
+
+const cause = (originId, recordId = "7") => ({ schema: "public", table: "todos", type: "UPDATE", recordId,
+  actorId: null, originId });
+const invalidate = (key, causes = [cause("other")]) => server.send("query:invalidate", { keys: [key], causes,
+  causesComplete: true });
+function client() {
+  const made = new QueryClient({ queries: { retry: 2, staleTime: 5 }, mutations: { retry: 1 } });
+  made.queries = [
+    { key: ["leaderboard", "c1"], isActive: true, data: 1 }, { key: ["leaderboard", "c2"], isActive: false, data: 2 },
+    { key: ["students"], isActive: true, data: 3 },
+  ];
+  return made;
+}
+
+test("SCH NFR-003: fresh while there is a stream, five minutes without, as the app had it afterwards", async () => {
+  const queryClient = client();
+  const stop = bridge(queryClient, bell);
+  await until(() => queryClient.getDefaultOptions().queries.staleTime === Infinity);
+  assert.deepEqual(queryClient.getDefaultOptions(), { queries: { retry: 2, staleTime: Infinity },
+    mutations: { retry: 1 } });
+  const seen = [];
+  const set = queryClient.setDefaultOptions.bind(queryClient);
+  queryClient.setDefaultOptions = (options) => {
+    seen.push(options.queries.staleTime);
+    set(options);
+  };
+  server.cut();
+  await until(() => seen.length === 2);
+  assert.deepEqual(seen, [300_000, Infinity]);
+  stop();
+  assert.deepEqual(queryClient.getDefaultOptions(), { queries: { retry: 2, staleTime: 5 }, mutations: { retry: 1 } });
+});
+
+test("SCH FR-003: all that is active is fetched again when the stream is back", async () => {
+  const queryClient = client();
+  const stop = bridge(queryClient, bell);
+  server.cut();
+  await until(() => queryClient.fetched.length === 2);
+  assert.deepEqual(queryClient.fetched, ["leaderboard/c1", "students"]);
+  stop();
+});
+
+test("SCH FR-006, FR-018, EC1: the beginning of a key, inactive ones too, and old data stays", async () => {
+  const queryClient = client();
+  const stop = bridge(queryClient, bell);
+  invalidate(["leaderboard"]);
+  await until(() => queryClient.fetched.includes("leaderboard/c1"));
+  assert.deepEqual(queryClient.fetched, ["leaderboard/c1"]);
+  assert.equal(queryClient.queries[1].isInvalidated, true);
+  assert.deepEqual(queryClient.queries.map(({ data }) => data), [1, 2, 3]);
+  stop();
+});
+
+test("SCH FR-005, decision 24: own echoes are no news, others' changes of the same row are", async () => {
+  const queryClient = client();
+  const stop = bridge(queryClient, bell);
+  const told = [];
+  const off = bell.on("query:invalidate", ({ data }) => told.push(data.keys[0][0]));
+  queryClient.mutate({ bellhop: { table: "todos", recordId: 7 } });
+  invalidate(["students", "own"], [cause(null)]);
+  invalidate(["students", "mine"], [cause(bell.clientId)]);
+  queryClient.queries.push({ key: ["others"], isActive: true });
+  invalidate(["others"], [cause("somebody")]);
+  await until(() => queryClient.fetched.includes("others"));
+  assert.equal(told.length, 3);
+  assert.deepEqual(queryClient.fetched, ["others"]);
+  off();
+  stop();
+});
+
+test("SCH FR-020: a forced refetch fetches inactive ones too", () => {
+  const queryClient = client();
+  const stop = bridge(queryClient, bell);
+  bell.invalidation.refetch(["leaderboard"]);
+  assert.deepEqual(queryClient.fetched, ["leaderboard/c1", "leaderboard/c2"]);
+  stop();
+  bell.invalidation.refetch(["leaderboard"]);
+  assert.equal(queryClient.fetched.length, 2, "a bridge that was taken away does nothing");
+});
+
+test("SCH FR-002: another user's data is not kept", () => {
+  const queryClient = client();
+  const stop = bridge(queryClient, bell);
+  bell.signOut();
+  assert.equal(queryClient.isCleared, true);
+  bell.signIn("ada");
+  stop();
+});
+
+test("an event that a feature cannot read is reported, and the stream goes on", async () => {
+  const reported = [];
+  const before = globalThis.reportError;
+  globalThis.reportError = (error) => void reported.push(error);
+  try {
+    bell.notifications.get();
+    await until(() => bell.connection.get().status === "live");
+    server.send("notification:updated", { ids: ["n1"] });
+    server.send("badges:update", { ...(bell.badges.get() ?? {}), messages: 7, requests: 0, bell: 0, version: 9,
+      epoch: "e" });
+    await until(() => bell.badges.get()?.messages === 7);
+    assert.equal(reported.length, 1);
+  } finally {
+    globalThis.reportError = before;
+  }
+});
+
+test("bad input gets a clear error", () => {
+  assert.throws(() => bridge({}, bell), /takes a QueryClient and a bell/);
+  assert.throws(() => bridge(new QueryClient(), null), /made by connect/);
+});

@@ -1,0 +1,84 @@
+// The token machine at work: the app's provider is asked once for all who wait.
+import * as machine from "./machines/token.js";
+import { run } from "./stores/store.js";
+
+/** A provider that does not answer must not hold up everything for ever. */
+const askMsMax = 30_000;
+
+/**
+ * @param {object} parts
+ * @param {(wanted: {fresh: boolean, spent: string | null}) => string | null | Promise<string | null>} parts.provider
+ * @param {import("./types").Clock} parts.clock
+ * @param {string | null} [parts.user]
+ * @param {(user: string) => void} [parts.onUser] the app gave another user's token
+ * @param {(streamId: string, token: string) => void} [parts.onRenew]
+ * @param {() => void} [parts.onReconnect]
+ */
+export function tokens({ provider, clock, user = null, onUser, onRenew, onReconnect }) {
+  /** @type {((token: string | null) => void)[]} */
+  let waiting = [];
+  const it = run(machine, { user }, clock, perform);
+
+  /** @param {import("./types").Action} action */
+  function perform(action) {
+    switch (action.do) {
+      case "ask": return void ask(action.spent);
+      case "give": return give(action.token);
+      case "renew": return onRenew?.(action.streamId, action.token);
+      case "reconnect": return onReconnect?.();
+      case "user": return onUser?.(action.user);
+    }
+  }
+
+  /** @param {string | null} token */
+  function give(token) {
+    const those = waiting;
+    waiting = [];
+    for (const resolve of those) resolve(token);
+  }
+
+  /** @param {string | null} spent */
+  async function ask(spent) {
+    const stop = clock.after(askMsMax, () => it.receive({ type: "failed", problem: { code: "token.slow" } }));
+    try {
+      const token = await provider({ fresh: spent !== null, spent });
+      if (typeof token === "string" && token !== "") it.receive({ type: "token", token, ...claims(token) });
+      else it.receive({ type: "failed", problem: { code: "token.none" } });
+    } catch (error) {
+      it.receive({ type: "failed", problem: { code: "token.failed", detail: String(error) } });
+    } finally {
+      stop();
+    }
+  }
+
+  return {
+    /** A token that serves, and is another than the spent one if the app has one; null: there is none.
+     * @param {string | null} [spent] @returns {Promise<string | null>} */
+    get: (spent) => new Promise((resolve) => {
+      waiting.push(resolve);
+      it.receive({ type: "need", spent });
+    }),
+    receive: it.receive,
+    state: it.get,
+    close() {
+      it.close();
+      give(null);
+    },
+  };
+}
+
+/** What a JWT says of itself; nothing where it is none, or cannot be read here.
+ * @param {string} token @returns {{subject?: string, expiresAt?: number}} */
+export function claims(token) {
+  try {
+    const text = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
+    const utf8 = text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
+    const { sub, exp } = JSON.parse(decodeURIComponent(utf8.replace(/%(?![89a-f][0-9a-f])/g, "%25")));
+    return {
+      ...(typeof sub === "string" ? { subject: sub } : {}),
+      ...(typeof exp === "number" ? { expiresAt: exp * 1000 } : {}),
+    };
+  } catch {
+    return {};
+  }
+}

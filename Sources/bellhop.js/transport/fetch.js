@@ -1,0 +1,63 @@
+// The stream by `fetch`, where its body can be read as it comes: browsers, Node, Deno, Bun, Expo.
+
+/** @typedef {import("../types").Transport} Transport */
+
+/** A refusal's explanation serves a message: more of it is not read. */
+const problemCharsMax = 65_536;
+
+/** Where fetch does not stream, its Response has no body to read.
+ * @param {typeof fetch} [fetch] */
+export const fetchStreams = (fetch) => Boolean(fetch ||
+  (typeof ReadableStream === "function" && typeof Response === "function" && "body" in Response.prototype));
+
+/** @param {typeof fetch} [fetch]
+ * @returns {Transport} */
+export function fetchTransport(fetch = globalThis.fetch) {
+  const request = fetch;
+  return (url, headers, heard) => {
+    const abort = new AbortController();
+    let isOver = false;
+    const end = (/** @type {any} */ error) => {
+      if (!isOver) heard.end({ detail: String(error?.message ?? error) });
+      isOver = true;
+    };
+    const stop = () => {
+      isOver = true;
+      abort.abort();
+    };
+    read().catch(end);
+    return stop;
+
+    async function read() {
+      const response = await request(url, {
+        headers, signal: abort.signal, cache: "no-store", credentials: "omit",
+      });
+      if (isOver) return;
+      const reader = response.body?.getReader();
+      if (!reader && response.status === 200) throw new Error("this fetch does not stream; use the transport xhr");
+      const decoder = new TextDecoder();
+      const type = response.headers.get("content-type") ?? "";
+      const retryAfter = response.headers.get("retry-after");
+      heard.head({ status: response.status, type, retryAfter, body });
+      if (response.status !== 200 || !reader) return;
+      // One piece after the other: what is not read yet waits in the network, not in memory.
+      while (!isOver) {
+        const { done, value } = await reader.read();
+        if (done) return end("the service closed the stream");
+        const text = decoder.decode(value, { stream: true });
+        if (!isOver && text !== "") heard.text(text);
+      }
+
+      async function body() {
+        let text = "";
+        while (reader && text.length < problemCharsMax) {
+          const { done, value } = await reader.read();
+          if (done) break;
+          text += decoder.decode(value, { stream: true });
+        }
+        stop();
+        return text;
+      }
+    }
+  };
+}

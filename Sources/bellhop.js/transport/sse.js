@@ -1,0 +1,70 @@
+// Text of a `text/event-stream` becomes events, as the WHATWG standard interprets it, however the network cuts it up.
+
+/** Without it a server that never ends a line would fill the client's memory. */
+const eventCharsMax = 4 << 20;
+
+/** @typedef {import("../types").ServerSentEvent} ServerSentEvent */
+
+/** @param {string} [cursor] the id of the last event of the connection before */
+export function parser(cursor = "", charsMax = eventCharsMax) {
+  let lastId = cursor;
+  let line = "";
+  let isAfterReturn = false;
+  let id = cursor;
+  let hasId = false;
+  let name = "";
+  /** @type {string[]} */
+  let data = [];
+  let dataChars = 0;
+  /** @type {number | null} */
+  let retryMs = null;
+
+  /** @param {ServerSentEvent[]} events */
+  function endLine(events) {
+    if (line === "") {
+      // Only a block that is complete moves the cursor, also one without data.
+      lastId = id;
+      if (data.length > 0) events.push({ name: name || "message", data: data.join("\n"), id, hasId });
+      name = "";
+      data = [];
+      dataChars = 0;
+      hasId = false;
+      return;
+    }
+    const colon = line.indexOf(":");
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
+    line = "";
+    if (field === "data") {
+      data.push(value);
+      dataChars += value.length;
+    } else if (field === "event") name = value;
+    else if (field === "id" && !value.includes("\0")) {
+      id = value;
+      hasId = true;
+    } else if (field === "retry" && /^[0-9]+$/.test(value)) retryMs = Number(value);
+  }
+
+  return {
+    /** @param {string} text @returns {ServerSentEvent[]} */
+    feed(text) {
+      /** @type {ServerSentEvent[]} */
+      const events = [];
+      if (text === "") return events;
+      let start = isAfterReturn && text[0] === "\n" ? 1 : 0;
+      isAfterReturn = text[text.length - 1] === "\r";
+      const end = /\r\n?|\n/g;
+      end.lastIndex = start;
+      for (let match = end.exec(text); match; match = end.exec(text)) {
+        line += text.slice(start, match.index);
+        endLine(events);
+        start = end.lastIndex;
+      }
+      line += text.slice(start);
+      if (line.length + dataChars > charsMax) throw new RangeError(`an event has more than ${charsMax} characters`);
+      return events;
+    },
+    lastId: () => lastId,
+    retryMs: () => retryMs,
+  };
+}

@@ -1,0 +1,71 @@
+// The stream by XMLHttpRequest's progress, where fetch does not stream: React Native.
+
+/** All text of a response stays in its `responseText`: past this the stream is resumed on a new connection. It is more
+ * than the service replays at once (1 MiB), so that each connection gets further than the one before. */
+const textCharsMax = 4 << 20;
+
+/** @param {new () => XMLHttpRequest} [Request]
+ * @returns {import("../types").Transport} */
+export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = textCharsMax) {
+  return (url, headers, heard) => {
+    const request = new Request();
+    let seen = 0;
+    let isOver = false;
+    let isHeard = false;
+    /** @type {((text: string) => void) | null} */
+    let wanted = null;
+    const end = (/** @type {string} */ detail, isFull = false) => {
+      if (!isOver) heard.end({ detail, isFull });
+      isOver = true;
+    };
+    const stop = () => {
+      isOver = true;
+      request.abort();
+    };
+    function head() {
+      if (isHeard || isOver || request.status === 0) return;
+      isHeard = true;
+      heard.head({
+        status: request.status,
+        type: request.getResponseHeader("content-type") ?? "",
+        retryAfter: request.getResponseHeader("retry-after"),
+        body: () => new Promise((resolve) => {
+          if (request.readyState === 4) resolve(request.responseText);
+          else wanted = resolve;
+        }),
+      });
+    }
+    function read() {
+      head();
+      if (isOver || request.status !== 200) return;
+      const text = request.responseText.slice(seen);
+      seen += text.length;
+      if (text !== "") heard.text(text);
+      if (!isOver && seen > charsMax) {
+        end("the response has become large", true);
+        request.abort();
+      }
+    }
+    request.open("GET", url);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.responseType = "text";
+    request.onreadystatechange = () => {
+      if (request.readyState === 2) head();
+      // React Native tells the progress here as well, others in `onprogress` alone.
+      if (request.readyState === 3) read();
+    };
+    request.onprogress = read;
+    request.onload = () => {
+      read();
+      wanted?.(request.responseText);
+      if (request.status === 200) end("the service closed the stream");
+    };
+    request.onerror = () => {
+      wanted?.("");
+      end("the connection broke");
+    };
+    request.ontimeout = request.onerror;
+    request.send();
+    return stop;
+  };
+}

@@ -1,11 +1,11 @@
 import Foundation
-import Threads
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// A client of one Bellhop service: calls that answer, and a stream that keeps itself alive.
+/// A client of one Bellhop service: calls that answer, and a stream that keeps itself alive. An app that shows what it
+/// is told holds a ``Bell``.
 ///
 /// ```swift
 /// let client = BellhopClient(baseURL: url, token: .fixed(token))
@@ -13,19 +13,6 @@ import Threads
 /// for try await event in client.events(topics: ["queue:s1"]) { print(event.name, event.data) }
 /// ```
 public struct BellhopClient: Sendable {
-    /// Where the bearer token comes from. It is asked before every call and every (re)connection, so that a renewed
-    /// token takes effect without another call.
-    public struct TokenProvider: Sendable {
-        let token: @Sendable () async throws -> String?
-
-        public init(_ token: @escaping @Sendable () async throws -> String?) {
-            self.token = token
-        }
-
-        public static let none = TokenProvider { nil }
-        public static func fixed(_ token: String) -> TokenProvider { TokenProvider { token } }
-    }
-
     /// A call that could not be made or answered at all; an answer of whatever status is no error.
     public enum TransportFailure: Error, Sendable, CustomStringConvertible {
         case unusableURL(String)
@@ -77,7 +64,11 @@ public struct BellhopClient: Sendable {
 
     /// The same service and the same connections, spoken to as somebody else.
     public func with(token: String?) -> BellhopClient {
-        BellhopClient(self, token: TokenProvider { token })
+        BellhopClient(self, token: token.map(TokenProvider.fixed) ?? .none)
+    }
+
+    func with(_ token: TokenProvider) -> BellhopClient {
+        BellhopClient(self, token: token)
     }
 
     public func get(_ path: String, headers: [String: String] = [:]) async throws -> ServiceAnswer {
@@ -114,10 +105,34 @@ public struct BellhopClient: Sendable {
     }
 
     /// One call with a body of any kind; the headers given win over the client's own.
+    ///
+    /// Refused for its token (401), it is made once more where the provider has another one.
     public func send(
         _ method: String, _ path: String, bytes: Data?, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
-        var request = try await request(method, path, headers: headers)
+        let bearer = try await token.token(nil)
+        let answer = try await once(method, path, bytes, headers, bearer)
+        guard answer.status == 401, let bearer, !token.isFixed, let fresh = try await token.token(bearer),
+            fresh != bearer
+        else { return answer }
+        return try await once(method, path, bytes, headers, fresh)
+    }
+
+    /// The same; status 0 where nothing was answered.
+    func attempt(
+        _ method: String, _ path: String, _ body: JSON? = nil, headers: [String: String] = [:]
+    ) async -> ServiceAnswer {
+        do {
+            return try await send(method, path, body, headers: headers)
+        } catch {
+            return ServiceAnswer(status: 0, headers: [:], body: JSON.object(["detail": .string("\(error)")]).data)
+        }
+    }
+
+    private func once(
+        _ method: String, _ path: String, _ bytes: Data?, _ headers: [String: String], _ bearer: String?
+    ) async throws -> ServiceAnswer {
+        var request = try request(method, path, headers: headers, bearer: bearer)
         request.httpBody = bytes
         let call = Call()
         return try await withTaskCancellationHandler {
@@ -132,16 +147,14 @@ public struct BellhopClient: Sendable {
         }
     }
 
-    func request(_ method: String, _ path: String, headers: [String: String]) async throws -> URLRequest {
+    func request(_ method: String, _ path: String, headers: [String: String], bearer: String?) throws -> URLRequest {
         guard let url = URL(string: baseURL + path), url.scheme != nil, url.host != nil else {
             throw TransportFailure.unusableURL(baseURL + path)
         }
         var request = URLRequest(url: url)
         request.httpMethod = method
         request.setValue(clientID, forHTTPHeaderField: "X-Client-Id")
-        if let token = try await token.token() {
-            request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
-        }
+        if let bearer { request.setValue("Bearer \(bearer)", forHTTPHeaderField: "Authorization") }
         for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
         return request
     }

@@ -8,17 +8,30 @@ import Testing
 
 @testable import BellhopClient
 
-/// The stream over real sockets, against a server that does what its script says. Waits between tries are noted, not
-/// slept.
+/// The stream over real sockets, against a server that does what its script says. The clock stands still, but where the
+/// stream waits for its next try: then it is there at once.
 @Suite(.timeLimit(.minutes(2)))
 struct BellhopStreamTests {
-    private typealias Notes = Collected<BellhopStream.ConnectionChange>
+    private let clock = StandingClock()
+    private let waits = Collected<Int>()
+    private let statuses = Collected<BellhopStream.Connection.Status>()
 
-    private func options(_ notes: Notes, lastEventID: String? = nil) -> BellhopStream.Options {
+    private static let ready = ready("st-1")
+
+    private static func ready(_ id: String, topics: String = "[]") -> String {
+        "event: stream:ready\ndata: {\"streamId\":\"\(id)\",\"topics\":\(topics)}\n\n"
+    }
+
+    private func options(lastEventID: String? = nil, isWaitSkipped: Bool = true) -> BellhopStream.Options {
         var options = BellhopStream.Options(lastEventID: lastEventID)
-        options.jitter = { 0.5 }
-        options.sleep = { _ in try Task.checkCancellation() }
-        options.onConnection = { notes.append($0) }
+        options.clock = clock.clock
+        options.onConnection = { [clock, waits, statuses] connection in
+            statuses.append(connection.status)
+            guard connection.status == .waiting, let at = connection.retryAt else { return }
+            let moment = Int((at.timeIntervalSince1970 * 1000).rounded())
+            waits.append(moment - clock.now)
+            if isWaitSkipped { clock.advance(to: moment) }
+        }
         return options
     }
 
@@ -28,20 +41,19 @@ struct BellhopStreamTests {
 
     private func collect(_ stream: BellhopStream) async throws -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
-        for try await event in stream { events.append(event) }
+        for try await event in stream where event.name != "stream:ready" { events.append(event) }
         return events
     }
 
     @Test func lostConnection_isResumedAfterTheLastEvent_until204() async throws {
         let server = try ScriptedServer([
-            .stream(["retry: 20\n\nid: e-1\nda", "ta: a\n\nid: e-2\ndata: b\n\nid: e-3\ndata: unfin"]),
-            .stream(["id: e-3\ndata: c\n\n"]), .answer("204 No Content"),
+            .stream([Self.ready, "retry: 20\n\nid: e-1\nda", "ta: a\n\nid: e-2\ndata: b\n\nid: e-3\ndata: unfin"]),
+            .stream([Self.ready, "id: e-3\ndata: c\n\n"]), .answer("204 No Content"),
         ])
-        let notes = Notes()
-        let events = try await collect(client(server).events(options(notes)))
+        let events = try await collect(client(server).events(options()))
         #expect(events.map(\.data) == ["a", "b", "c"])
         #expect(events.map(\.id) == ["e-1", "e-2", "e-3"])
-        #expect(notes.waits == [20, 20])
+        #expect(waits.all == [20, 40])
         let requests = server.requests
         #expect(!requests[0].contains("Last-Event-Id"))
         #expect(requests[1].contains("Last-Event-Id: e-2\r\n"))
@@ -53,61 +65,115 @@ struct BellhopStreamTests {
     @Test func temporaryRefusal_isTriedAgain_afterTheTimeItNames() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable", headers: "Retry-After: 7\r\n"),
-            .answer("429 Too Many Requests"), .stream(["data: a\n\n"]), .answer("204 No Content"),
+            .answer("429 Too Many Requests"), .stream([Self.ready, "data: a\n\n"]), .answer("204 No Content"),
         ])
-        let notes = Notes()
-        let events = try await collect(client(server).events(options(notes)))
+        let events = try await collect(client(server).events(options()))
         #expect(events.map(\.data) == ["a"])
-        #expect(notes.waits == [7000, 2000, 1000])
+        #expect(waits.all == [7000, 2000, 4000])
     }
 
     @Test func closingEvent_setsTheWait() async throws {
         let server = try ScriptedServer([
-            .stream(["event: stream:closing\ndata: {\"reason\":\"shutdown\",\"retryAfterMs\":4321}\n\n"]),
+            .stream([Self.ready, "event: stream:closing\ndata: {\"reason\":\"shutdown\",\"retryAfterMs\":4321}\n\n"]),
             .answer("204 No Content"),
         ])
-        let notes = Notes()
-        let events = try await collect(client(server).events(options(notes)))
+        let events = try await collect(client(server).events(options()))
         #expect(events.map(\.name) == ["stream:closing"])
-        #expect(notes.waits == [4321])
+        #expect(waits.all == [4321])
     }
 
+    /// A fixed token that is refused will be refused again.
     @Test func refusal_thatCannotChange_isThrown_withItsProblem() async throws {
         let body = #"{"code":"invalid_token","detail":"The token has expired."}"#
-        let server = try ScriptedServer([.answer("401 Unauthorized", body: body)])
-        let error = await #expect(throws: StreamFailure.self) {
-            _ = try await collect(client(server).events(options(Notes())))
+        for status in ["401 Unauthorized", "403 Forbidden"] {
+            let server = try ScriptedServer([.answer(status, body: body)])
+            let error = await #expect(throws: StreamFailure.self) {
+                _ = try await collect(client(server).events(options()))
+            }
+            #expect("\(try #require(error))".contains("invalid_token: The token has expired."))
+            #expect(server.requests.count == 1)
         }
-        #expect("\(try #require(error))".contains("401 invalid_token: The token has expired."))
     }
 
-    @Test func wrongMediaType_isThrown() async throws {
-        let server = try ScriptedServer([.answer("200 OK", headers: "Content-Type: text/html\r\n", body: "hello")])
-        await #expect(throws: StreamFailure.self) { _ = try await collect(client(server).events(options(Notes()))) }
+    /// SCH NFR-004: after a 401 the app is asked for another token, at once, and once.
+    @Test func refusedToken_isReplacedAtOnce() async throws {
+        let server = try ScriptedServer([
+            .answer("401 Unauthorized"), .stream([Self.ready, "data: a\n\n"]), .answer("204 No Content"),
+        ])
+        let asked = Collected<Bool>()
+        let provider = BellhopClient.TokenProvider(renewing: { needsNew in
+            asked.append(needsNew)
+            return needsNew ? "new" : "old"
+        })
+        let events = try await collect(BellhopClient(baseURL: server.baseURL, token: provider).events(options()))
+        #expect(events.map(\.data) == ["a"])
+        #expect(asked.all == [false, true])
+        #expect(waits.all == [1000])
+        #expect(server.requests[0].contains("Bearer old\r\n"))
+        #expect(server.requests[1].contains("Bearer new\r\n"))
+    }
+
+    /// SCH FR-002: the stream goes on with the new token, on the same connection.
+    @Test func expiringStream_isRenewedInPlace() async throws {
+        let server = try ScriptedServer([
+            .stream(
+                [Self.ready, "event: stream:expiring\ndata: {\"expiresAt\":\"2026-01-10T09:00:30.000Z\"}\n\n"],
+                staysOpen: true),
+            .answer("200 OK", headers: "Connection: close\r\n", body: "{}"),
+        ])
+        let provider = BellhopClient.TokenProvider(renewing: { $0 ? "new" : "old" })
+        let stream = BellhopClient(baseURL: server.baseURL, token: provider).events(options())
+        let reader = Task { for try await _ in stream {} }
+        try await eventually("the token is put") { server.requests.count == 2 }
+        reader.cancel()
+        try await reader.value
+        #expect(server.requests[1].hasPrefix("PUT /v1/streams/st-1/token HTTP/1.1\r\n"))
+        #expect(server.requests[1].hasSuffix(#"{"token":"new"}"#))
+    }
+
+    /// What answers in place of the service, such as a hotel's page, goes away again.
+    @Test func wrongMediaType_isTriedAgain() async throws {
+        let server = try ScriptedServer([
+            .answer("200 OK", headers: "Content-Type: text/html\r\n", body: "hello"),
+            .stream([Self.ready, "data: a\n\n"]), .answer("204 No Content"),
+        ])
+        #expect(try await collect(client(server).events(options())).map(\.data) == ["a"])
     }
 
     /// CUT N-1: at most ten tries in a row.
     @Test func absentServer_isGivenUpAfterTenTries() async throws {
         let server = try ScriptedServer([])
         server.stop()
-        let notes = Notes()
-        await #expect(throws: StreamFailure.self) { _ = try await collect(client(server).events(options(notes))) }
-        #expect(notes.waits.count == 10)
+        await #expect(throws: StreamFailure.self) { _ = try await collect(client(server).events(options())) }
+        #expect(waits.all == [1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000, 30000, 30000])
+    }
+
+    /// An app that wants one connection alone gets one.
+    @Test func noTries_areOneConnection() async throws {
+        let server = try ScriptedServer([.stream([Self.ready, "data: a\n\n"])])
+        var options = options()
+        options.limits.triesMax = 0
+        await #expect(throws: StreamFailure.self) { _ = try await collect(client(server).events(options)) }
+        #expect(server.requests.count == 1)
     }
 
     /// CUT N-2: silence means dead, at connecting and later.
     @Test func silence_isTakenForALostConnection() async throws {
         let server = try ScriptedServer([
-            .init(pieces: [], staysOpen: true), .stream(["id: e-1\ndata: a\n\n"], staysOpen: true),
+            .init(pieces: [], staysOpen: true), .stream([Self.ready, "id: e-1\ndata: a\n\n"], staysOpen: true),
             .answer("204 No Content"),
         ])
-        let notes = Notes()
-        var options = options(notes)
-        options.connectTimeout = .milliseconds(300)
-        options.silenceTimeout = .milliseconds(300)
-        let events = try await collect(client(server).events(options))
-        #expect(events.map(\.data) == ["a"])
-        #expect(notes.waits.count == 2)
+        let stream = client(server).events(options())
+        let heard = Collected<String>()
+        let reader = Task {
+            for try await event in stream { heard.append(event.data) }
+        }
+        try await eventually("the first connection is made") { server.requests.count == 1 }
+        clock.advance(milliseconds: 10_000)
+        try await eventually("the second one has said all that it will") { heard.all.last == "a" }
+        clock.advance(milliseconds: 60_000)
+        try await reader.value
+        #expect(server.requests.count == 3)
         #expect(server.requests[2].contains("Last-Event-Id: e-1\r\n"))
     }
 
@@ -115,9 +181,10 @@ struct BellhopStreamTests {
     @Test func slowReader_losesTheConnection_notTheEvents() async throws {
         let first = (1...400).map { "id: e-\($0)\ndata: \(String(repeating: "x", count: 200))\n\n" }
         let server = try ScriptedServer([
-            .stream(first), .stream(["id: e-1000\ndata: end\n\n"]), .answer("204 No Content"),
+            .stream([Self.ready + first[0]] + first.dropFirst()), .stream([Self.ready, "id: e-1000\ndata: end\n\n"]),
+            .answer("204 No Content"),
         ])
-        var options = options(Notes())
+        var options = options()
         options.bufferBytesMax = 4096
         let ids = try await collect(client(server).events(options)).map(\.id)
         let beforeEnd = ids.dropLast()
@@ -136,7 +203,7 @@ struct BellhopStreamTests {
         var received = Data()
         let error = await #expect(throws: ExchangeFailure.self) {
             while true {
-                if case .bytes(let bytes) = try await exchange.next(within: .seconds(60)) { received += bytes }
+                if case .bytes(let bytes) = try await exchange.next() { received += bytes }
             }
         }
         if case .overflow? = error {} else { Issue.record("\(String(describing: error))") }
@@ -145,9 +212,9 @@ struct BellhopStreamTests {
     }
 
     @Test func cancelledReader_endsAtOnce_andClosesTheConnection() async throws {
-        let server = try ScriptedServer([.stream(["data: a\n\n"], staysOpen: true)])
+        let server = try ScriptedServer([.stream([Self.ready, "data: a\n\n"], staysOpen: true)])
         let (started, start) = AsyncStream<Void>.makeStream()
-        let stream = client(server).events(options(Notes()))
+        let stream = client(server).events(options())
         let reader = Task {
             for try await _ in stream { start.yield() }
         }
@@ -156,25 +223,24 @@ struct BellhopStreamTests {
         try await reader.value
     }
 
-    /// CUT N-3: the network is back → an immediate try.
-    @Test func signal_endsTheWait() async throws {
-        let server = try ScriptedServer([.answer("503 Service Unavailable"), .answer("204 No Content")])
-        let signal = ReconnectSignal()
-        var options = BellhopStream.Options()
-        options.wake = signal
-        options.sleep = { _ in try await Task.sleep(for: .seconds(3600)) }
-        options.onConnection = { change in
-            guard case .waiting = change else { return }
-            // The wait begins after this call returns: wake it until the stream is over.
-            Task {
-                while !Task.isCancelled, server.requests.count < 2 {
-                    signal.reconnectNow()
-                    await Task.yield()
-                }
-            }
-        }
-        #expect(try await collect(client(server).events(options)).isEmpty)
-        #expect(server.requests.count == 2)
+    /// CUT N-3: the network is back → an immediate try, a second after the last one.
+    @Test func returningNetwork_endsTheWait() async throws {
+        let server = try ScriptedServer([
+            .answer("503 Service Unavailable"), .answer("503 Service Unavailable"), .answer("204 No Content"),
+        ])
+        let network = ToldNetwork()
+        var options = options(isWaitSkipped: false)
+        options.network = network
+        let stream = client(server).events(options)
+        let reader = Task { try await collect(stream) }
+        try await eventually("it waits") { waits.all.count == 1 }
+        clock.advance(milliseconds: 1000)
+        try await eventually("it waits again") { waits.all.count == 2 }
+        #expect(waits.all == [1000, 2000])
+        clock.advance(milliseconds: 1000)
+        network.tell(isOnline: true, isChanged: true)
+        #expect(try await reader.value.isEmpty)
+        #expect(server.requests.count == 3)
     }
 
     @Test func topics_areEscapedOnce() async throws {
@@ -212,33 +278,11 @@ struct CallTests {
         }
     }
 
-    /// VIS NFR-2.3: an offline write is stored, and sent with the same key.
-    @Test func offlineWrites_areSentInOrder_withTheirKeys() async throws {
-        let server = try ScriptedServer([
-            .answer("503 Service Unavailable", headers: "Connection: close\r\n"),
-            .answer("201 Created", headers: "Connection: close\r\n"),
-            .answer("409 Conflict", headers: "Connection: close\r\n"),
-        ])
-        let queue = OfflineQueue(client: BellhopClient(baseURL: server.baseURL))
-        #expect(await queue.add("POST", "/v1/a", [:]))
-        #expect(await queue.add("POST", "/v1/b", [:]))
-        let first = await queue.flush()
-        #expect(first.answered.isEmpty)
-        #expect(first.waitingCount == 2)
-        let second = await queue.flush()
-        #expect(second.answered.map(\.answer.status) == [201, 409])
-        #expect(second.waitingCount == 0)
-        let keys = server.requests.compactMap { head in
-            head.split(separator: "\r\n").first { $0.hasPrefix("Idempotency-Key:") }
-        }
-        try #require(keys.count == 3)
-        #expect(keys[0] == keys[1])
-        #expect(keys[1] != keys[2])
-    }
-}
-
-extension Collected<BellhopStream.ConnectionChange> {
-    fileprivate var waits: [Int] {
-        all.compactMap { if case .waiting(_, let milliseconds, _) = $0 { milliseconds } else { nil } }
+    @Test func retryAfter_isReadAsSecondsOrDate() {
+        let now = Date(timeIntervalSince1970: 1_700_000_000)
+        #expect(ServiceAnswer.retryAfterMilliseconds("3", now: now) == 3000)
+        #expect(ServiceAnswer.retryAfterMilliseconds("Tue, 14 Nov 2023 22:13:30 GMT", now: now) == 10_000)
+        #expect(ServiceAnswer.retryAfterMilliseconds("soon", now: now) == nil)
+        #expect(ServiceAnswer.retryAfterMilliseconds("-1", now: now) == nil)
     }
 }

@@ -38,7 +38,7 @@ struct SSEParserTests {
             [.init(id: "", name: "add", data: "1"), .init(id: "", name: "message", data: "2")]
         ),
         ("event: lost\n\ndata: 2\n\n", [.init(id: "", name: "message", data: "2")]),
-        ("id: 7\n\ndata: a\n\n", [.init(id: "7", name: "message", data: "a")]),
+        ("id: 7\n\ndata: a\n\n", [.init(id: "7", name: "message", data: "a", isReplayed: false)]),
         ("id: 1\nid: 2\u{0}\ndata: a\n\n", [.init(id: "1", name: "message", data: "a")]),
         ("unknown: x\nDATA: x\ndata : x\n\n", []),
         ("data: unfinished\n", []),
@@ -60,7 +60,7 @@ struct SSEParserTests {
         parser.startNewConnection()
         #expect(parser.lastEventID == "3")
         let events = try parser.parse("data: a\n\n".utf8)
-        #expect(events == [ServerSentEvent(id: "3", name: "message", data: "a")])
+        #expect(events == [ServerSentEvent(id: "3", name: "message", data: "a", isReplayed: false)])
     }
 
     @Test func endlessLine_isRefused() {

@@ -320,8 +320,11 @@ struct VisibilityWorld {
         let posts: KeyValuePairs = ["id": id("followersPost"), "userId": "me"]
         return switch operation {
         case "GET /v1/challenges", "GET /v1/posts", "GET /v1/feed", "GET /v1/me", "GET /v1/config", "GET /healthz",
-            "GET /readyz", "GET /metrics", "GET /openapi.yaml", "GET /":
+            "GET /readyz", "GET /metrics", "GET /openapi.yaml", "GET /", "GET /console/tokens", "GET /bellhop.js",
+            "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js":
             at([:], nil)
+        case "GET /console/{name}": at(["name": "app.js"], nil)
+        case "POST /v1/publish": at([:], ["event": "tidings", "to": ["user:nobody"], "data": .string(new)])
         case "GET /v1/challenges/{id}", "DELETE /v1/challenges/{id}", "GET /v1/challenges/{id}/leaderboard",
             "DELETE /v1/challenges/{id}/scores/{userId}":
             at(["id": "c1", "userId": "ada"], nil)

@@ -42,7 +42,7 @@ struct Listen: AsyncParsableCommand {
         let client = BellhopClient(baseURL: access.baseURL, token: try provider())
         let topics = topics.map { $0.split(separator: ",").map(String.init) } ?? []
         var options = BellhopStream.Options(topics: topics, lastEventID: lastEventId)
-        options.reconnection.triesMax = tries
+        options.limits.triesMax = tries
         let address = access.baseURL
         if !json { options.onConnection = { Listen.report($0, address: address) } }
         do {
@@ -68,13 +68,15 @@ struct Listen: AsyncParsableCommand {
         return BellhopClient.TokenProvider { DevelopmentToken(subject: subject).signed(with: secret) }
     }
 
-    private static func report(_ change: BellhopStream.ConnectionChange, address: String) {
-        switch change {
-        case .connected:
+    private static func report(_ connection: BellhopStream.Connection, address: String) {
+        switch connection.status {
+        case .live:
             Terminal.note(Terminal.paint("● connected to \(address)", .green))
-        case .waiting(let reason, let milliseconds, _):
-            let seconds = String(format: "%.1f", Double(milliseconds) / 1000)
-            Terminal.note(Terminal.paint("○ \(Terminal.safe(reason)); trying again in \(seconds) s", .yellow))
+        case .waiting:
+            let seconds = String(format: "%.1f", connection.retryAt.map { max(0, Date().distance(to: $0)) } ?? 0)
+            let why = connection.reason?.detail ?? connection.reason?.code ?? "lost"
+            Terminal.note(Terminal.paint("○ \(Terminal.safe(why)); trying again in \(seconds) s", .yellow))
+        default: break
         }
     }
 

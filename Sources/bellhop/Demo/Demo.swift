@@ -63,6 +63,7 @@ struct Demo: AsyncParsableCommand {
         try await reportingFailures {
             let listening = try await day.prepare()
             defer { for task in listening { task.cancel() } }
+            Terminal.line("Watch it as ruth, a teacher, in the console: \(await day.consoleLink(as: "ruth"))")
             try await play { try await day.act() }
             try await day.settle()
         }

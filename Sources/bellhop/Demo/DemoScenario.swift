@@ -146,10 +146,13 @@ actor DemoScenario {
         return client.with(token)
     }
 
-    /// The console's address that shows the shop as one of the customers sees it, for a week.
+    /// The console's address that shows the shop as one of the customers sees it, for a week, and sends test events.
     func consoleLink(as customer: String) -> String {
-        let token = DevelopmentToken(subject: customer, lifetimeSeconds: 7 * 86_400)
-        return "\(client.baseURL)/#token=\(client.signed(token))&shop=\(DemoScenario.shop)"
+        let week = 7 * 86_400
+        let token = client.signed(DevelopmentToken(subject: customer, lifetimeSeconds: week))
+        let backend = client.signed(
+            DevelopmentToken(subject: "demo-backend", role: "service_role", lifetimeSeconds: week))
+        return "\(client.baseURL)/#token=\(token)&shop=\(DemoScenario.shop)&backend=\(backend)"
     }
 
     func user(_ name: String) -> BellhopClient { client.with(DevelopmentToken(subject: name)) }

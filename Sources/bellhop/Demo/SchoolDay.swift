@@ -76,6 +76,13 @@ actor SchoolDay {
         return listening
     }
 
+    /// The console's address that shows what one of the people sees, for a day.
+    func consoleLink(as id: String) -> String {
+        guard let person = Self.people.first(where: { $0.id == id }) else { return client.baseURL }
+        let backend = DevelopmentToken(subject: "school-database", role: "service_role", lifetimeSeconds: 86_400)
+        return "\(client.baseURL)/#token=\(client.signed(person.token))&backend=\(client.signed(backend))"
+    }
+
     private func open(_ person: Person) async throws -> Task<Void, Never> {
         let client = self.client.with(person.token)
         let (ready, isReady) = AsyncStream<String>.makeStream()

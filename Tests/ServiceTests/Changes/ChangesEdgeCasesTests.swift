@@ -158,7 +158,7 @@ import Testing
     @Test func expiredStream_receivesNothingMore() async throws {
         let token = service.token(for: School.parent("p1"), lifetimeSeconds: 60)
         var options = BellhopStream.Options()
-        options.reconnection.triesMax = 0
+        options.limits.triesMax = 0
         let stream = StreamListener(BellhopClient(baseURL: service.baseURL).with(token: token).events(options))
         try await stream.next("stream:ready")
         try await school.send(School.attendance("a1", of: "s1", "late"))

@@ -1,0 +1,500 @@
+import Foundation
+
+/// One user's connection to a service: a stream, the calls, an outbox, and the stores of the features, which keep
+/// themselves up to date.
+///
+/// ```swift
+/// let bell = Bell(url: "https://bells.example", token: .init { try await session.token() })
+/// for await badges in bell.badges.updates { show(badges) }
+/// ```
+///
+/// A restart of the service, a token that expires and a device without a network are its own affair:
+/// <doc:WhenThingsGoWrong>. All of it belongs to the main actor, so that views read it as it is; what waits, waits
+/// elsewhere.
+/// A bell that is not needed any more is closed (``close()``).
+@MainActor public final class Bell {
+    public typealias Connection = BellhopStream.Connection
+
+    /// What a bell is given beside its address and its token.
+    public struct Options: Sendable {
+        /// Shared topics that the app listens to itself, such as `queue:s1`; those of the stores need not be named.
+        public var topics: [String] = []
+        /// The token's `sub`. With it, writes survive a start without a network, when there is no token yet.
+        public var user: String?
+        /// Keeps the outbox and the place in the stream.
+        public var storage: any ClientStorage = Device.storage
+        public var network: any NetworkMonitor = Device.network
+        public var lifecycle: any AppLifecycle = Device.lifecycle
+        /// Plays a notification's haptics and sound.
+        public var player: (any NotificationPlayer)?
+        public var limits = ConnectionMachine.Limits()
+        public var clock = ClientClock.system
+
+        public init() {}
+    }
+
+    /// What happened: told by the stream, or by the bell itself (`outbox:refused`, `notifications:refused`,
+    /// `query:stale` …).
+    public struct Event: Sendable, Hashable {
+        public let name: String
+        public let data: JSON
+        /// Empty where the event is not replayed.
+        public let id: String
+
+        /// Read as the service's contract has it.
+        public var typed: Bellhop.StreamEvent {
+            Bellhop.StreamEvent(ServerSentEvent(id: id, name: name, data: data.text))
+        }
+    }
+
+    /// Somebody who reads more slowly loses the oldest events, not the memory.
+    private static let eventsMax = 1000
+
+    public private(set) var connection = Connection(status: .connecting)
+    /// Writes that wait to be sent.
+    public private(set) var waitingWrites = 0
+    public private(set) var user: String?
+    /// Calls of the user who is signed in, with the bell's own token.
+    public let client: BellhopClient
+
+    let clock: ClientClock
+    let options: Options
+    private let provider: BellhopClient.TokenProvider
+    private let current = CurrentTokens()
+    private var session = 0
+    private var isSignedIn = false
+    private var isFirst = true
+    private var isClosed = false
+    private var line: StreamLine?
+    private var outbox: Outbox?
+    /// Writes that were made before it was known whose they are.
+    private var early: [(Outbox) -> Void] = []
+    private var lastStreamID = ""
+    private var keeper: CursorKeeper?
+    private var poll: ReconciliationMachine
+    private var timers = Timers()
+    private var stores: [ObjectIdentifier: any BellStore] = [:]
+    private var wishes = Wishes()
+    private var watching: [Cancelling] = []
+    private var reading: Cancelling?
+    /// The last change of what is wanted of the stream.
+    private var wanting: Task<Void, Never>?
+    private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
+    private var filters: [Int: Set<String>] = [:]
+    private var connectionListeners: [Int: AsyncStream<Connection>.Continuation] = [:]
+    private var count = 0
+    private var played = PlayedKeys()
+    var features = Features()
+
+    /// - Parameters:
+    ///   - url: scheme, host and port, such as `https://bells.example`.
+    ///   - token: is asked when one is needed, before it expires, and once when it is refused.
+    public init(url: String, token: BellhopClient.TokenProvider, options: Options = Options()) {
+        self.options = options
+        clock = options.clock
+        provider = token
+        let current = current
+        client = BellhopClient(
+            baseURL: url,
+            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { await current.get(spent: $0) })
+        poll = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
+        wishes.set(ObjectIdentifier(self), topics: options.topics)
+        watch()
+        signIn()
+        pollReceive(.start)
+    }
+
+    private func watch() {
+        let network = options.network.changes()
+        let lifecycle = options.lifecycle.changes()
+        watching = [
+            Cancelling(Task { [weak self] in for await state in network { self?.network(state) } }),
+            Cancelling(Task { [weak self] in for await isForeground in lifecycle { self?.lifecycle(isForeground) } }),
+        ]
+    }
+
+    // MARK: Who is signed in
+
+    /// Somebody signs in: all that the user before has seen is gone before anything of theirs is shown.
+    public func signIn(_ name: String? = nil) {
+        guard !isClosed else { return }
+        let user = name ?? options.user
+        leave(user)
+        isSignedIn = true
+        let tokens = Tokens(provider, clock: clock, user: user) { other in
+            // The app gave another user's token without a word: nobody's state may be seen by somebody else.
+            Task { @MainActor [weak self] in self?.signIn(other) }
+        }
+        current.set(tokens)
+        show(Connection(status: .connecting))
+        if !isFirst { input(.user(user, isSignedIn: true)) }
+        if !isFirst { pollReceive(.user) }
+        isFirst = false
+        let session = session
+        Task { [weak self] in await self?.begin(tokens, session) }
+    }
+
+    /// Nobody is signed in: the stores are empty, and what waits to be sent waits for its user to be back.
+    public func signOut() {
+        leave(nil)
+        show(Connection(status: .closed, reason: .init(code: "signed_out")))
+        input(.user(nil, isSignedIn: false))
+        pollReceive(.user)
+    }
+
+    /// Ends everything; a bell that is closed stays so.
+    public func close() {
+        leave(nil)
+        isClosed = true
+        show(Connection(status: .closed))
+        watching = []
+        timers.stopAll()
+        for store in stores.values.map(\.self) { store.close() }
+        for listener in listeners.values { listener.finish() }
+        for listener in connectionListeners.values { listener.finish() }
+    }
+
+    private func leave(_ next: String?) {
+        isSignedIn = false
+        session += 1
+        if let line { Task { await line.close() } }
+        outbox?.close()
+        current.set(nil)
+        (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
+        // Nobody's any more: each hears that its user has signed out.
+        if !early.isEmpty {
+            let nobodys = Outbox(client: client, storage: MemoryStorage(), name: "")
+            nobodys.close()
+            for write in early { write(nobodys) }
+            early = []
+        }
+    }
+
+    private func begin(_ tokens: Tokens, _ session: Int) async {
+        // Whose stream it is decides under which names things are stored.
+        while user == nil, session == self.session {
+            if await tokens.get() != nil {
+                if session == self.session { user = tokens.user }
+                break
+            }
+            guard session == self.session else { return }
+            show(Connection(status: .waiting, reason: tokens.problem))
+            try? await clock.sleep(clock.now() + 10_000)
+        }
+        guard session == self.session else { return }
+        // What belongs to nobody by name is not kept: the next one could be somebody else.
+        let storage = user == nil ? MemoryStorage() : options.storage
+        let scope = "bellhop 1 \(client.baseURL) \(user ?? "") "
+        // What one user wrote is never sent as another, however late it is sent.
+        let caller = client.with(tokens.caller)
+        let outbox = makeOutbox(caller, storage, scope, session)
+        self.outbox = outbox
+        for write in early { write(outbox) }
+        early = []
+        // The outbox first: it is what a restart must not lose.
+        Task { await outbox.start() }
+        let keeper = CursorKeeper(storage, key: "\(scope)cursor")
+        let cursor = await keeper.load()
+        guard session == self.session else { return }
+        self.keeper = keeper
+        var own = StreamLine.Options()
+        own.topics = wishes.topics
+        own.lastEventID = cursor
+        own.limits = options.limits
+        own.isOnline = options.network.isOnline
+        own.isForeground = options.lifecycle.isForeground
+        let line = StreamLine(client: caller, tokens: tokens, clock: clock, options: own)
+        self.line = line
+        changed(topics: true, tables: true)
+        let wanted = wanting
+        reading = Cancelling(
+            Task { [weak self] in
+                await wanted?.value
+                await line.open()
+                while let saying = await line.next() { self?.hear(saying, session) }
+            })
+    }
+
+    private func makeOutbox(_ caller: BellhopClient, _ storage: any ClientStorage, _ scope: String, _ session: Int)
+        -> Outbox
+    {
+        let events = Outbox.Events(
+            answered: { answered in Task { @MainActor [weak self] in self?.noteAnswer(answered, session) } },
+            waiting: { _ in Task { @MainActor [weak self] in self?.noteWaiting(session) } })
+        return Outbox(
+            client: caller, storage: storage, prefix: "\(scope)outbox/", isOnline: options.network.isOnline,
+            clock: clock, events: events)
+    }
+
+    // MARK: What is heard
+
+    /// What happens from now on; the oldest are lost to somebody who reads too slowly.
+    ///
+    /// - Parameter names: all, where none is given.
+    public func events(_ names: String...) -> AsyncStream<Event> {
+        let wanted = Set(names)
+        let (all, continuation) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingNewest(Bell.eventsMax))
+        let key = listen(continuation)
+        continuation.onTermination = { _ in
+            Task { @MainActor [weak self] in
+                self?.listeners[key] = nil
+                self?.filters[key] = nil
+            }
+        }
+        filters[key] = wanted
+        return all
+    }
+
+    private func listen(_ continuation: AsyncStream<Event>.Continuation) -> Int {
+        count += 1
+        listeners[count] = continuation
+        if isClosed { continuation.finish() }
+        return count
+    }
+
+    /// The present connection, and then each change.
+    public var connectionUpdates: AsyncStream<Connection> {
+        let (all, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        count += 1
+        let key = count
+        connectionListeners[key] = continuation
+        continuation.onTermination = { _ in
+            Task { @MainActor [weak self] in self?.connectionListeners.removeValue(forKey: key) }
+        }
+        continuation.yield(connection)
+        if isClosed { continuation.finish() }
+        return all
+    }
+
+    private func hear(_ saying: StreamLine.Saying, _ session: Int) {
+        guard session == self.session else { return }
+        switch saying {
+        case .event(let event):
+            let data = event.json
+            let id = event.isReplayed ? event.id : ""
+            for (key, store) in stores.map(\.self) {
+                guard let seen = wishes.seen(by: key, event.name, data) else { continue }
+                store.take(.event(name: event.name, data: seen, id: id))
+            }
+            yield(Event(name: event.name, data: data, id: id))
+            keeper?.keep(event.id)
+        case .connection(let connection): note(connection)
+        case .cursor(let id): keeper?.keep(id)
+        case .tables(let answer): for waiting in wishes.takeAnswers() { waiting(answer) }
+        }
+    }
+
+    private func yield(_ event: Event) {
+        for (key, listener) in listeners {
+            let wanted = filters[key] ?? []
+            if wanted.isEmpty || wanted.contains(event.name) { listener.yield(event) }
+        }
+    }
+
+    private func note(_ next: Connection) {
+        let before = connection
+        show(next)
+        let isNew = next.streamID != nil && next.streamID != lastStreamID
+        let isReconnected = next.status == .live && isNew && !lastStreamID.isEmpty
+        if next.status == .live { lastStreamID = next.streamID ?? "" }
+        guard next.status != before.status || isReconnected else { return }
+        let isLive = next.status == .live
+        if isLive != (before.status == .live) { outbox?.connection(isLive: isLive) }
+        input(.connection(isLive: isLive))
+        pollReceive(.connection(isLive: isLive, isReconnected: isReconnected))
+    }
+
+    private func show(_ next: Connection) {
+        guard next != connection else { return }
+        connection = next
+        for listener in connectionListeners.values { listener.yield(next) }
+    }
+
+    private func noteAnswer(_ answered: Outbox.Answered, _ session: Int) {
+        guard session == self.session else { return }
+        let (item, answer) = (answered.item, answered.answer)
+        let isSent = answer?.isSuccess ?? false
+        let problem: JSON = answer?.json ?? ["code": .string(answered.failure?.reason.rawValue ?? "")]
+        let told: JSON = [
+            "key": .string(item.key), "method": .string(item.method), "path": .string(item.path),
+            "body": item.body ?? .null,
+            "answer": ["status": .integer(Int64(answer?.status ?? 0)), "body": problem],
+        ]
+        tell(isSent ? "outbox:sent" : "outbox:refused", told)
+    }
+
+    private func noteWaiting(_ session: Int) {
+        guard session == self.session else { return }
+        waitingWrites = outbox?.waitingCount ?? 0
+    }
+
+    private func network(_ state: NetworkState) {
+        outbox?.network(isOnline: state.isOnline)
+        guard let line else { return }
+        Task { await line.network(state) }
+    }
+
+    private func lifecycle(_ isForeground: Bool) {
+        if let line { Task { await line.lifecycle(isForeground: isForeground) } }
+        input(.lifecycle(isForeground: isForeground))
+        pollReceive(.lifecycle(isForeground: isForeground))
+    }
+
+    private func input(_ input: FeatureInput) {
+        for store in stores.values.map(\.self) { store.take(input) }
+    }
+
+    // MARK: What the app does
+
+    /// Tries again at once what was refused, or could not be reached.
+    public func retry() {
+        guard let line else { return }
+        Task { await line.open() }
+    }
+
+    /// The app shows another of its screens: counts that are old are asked for (CNT R-RECON-2).
+    public func showsAnotherScreen() { pollReceive(.tabSwitch) }
+
+    /// Asks for the counts, however young they are.
+    public func reconcile() { pollReceive(.force) }
+
+    /// Listens to more topics, for as long as what is returned is held and not cancelled.
+    public func subscribe(_ topics: [String]) throws -> TopicSubscription {
+        for topic in topics {
+            let isTopic = (1...160).contains(topic.utf8.count) && !topic.contains { $0 == "," || $0.isWhitespace }
+            guard isTopic else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
+        }
+        let subscription = TopicSubscription(self)
+        wishes.set(ObjectIdentifier(subscription), topics: topics)
+        changed(topics: true)
+        return subscription
+    }
+
+    func unsubscribe(_ key: ObjectIdentifier) {
+        if wishes.remove(key) { changed(topics: true) }
+    }
+
+    /// Sends a write now, or when it can be, also by a later process: in order, and once.
+    ///
+    /// - Parameter key: an `Idempotency-Key` of the app's own.
+    public func send(
+        _ method: String, _ path: String, _ body: JSON? = nil, key: String? = nil, headers: [String: String] = [:]
+    ) async throws -> ServiceAnswer {
+        let promise = Promise<Result<ServiceAnswer, any Error>>()
+        deliver(method, path, body, key: key, headers: headers) { promise.fulfil($0) }
+        return try await promise.value.get()
+    }
+
+    /// The same with a model as its body.
+    public func send(_ method: String, _ path: String, model: some Encodable, key: String? = nil) async throws
+        -> ServiceAnswer
+    {
+        try await send(method, path, try JSON(parsing: Bellhop.encoder.encode(model)), key: key)
+    }
+
+    // MARK: What the stores use
+
+    func attach(_ store: some BellStore) { stores[ObjectIdentifier(store)] = store }
+
+    func detach(_ store: some BellStore) {
+        let key = ObjectIdentifier(store)
+        stores[key] = nil
+        if wishes.remove(key) { changed(topics: true, tables: true) }
+    }
+
+    func want(_ store: some BellStore, topics: [String]) {
+        wishes.set(ObjectIdentifier(store), topics: topics)
+        changed(topics: true)
+    }
+
+    func want(
+        _ store: some BellStore, tables: [JSON], lastEventId: String?,
+        answer: @escaping @MainActor (ServiceAnswer) -> Void
+    ) {
+        wishes.set(ObjectIdentifier(store), tables: tables, answer: answer)
+        changed(tables: true, lastEventId: lastEventId)
+    }
+
+    private func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
+        guard let line else { return }
+        let (wantedTopics, wantedTables) = (topics ? wishes.topics : nil, tables ? wishes.tables : nil)
+        // One after the other, or the older could win.
+        let before = wanting
+        wanting = Task {
+            await before?.value
+            await line.want(topics: wantedTopics, tables: wantedTables, lastEventId: lastEventId)
+        }
+    }
+
+    func deliver(
+        _ method: String, _ path: String, _ body: JSON?, key: String? = nil, headers: [String: String] = [:],
+        done: @escaping @Sendable (Result<ServiceAnswer, any Error>) -> Void
+    ) {
+        let key = key ?? UUID().uuidString.lowercased()
+        let put: (Outbox) -> Void = { outbox in
+            do {
+                try outbox.put(method, path, body, key: key, headers: headers) { done($0.mapError { $0 }) }
+            } catch {
+                done(.failure(error))
+            }
+        }
+        if let outbox {
+            put(outbox)
+        } else if !isSignedIn {
+            done(.failure(UnsentWrite(reason: .signedOut, key: key)))
+        } else if early.count >= 1000 {
+            done(.failure(UnsentWrite(reason: .full, key: key)))
+        } else {
+            early.append(put)
+        }
+    }
+
+    /// To the app and to the stores that hear it.
+    func tell(_ name: String, _ data: JSON) {
+        for store in stores.values.map(\.self) where store.hears.contains(name) {
+            store.take(.event(name: name, data: data, id: ""))
+        }
+        yield(Event(name: name, data: data, id: ""))
+    }
+
+    func play(_ haptic: JSON, _ sound: Bool, _ key: String) {
+        guard let player = options.player,
+            let left = played.take(key, haptic: haptic.isPresent, sound: sound)
+        else { return }
+        let model = left.haptic ? try? JSONDecoder().decode(Bellhop.Haptic.self, from: haptic.data) : nil
+        Task { await player.play(haptic: model, sound: left.sound) }
+    }
+
+    // MARK: Reconciliation
+
+    private func pollReceive(_ input: ReconciliationMachine.Input) {
+        guard !isClosed else { return }
+        for action in poll.receive(input, now: clock.now()) {
+            switch action {
+            case .timer(let name, let at):
+                timers.set(name, at: at, clock) { [weak self] number in await self?.pollTimer(name, number) }
+            case .fetch(let path, let headers, let asked): ask(path, headers, asked)
+            case .reconciled(let status, let body):
+                self.input(.answer(as: "reconcile", status: status, body: body, retryAfterSeconds: nil))
+            }
+        }
+    }
+
+    private func pollTimer(_ name: String, _ number: Int) {
+        if timers.take(name, number) { pollReceive(.timer) }
+    }
+
+    private func ask(_ path: String, _ headers: [String: String], _ asked: Int) {
+        // Whoever is not signed in has no counts.
+        guard isSignedIn else { return pollReceive(.answer(asked: asked, status: 0)) }
+        let session = session
+        Task { [weak self, client] in
+            let answer = await client.attempt("GET", path, headers: headers)
+            guard let self, session == self.session else { return }
+            pollReceive(
+                .answer(
+                    asked: asked, status: answer.status, etag: answer[header: "ETag"], body: answer.json,
+                    retryAfterMilliseconds: answer.waitMilliseconds(clock)))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+/// The stores that a bell has, each made when it is first asked for.
+@MainActor struct Features {
+    var badges: Store<CountsMachine>?
+    var notifications: Store<NotificationsMachine>?
+    var conversations: Store<ConversationsMachine>?
+    var feed: Store<FeedMachine>?
+    var invalidation: Store<InvalidationMachine>?
+    var conversation = KeyedStores<String, ConversationMachine>()
+    var queue = KeyedStores<String, QueueMachine>()
+    var booking = KeyedStores<String, BookingMachine>()
+    var leaderboard = KeyedStores<String, LeaderboardMachine>()
+    var dj = KeyedStores<String, DJMachine>()
+    var visibleRows = KeyedStores<VisibleRowsMachine.Table, VisibleRowsMachine>()
+    /// What watched queries do when they are stale.
+    var refetches: [String: @MainActor (String) -> Void] = [:]
+    var refetching: Task<Void, Never>?
+    var count = 0
+
+    nonisolated init() {}
+}
+
+/// One store for each of what is shown. Those that nobody watches are kept up to a number, so that going back to a screen
+/// shows it at once.
+@MainActor struct KeyedStores<Key: Hashable & Sendable, Machine: ShownMachine> {
+    private static var unwatchedMax: Int { 32 }
+
+    private var all: [Key: Store<Machine>] = [:]
+    private var order: [Key] = []
+
+    nonisolated init() {}
+
+    mutating func find(_ key: Key, _ make: () -> Store<Machine>) -> Store<Machine> {
+        let found = all[key] ?? make()
+        all[key] = found
+        order.removeAll { $0 == key }
+        order.append(key)
+        for old in order where order.count > Self.unwatchedMax && old != key {
+            guard let store = all[old], !store.isWatched else { continue }
+            all[old] = nil
+            order.removeAll { $0 == old }
+            store.close()
+        }
+        return found
+    }
+}
+
+extension Bell {
+    /// Unread messages, requests and notifications.
+    public var badges: Store<CountsMachine> {
+        let store = features.badges ?? Store(CountsMachine(user: user), of: self, hears: ["badges:update"])
+        features.badges = store
+        return store
+    }
+
+    public var notifications: Store<NotificationsMachine> {
+        let store = features.notifications ?? Store(NotificationsMachine(), of: self)
+        features.notifications = store
+        return store
+    }
+
+    public var conversations: Store<ConversationsMachine> {
+        let hears: Set<String> = ["message:sending", "message:sent", "message:refused"]
+        let store = features.conversations ?? Store(ConversationsMachine(user: user), of: self, hears: hears)
+        features.conversations = store
+        return store
+    }
+
+    public func conversation(_ id: String) -> Store<ConversationMachine> {
+        features.conversation.find(id) { Store(ConversationMachine(conversationId: id), of: self) }
+    }
+
+    /// The wait in a shop.
+    public func queue(_ shopID: String) -> Store<QueueMachine> {
+        features.queue.find(shopID) { Store(QueueMachine(shopId: shopID), of: self) }
+    }
+
+    public func booking(_ id: String) -> Store<BookingMachine> {
+        features.booking.find(id) { Store(BookingMachine(bookingId: id), of: self) }
+    }
+
+    public func leaderboard(_ challengeID: String) -> Store<LeaderboardMachine> {
+        features.leaderboard.find(challengeID) {
+            Store(LeaderboardMachine(challengeId: challengeID, user: user), of: self)
+        }
+    }
+
+    public var feed: Store<FeedMachine> {
+        let store = features.feed ?? Store(FeedMachine(user: user), of: self)
+        features.feed = store
+        return store
+    }
+
+    /// What a shop plays.
+    public func dj(_ shopID: String) -> Store<DJMachine> {
+        features.dj.find(shopID) { Store(DJMachine(shopId: shopID), of: self) }
+    }
+
+    /// Rows that are on the screen.
+    public func visibleRows(_ table: VisibleRowsMachine.Table) -> Store<VisibleRowsMachine> {
+        features.visibleRows.find(table) { Store(VisibleRowsMachine(table), of: self) }
+    }
+
+    /// Which queries have to be fetched again.
+    public var invalidation: Store<InvalidationMachine> {
+        if let store = features.invalidation { return store }
+        let store = Store(InvalidationMachine(clientId: client.clientID), of: self)
+        features.invalidation = store
+        return store
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+
+extension Bellhop {
+    /// A call cannot be made with this value.
+    public struct UnusableParameter: Error, Sendable, Hashable, CustomStringConvertible {
+        public let name: String
+        public let value: String
+
+        public var description: String { "“\(value)” cannot be the \(name) of a call" }
+    }
+
+    /// One call before it is sent.
+    struct Call {
+        let method: String
+        private(set) var path: String
+        private(set) var headers: [String: String] = [:]
+        private(set) var body: Data?
+
+        /// - Parameters:
+        ///   - path: as the contract writes it, with places for what `values` holds: `/v1/shops/{id}`.
+        ///   - values: any text but an empty one. `.` and `..` are refused: on their way they would be taken for steps
+        ///     to another path.
+        init(_ method: String, _ path: String, _ values: KeyValuePairs<String, String> = [:]) throws {
+            self.method = method
+            self.path = path
+            for (name, value) in values {
+                guard !value.isEmpty, value != ".", value != "..",
+                    let escaped = value.addingPercentEncoding(withAllowedCharacters: .urlPathSegmentAllowed)
+                else { throw UnusableParameter(name: name, value: value) }
+                self.path = self.path.replacingOccurrences(of: "{\(name)}", with: escaped)
+            }
+        }
+
+        mutating func query(_ name: String, _ value: String?) {
+            guard let value else { return }
+            let escaped = value.addingPercentEncoding(withAllowedCharacters: .urlQueryValueAllowed) ?? value
+            path += (path.contains("?") ? "&" : "?") + "\(name)=\(escaped)"
+        }
+
+        mutating func query(_ name: String, _ value: Int?) { query(name, value.map(String.init)) }
+        mutating func query(_ name: String, _ value: Bool?) { query(name, value.map { $0 ? "true" : "false" }) }
+        mutating func query(_ name: String, _ value: (any Word)?) { query(name, value?.rawValue) }
+
+        /// A line break in a value would begin another header.
+        mutating func header(_ name: String, _ value: String?) throws {
+            guard let value else { return }
+            guard !value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+                throw UnusableParameter(name: name, value: value)
+            }
+            headers[name] = value
+        }
+
+        mutating func json(_ value: (some Encodable)?) throws {
+            guard let value else { return }
+            body = try Bellhop.encoder.encode(value)
+            headers["Content-Type"] = "application/json"
+        }
+    }
+}
+
+extension BellhopClient {
+    /// The answer of a call that brings a value; throws ``Bellhop/Problem`` where it is refused.
+    func answer<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value> {
+        try read(try await accepted(call))
+    }
+
+    /// Nil where the state is still the one that `If-None-Match` names.
+    func answerUnlessCurrent<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value>? {
+        let answer = try await accepted(call)
+        return try answer.status == 304 ? nil : read(answer)
+    }
+
+    /// The answer of a call that may bring nothing (204).
+    func answerIfAny<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value?> {
+        let answer = try await accepted(call)
+        let value: Value? = try answer.status == 204 ? nil : model(answer)
+        return Bellhop.Answer(value: value, status: answer.status, headers: answer.headers)
+    }
+
+    /// The answer of a call that brings nothing.
+    func answer(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Void> {
+        let answer = try await accepted(call)
+        return Bellhop.Answer(value: (), status: answer.status, headers: answer.headers)
+    }
+
+    private func accepted(_ call: Bellhop.Call) async throws -> ServiceAnswer {
+        let answer = try await send(call.method, call.path, bytes: call.body, headers: call.headers)
+        let isCurrent = answer.status == 304 && call.headers["If-None-Match"] != nil
+        guard answer.isSuccess || isCurrent else { throw Bellhop.Problem(answer) }
+        return answer
+    }
+
+    private func read<Value: Decodable & Sendable>(_ answer: ServiceAnswer) throws -> Bellhop.Answer<Value> {
+        Bellhop.Answer(value: try model(answer), status: answer.status, headers: answer.headers)
+    }
+
+    private func model<Value: Decodable & Sendable>(_ answer: ServiceAnswer) throws -> Value {
+        do {
+            return try Bellhop.decoder.decode(Value.self, from: answer.body)
+        } catch {
+            throw Bellhop.UnreadableAnswer(
+                status: answer.status, requestID: answer[header: "X-Request-Id"], reason: "\(error)")
+        }
+    }
+}
+
+extension CharacterSet {
+    /// What may stand in one step of a path without being escaped.
+    static let urlPathSegmentAllowed = CharacterSet(
+        charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:")
+}

@@ -1,0 +1,67 @@
+import Foundation
+
+extension Bellhop {
+    /// The service refused a call (RFC 9457).
+    public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
+        public let status: Int
+        /// What an app decides by. Nil where the refusal is not the service's own: a proxy's, or its HTTP library's.
+        public let code: Code?
+        public let title: String
+        /// A sentence for people.
+        public let detail: String
+        /// The places of the request that are wrong.
+        public let errors: [Place]
+        /// What would be accepted, where the code is about one of several: `booking.invalid_transition`.
+        public let allowed: [String]
+        /// Finds the request in the service's log.
+        public let requestID: String?
+        /// Until trying again makes sense.
+        public let retryAfter: Duration?
+
+        /// A place in a request, as a JSON pointer, and what is wrong with it.
+        public struct Place: Sendable, Hashable {
+            public let pointer: String
+            public let detail: String
+
+            public init(pointer: String, detail: String) {
+                self.pointer = pointer
+                self.detail = detail
+            }
+        }
+
+        public init(
+            status: Int, code: Code?, title: String = "", detail: String = "", errors: [Place] = [],
+            allowed: [String] = [], requestID: String? = nil, retryAfter: Duration? = nil
+        ) {
+            self.status = status
+            self.code = code
+            self.title = title
+            self.detail = detail
+            self.errors = errors
+            self.allowed = allowed
+            self.requestID = requestID
+            self.retryAfter = retryAfter
+        }
+
+        /// The problem that an answer is, whoever gave it.
+        public init(_ answer: ServiceAnswer) {
+            let json = answer.json
+            self.init(
+                status: answer.status, code: json["code"].string.map { Code(rawValue: $0) },
+                title: json["title"].string ?? "", detail: json["detail"].string ?? "",
+                errors: (json["errors"].array ?? []).compactMap { place in
+                    place["pointer"].string.map { Place(pointer: $0, detail: place["detail"].string ?? "") }
+                },
+                allowed: (json["allowed"].array ?? []).compactMap(\.string),
+                requestID: json["requestId"].string ?? answer[header: "X-Request-Id"],
+                retryAfter: answer.retryAfterMilliseconds().map { .milliseconds($0) })
+        }
+
+        public var description: String {
+            let places = errors.map { "\($0.pointer) \($0.detail)" }
+            let parts = [detail.isEmpty ? title : detail].filter { !$0.isEmpty } + places
+            return "\(status)\(code.map { " \($0)" } ?? "")"
+                + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))
+        }
+    }
+}

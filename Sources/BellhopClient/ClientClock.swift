@@ -1,0 +1,65 @@
+import Foundation
+
+/// The time and the chance that a client goes by; tests bring their own.
+public struct ClientClock: Sendable {
+    /// Milliseconds since 1970.
+    let now: @Sendable () -> Int
+    /// Between 0 and 1.
+    let random: @Sendable () -> Double
+    /// Until that moment, or until the task is cancelled.
+    let sleep: @Sendable (_ until: Int) async throws -> Void
+
+    public init(
+        now: @escaping @Sendable () -> Int, random: @escaping @Sendable () -> Double,
+        sleep: @escaping @Sendable (_ until: Int) async throws -> Void
+    ) {
+        self.now = now
+        self.random = random
+        self.sleep = sleep
+    }
+
+    /// The time of day as it was at the start of the process, and what has passed since: a clock that is set back meanwhile
+    /// prolongs no wait.
+    public static let system = ClientClock(
+        now: systemMilliseconds, random: { Double.random(in: 0...1) },
+        sleep: { try await Task.sleep(for: .milliseconds(max(0, $0 - systemMilliseconds()))) })
+
+    private static let start = (wall: Date().timeIntervalSince1970, uptime: ContinuousClock.now)
+
+    @Sendable private static func systemMilliseconds() -> Int {
+        let passed = start.uptime.duration(to: .now).components
+        let seconds = start.wall + Double(passed.seconds) + Double(passed.attoseconds) * 1e-18
+        return Int(seconds * 1000)
+    }
+}
+
+/// The timers of one machine, one of each name.
+struct Timers {
+    private var all: [String: (number: Int, task: Task<Void, Never>)] = [:]
+    private var count = 0
+
+    /// In place of the one of that name; without a moment there is none any more.
+    mutating func set(_ name: String, at: Int?, _ clock: ClientClock, fire: @escaping @Sendable (Int) async -> Void) {
+        all.removeValue(forKey: name)?.task.cancel()
+        guard let at else { return }
+        count += 1
+        let number = count
+        let task = Task {
+            do { try await clock.sleep(at) } catch { return }
+            await fire(number)
+        }
+        all[name] = (number, task)
+    }
+
+    /// False where the timer that has fired was stopped or set anew meanwhile.
+    mutating func take(_ name: String, _ number: Int) -> Bool {
+        guard all[name]?.number == number else { return false }
+        all[name] = nil
+        return true
+    }
+
+    mutating func stopAll() {
+        for timer in all.values { timer.task.cancel() }
+        all = [:]
+    }
+}

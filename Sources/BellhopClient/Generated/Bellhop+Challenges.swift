@@ -1,0 +1,310 @@
+// Written by .ci/client-models from openapi.yaml: change that, and run it.
+
+import Foundation
+
+extension Bellhop {
+    public struct Challenge: Codable, Sendable, Hashable {
+        public let id: String
+        public let name: String
+        /// The shop whose staff keeps it.
+        public let shopId: String?
+        public let startsAt: Date
+        public let endsAt: Date
+        public let mode: Challenge.Mode
+        public let order: Challenge.Order
+        public let createdAt: Date
+        public let updatedAt: Date
+
+        public init(
+            id: String, name: String, shopId: String? = nil, startsAt: Date, endsAt: Date, mode: Challenge.Mode,
+            order: Challenge.Order, createdAt: Date, updatedAt: Date
+        ) {
+            self.id = id
+            self.name = name
+            self.shopId = shopId
+            self.startsAt = startsAt
+            self.endsAt = endsAt
+            self.mode = mode
+            self.order = order
+            self.createdAt = createdAt
+            self.updatedAt = updatedAt
+        }
+
+        public struct Mode: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let add = Mode(rawValue: "add")
+            public static let best = Mode(rawValue: "best")
+        }
+
+        public struct Order: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let descending = Order(rawValue: "descending")
+            public static let ascending = Order(rawValue: "ascending")
+        }
+    }
+
+    public struct ReplaceChallengeBody: Codable, Sendable, Hashable {
+        public var name: String
+        public var shopId: String?
+        public var startsAt: Date
+        /// Behind startsAt.
+        public var endsAt: Date
+        public var mode: ReplaceChallengeBody.Mode
+        public var order: ReplaceChallengeBody.Order?
+
+        public init(
+            name: String, shopId: String? = nil, startsAt: Date, endsAt: Date, mode: ReplaceChallengeBody.Mode,
+            order: ReplaceChallengeBody.Order? = nil
+        ) {
+            self.name = name
+            self.shopId = shopId
+            self.startsAt = startsAt
+            self.endsAt = endsAt
+            self.mode = mode
+            self.order = order
+        }
+
+        public struct Mode: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let add = Mode(rawValue: "add")
+            public static let best = Mode(rawValue: "best")
+        }
+
+        public struct Order: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let descending = Order(rawValue: "descending")
+            public static let ascending = Order(rawValue: "ascending")
+        }
+    }
+
+    public struct AddScoreBody: Codable, Sendable, Hashable {
+        /// Backends must name it; others are themselves.
+        public var userId: String?
+        public var score: Int64
+        /// Shown beside the score; left out, it stays as it is.
+        public var displayName: String?
+
+        public init(userId: String? = nil, score: Int64, displayName: String? = nil) {
+            self.userId = userId
+            self.score = score
+            self.displayName = displayName
+        }
+    }
+
+    public struct AddedScore: Codable, Sendable, Hashable {
+        public let challengeId: String
+        public let userId: String
+        public let displayName: String?
+        public let score: Int64
+        public let rank: Int
+        public let position: Int
+        /// False: the score stayed as it was.
+        public let changed: Bool
+        public let entries: Int
+        /// Counts the changes of the leaderboard.
+        public let version: Int
+        public let epoch: String
+
+        public init(
+            challengeId: String, userId: String, displayName: String? = nil, score: Int64, rank: Int, position: Int,
+            changed: Bool, entries: Int, version: Int, epoch: String
+        ) {
+            self.challengeId = challengeId
+            self.userId = userId
+            self.displayName = displayName
+            self.score = score
+            self.rank = rank
+            self.position = position
+            self.changed = changed
+            self.entries = entries
+            self.version = version
+            self.epoch = epoch
+        }
+    }
+
+    public struct GetLeaderboardAround: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let me = GetLeaderboardAround(rawValue: "me")
+    }
+
+    public struct Leaderboard: Codable, Sendable, Hashable {
+        public let challengeId: String
+        public let entries: Int
+        /// Counts the changes of the leaderboard.
+        public let version: Int
+        public let epoch: String
+        public let items: [LeaderboardItem]
+        public let me: LeaderboardItem?
+
+        public init(
+            challengeId: String, entries: Int, version: Int, epoch: String, items: [LeaderboardItem],
+            me: LeaderboardItem? = nil
+        ) {
+            self.challengeId = challengeId
+            self.entries = entries
+            self.version = version
+            self.epoch = epoch
+            self.items = items
+            self.me = me
+        }
+    }
+
+    public struct LeaderboardItem: Codable, Sendable, Hashable {
+        public let userId: String
+        public let displayName: String?
+        public let score: Int64
+        /// One more than the number of better scores.
+        public let rank: Int
+        /// Of each alone.
+        public let position: Int
+
+        public init(userId: String, displayName: String? = nil, score: Int64, rank: Int, position: Int) {
+            self.userId = userId
+            self.displayName = displayName
+            self.score = score
+            self.rank = rank
+            self.position = position
+        }
+    }
+
+    /// At most once a second and challenge. To everybody whose rank, position or score has changed: the own ones. To
+    /// those who watch `leaderboard:{challengeId}`: the first 100 lines once, as they were published last, and then
+    /// what has become of them: some hundred bytes as a rule, 10 KB where all have moved, 35 with the longest ids and
+    /// names. A change belongs to whoever has the version `since`. Who has a larger one than `version` has it already;
+    /// who has another one was too slow, and names the topic anew, which sends the state. The own ones have no id and
+    /// are not replayed; a stream begins with those of the challenges that have moved within the last hour.
+    public enum LeaderboardUpdate: Codable, Sendable, Hashable {
+        case ownRank(OwnRank)
+        case leaderboardTop(LeaderboardTop)
+        case leaderboardChange(LeaderboardChange)
+        /// What only a newer service knows.
+        case other(JSON)
+
+        public init(from decoder: any Decoder) throws {
+            let json = try JSON(from: decoder)
+            if json.has("challengeId", "entries", "since", "moved", "left", "changed", "version", "epoch") {
+                self = .leaderboardChange(try LeaderboardChange(from: decoder))
+            } else if json.has("challengeId", "rank", "position", "score", "changed", "version", "epoch") {
+                self = .ownRank(try OwnRank(from: decoder))
+            } else if json.has("challengeId", "entries", "top", "changed", "version", "epoch") {
+                self = .leaderboardTop(try LeaderboardTop(from: decoder))
+            } else {
+                self = .other(json)
+            }
+        }
+
+        public func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .ownRank(let value): try value.encode(to: encoder)
+            case .leaderboardTop(let value): try value.encode(to: encoder)
+            case .leaderboardChange(let value): try value.encode(to: encoder)
+            case .other(let value): try value.encode(to: encoder)
+            }
+        }
+    }
+
+    public struct OwnRank: Codable, Sendable, Hashable {
+        public let challengeId: String
+        public let rank: Int
+        public let position: Int
+        public let score: Int64
+        /// Changes that it tells of; 0 at the beginning of a stream.
+        public let changed: Int
+        public let version: Int
+        public let epoch: String
+
+        public init(
+            challengeId: String, rank: Int, position: Int, score: Int64, changed: Int, version: Int, epoch: String
+        ) {
+            self.challengeId = challengeId
+            self.rank = rank
+            self.position = position
+            self.score = score
+            self.changed = changed
+            self.version = version
+            self.epoch = epoch
+        }
+    }
+
+    public struct LeaderboardTop: Codable, Sendable, Hashable {
+        public let challengeId: String
+        public let entries: Int
+        public let top: [LeaderboardItem]
+        /// Changes that it tells of; 0 at the beginning of a stream.
+        public let changed: Int
+        public let version: Int
+        public let epoch: String
+
+        public init(
+            challengeId: String, entries: Int, top: [LeaderboardItem], changed: Int, version: Int, epoch: String
+        ) {
+            self.challengeId = challengeId
+            self.entries = entries
+            self.top = top
+            self.changed = changed
+            self.version = version
+            self.epoch = epoch
+        }
+    }
+
+    public struct LeaderboardChange: Codable, Sendable, Hashable {
+        public let challengeId: String
+        public let entries: Int
+        /// The version whose lines these change.
+        public let since: Int
+        /// Lines that came, or are not what or where they were. Without a score it and the name are as they were, and
+        /// others have passed.
+        public let moved: [LeaderboardChange.Moved]
+        /// Users who are not among the first lines any more.
+        public let left: [String]
+        /// Changes that it tells of.
+        public let changed: Int
+        public let version: Int
+        public let epoch: String
+
+        public init(
+            challengeId: String, entries: Int, since: Int, moved: [LeaderboardChange.Moved], left: [String],
+            changed: Int, version: Int, epoch: String
+        ) {
+            self.challengeId = challengeId
+            self.entries = entries
+            self.since = since
+            self.moved = moved
+            self.left = left
+            self.changed = changed
+            self.version = version
+            self.epoch = epoch
+        }
+
+        public struct Moved: Codable, Sendable, Hashable {
+            public let userId: String
+            public let displayName: String?
+            public let score: Int64?
+            public let rank: Int
+            public let position: Int
+
+            public init(userId: String, displayName: String? = nil, score: Int64? = nil, rank: Int, position: Int) {
+                self.userId = userId
+                self.displayName = displayName
+                self.score = score
+                self.rank = rank
+                self.position = position
+            }
+        }
+    }
+}

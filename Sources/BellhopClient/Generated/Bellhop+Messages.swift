@@ -1,0 +1,311 @@
+// Written by .ci/client-models from openapi.yaml: change that, and run it.
+
+import Foundation
+
+extension Bellhop {
+    /// As the caller sees it; a backend has read nothing, and has nothing unread.
+    public struct Conversation: Codable, Sendable, Hashable {
+        public let id: String
+        public let kind: ConversationSummary.Kind
+        public let title: String?
+        /// Null if a backend made it.
+        public let createdBy: String?
+        public let createdAt: Date
+        public let memberCount: Int
+        /// The newest message's number.
+        public let lastSequence: Int
+        /// Conversations are listed by it; the greatest first.
+        public let order: String
+        public let lastMessage: ConversationSummary.LastMessage?
+        public let readPosition: Int?
+        /// The last sequence, less the read position, less what is the caller's own or deleted behind it.
+        public let unread: Int?
+
+        public init(
+            id: String, kind: ConversationSummary.Kind, title: String? = nil, createdBy: String? = nil, createdAt: Date,
+            memberCount: Int, lastSequence: Int, order: String, lastMessage: ConversationSummary.LastMessage? = nil,
+            readPosition: Int? = nil, unread: Int? = nil
+        ) {
+            self.id = id
+            self.kind = kind
+            self.title = title
+            self.createdBy = createdBy
+            self.createdAt = createdAt
+            self.memberCount = memberCount
+            self.lastSequence = lastSequence
+            self.order = order
+            self.lastMessage = lastMessage
+            self.readPosition = readPosition
+            self.unread = unread
+        }
+    }
+
+    public struct ConversationSummary: Codable, Sendable, Hashable {
+        public let id: String
+        public let kind: ConversationSummary.Kind
+        public let title: String?
+        /// Null if a backend made it.
+        public let createdBy: String?
+        public let createdAt: Date
+        public let memberCount: Int
+        /// The newest message's number.
+        public let lastSequence: Int
+        /// Conversations are listed by it; the greatest first.
+        public let order: String
+        public let lastMessage: ConversationSummary.LastMessage?
+
+        public init(
+            id: String, kind: ConversationSummary.Kind, title: String? = nil, createdBy: String? = nil, createdAt: Date,
+            memberCount: Int, lastSequence: Int, order: String, lastMessage: ConversationSummary.LastMessage? = nil
+        ) {
+            self.id = id
+            self.kind = kind
+            self.title = title
+            self.createdBy = createdBy
+            self.createdAt = createdAt
+            self.memberCount = memberCount
+            self.lastSequence = lastSequence
+            self.order = order
+            self.lastMessage = lastMessage
+        }
+
+        public struct Kind: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let direct = Kind(rawValue: "direct")
+            public static let group = Kind(rawValue: "group")
+        }
+
+        public struct LastMessage: Codable, Sendable, Hashable {
+            public let id: String
+            public let sequence: Int
+            public let senderId: String
+            /// One line; null if it is deleted.
+            public let preview: String?
+            public let sentAt: Date
+
+            public init(id: String, sequence: Int, senderId: String, preview: String? = nil, sentAt: Date) {
+                self.id = id
+                self.sequence = sequence
+                self.senderId = senderId
+                self.preview = preview
+                self.sentAt = sentAt
+            }
+        }
+    }
+
+    public struct CreateConversationBody: Codable, Sendable, Hashable {
+        public var id: String?
+        public var kind: CreateConversationBody.Kind?
+        public var memberIds: [String]
+        public var title: String?
+
+        public init(
+            id: String? = nil, kind: CreateConversationBody.Kind? = nil, memberIds: [String], title: String? = nil
+        ) {
+            self.id = id
+            self.kind = kind
+            self.memberIds = memberIds
+            self.title = title
+        }
+
+        public struct Kind: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let direct = Kind(rawValue: "direct")
+            public static let group = Kind(rawValue: "group")
+        }
+    }
+
+    public struct ConversationWithMembers: Codable, Sendable, Hashable {
+        public let id: String
+        public let kind: ConversationSummary.Kind
+        public let title: String?
+        /// Null if a backend made it.
+        public let createdBy: String?
+        public let createdAt: Date
+        public let memberCount: Int
+        /// The newest message's number.
+        public let lastSequence: Int
+        /// Conversations are listed by it; the greatest first.
+        public let order: String
+        public let lastMessage: ConversationSummary.LastMessage?
+        public let readPosition: Int?
+        /// The last sequence, less the read position, less what is the caller's own or deleted behind it.
+        public let unread: Int?
+        public let members: [String]
+
+        public init(
+            id: String, kind: ConversationSummary.Kind, title: String? = nil, createdBy: String? = nil, createdAt: Date,
+            memberCount: Int, lastSequence: Int, order: String, lastMessage: ConversationSummary.LastMessage? = nil,
+            readPosition: Int? = nil, unread: Int? = nil, members: [String]
+        ) {
+            self.id = id
+            self.kind = kind
+            self.title = title
+            self.createdBy = createdBy
+            self.createdAt = createdAt
+            self.memberCount = memberCount
+            self.lastSequence = lastSequence
+            self.order = order
+            self.lastMessage = lastMessage
+            self.readPosition = readPosition
+            self.unread = unread
+            self.members = members
+        }
+    }
+
+    public struct ChangeConversationBody: Codable, Sendable, Hashable {
+        public var title: String?
+
+        public init(title: String? = nil) {
+            self.title = title
+        }
+
+        /// Null is said, since leaving it out would be another wish.
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(title, forKey: .title)
+        }
+    }
+
+    public struct Message: Codable, Sendable, Hashable {
+        public let id: String
+        public let conversationId: String
+        public let sequence: Int
+        public let senderId: String
+        /// Empty if it is deleted.
+        public let text: String
+        public let sentAt: Date
+        public let deletedAt: Date?
+
+        public init(
+            id: String, conversationId: String, sequence: Int, senderId: String, text: String, sentAt: Date,
+            deletedAt: Date? = nil
+        ) {
+            self.id = id
+            self.conversationId = conversationId
+            self.sequence = sequence
+            self.senderId = senderId
+            self.text = text
+            self.sentAt = sentAt
+            self.deletedAt = deletedAt
+        }
+    }
+
+    public struct SendMessageBody: Codable, Sendable, Hashable {
+        public var id: String?
+        /// At most 4,000 bytes, and not blank.
+        public var text: String
+
+        public init(id: String? = nil, text: String) {
+            self.id = id
+            self.text = text
+        }
+    }
+
+    public struct SentMessage: Codable, Sendable, Hashable {
+        public let message: Message
+        /// Null for a backend.
+        public let unread: Int?
+        public let badges: Badges
+
+        public init(message: Message, unread: Int? = nil, badges: Badges) {
+            self.message = message
+            self.unread = unread
+            self.badges = badges
+        }
+    }
+
+    public struct ReadConversationBody: Codable, Sendable, Hashable {
+        public var sequence: Int
+        public var allowRewind: Bool?
+
+        public init(sequence: Int, allowRewind: Bool? = nil) {
+            self.sequence = sequence
+            self.allowRewind = allowRewind
+        }
+    }
+
+    public struct ReadPosition: Codable, Sendable, Hashable {
+        public let conversationId: String
+        public let readPosition: Int
+        public let unread: Int
+        public let badges: Badges
+
+        public init(conversationId: String, readPosition: Int, unread: Int, badges: Badges) {
+            self.conversationId = conversationId
+            self.readPosition = readPosition
+            self.unread = unread
+            self.badges = badges
+        }
+    }
+
+    public struct MessageCreated: Codable, Sendable, Hashable {
+        public let conversationId: String
+        public let message: Message
+        public let preview: String
+        /// The conversation's new place in the list.
+        public let order: String
+        /// The receiver's own, in this conversation.
+        public let unread: Int
+        public let badges: Badges
+
+        public init(
+            conversationId: String, message: Message, preview: String, order: String, unread: Int, badges: Badges
+        ) {
+            self.conversationId = conversationId
+            self.message = message
+            self.preview = preview
+            self.order = order
+            self.unread = unread
+            self.badges = badges
+        }
+    }
+
+    /// The counts are there where they have changed.
+    public struct MessageDeleted: Codable, Sendable, Hashable {
+        public let conversationId: String
+        public let messageId: String
+        public let sequence: Int
+        public let unread: Int?
+        public let badges: Badges?
+
+        public init(conversationId: String, messageId: String, sequence: Int, unread: Int? = nil, badges: Badges? = nil)
+        {
+            self.conversationId = conversationId
+            self.messageId = messageId
+            self.sequence = sequence
+            self.unread = unread
+            self.badges = badges
+        }
+    }
+
+    /// It is new, or has another title or other members.
+    public struct ConversationUpdated: Codable, Sendable, Hashable {
+        public let conversation: ConversationSummary
+        public let joined: [String]
+        public let left: [String]
+
+        public init(conversation: ConversationSummary, joined: [String], left: [String]) {
+            self.conversation = conversation
+            self.joined = joined
+            self.left = left
+        }
+    }
+
+    /// The user is in it no more; the counts are there if they have changed.
+    public struct ConversationRemoved: Codable, Sendable, Hashable {
+        public let conversationId: String
+        public let badges: Badges?
+
+        public init(conversationId: String, badges: Badges? = nil) {
+            self.conversationId = conversationId
+            self.badges = badges
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// Written by .ci/client-models from openapi.yaml: change that, and run it.
+
+import Foundation
+
+extension Bellhop {
+    public struct ListRequestsDirection: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let incoming = ListRequestsDirection(rawValue: "incoming")
+        public static let outgoing = ListRequestsDirection(rawValue: "outgoing")
+    }
+
+    public struct ListRequestsStatus: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let open = ListRequestsStatus(rawValue: "open")
+        public static let accepted = ListRequestsStatus(rawValue: "accepted")
+        public static let declined = ListRequestsStatus(rawValue: "declined")
+    }
+
+    public struct RequestKind: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let follow = RequestKind(rawValue: "follow")
+        public static let friend = RequestKind(rawValue: "friend")
+        public static let booking = RequestKind(rawValue: "booking")
+        public static let group = RequestKind(rawValue: "group")
+    }
+
+    public struct UserRequest: Codable, Sendable, Hashable {
+        public let id: String
+        public let kind: RequestKind
+        public let fromUserId: String
+        public let toUserId: String
+        public let fromName: String?
+        /// What it is about, such as a group.
+        public let aboutId: String?
+        public let status: UserRequest.Status
+        public let createdAt: Date
+        public let answeredAt: Date?
+
+        public init(
+            id: String, kind: RequestKind, fromUserId: String, toUserId: String, fromName: String? = nil,
+            aboutId: String? = nil, status: UserRequest.Status, createdAt: Date, answeredAt: Date? = nil
+        ) {
+            self.id = id
+            self.kind = kind
+            self.fromUserId = fromUserId
+            self.toUserId = toUserId
+            self.fromName = fromName
+            self.aboutId = aboutId
+            self.status = status
+            self.createdAt = createdAt
+            self.answeredAt = answeredAt
+        }
+
+        public struct Status: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let open = Status(rawValue: "open")
+            public static let accepted = Status(rawValue: "accepted")
+            public static let declined = Status(rawValue: "declined")
+        }
+    }
+
+    public struct CreateRequestBody: Codable, Sendable, Hashable {
+        public var kind: RequestKind
+        public var toUserId: String
+        public var fromUserId: String?
+        /// How the one who asks is called, for the notification.
+        public var fromName: String?
+        public var aboutId: String?
+
+        public init(
+            kind: RequestKind, toUserId: String, fromUserId: String? = nil, fromName: String? = nil,
+            aboutId: String? = nil
+        ) {
+            self.kind = kind
+            self.toUserId = toUserId
+            self.fromUserId = fromUserId
+            self.fromName = fromName
+            self.aboutId = aboutId
+        }
+    }
+
+    public struct UserRequestWithBadges: Codable, Sendable, Hashable {
+        public let request: UserRequest
+        public let badges: Badges
+
+        public init(request: UserRequest, badges: Badges) {
+            self.request = request
+            self.badges = badges
+        }
+    }
+
+    public struct SeeRequestsBody: Codable, Sendable, Hashable {
+        /// The id of the last request on the screen.
+        public var seenUpTo: String
+
+        public init(seenUpTo: String) {
+            self.seenUpTo = seenUpTo
+        }
+    }
+
+    public struct AnswerRequestBody: Codable, Sendable, Hashable {
+        public var status: AnswerRequestBody.Status
+
+        public init(status: AnswerRequestBody.Status) {
+            self.status = status
+        }
+
+        public struct Status: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let accepted = Status(rawValue: "accepted")
+            public static let declined = Status(rawValue: "declined")
+        }
+    }
+}

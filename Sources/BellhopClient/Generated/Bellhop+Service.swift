@@ -1,0 +1,320 @@
+// Written by .ci/client-models from openapi.yaml: change that, and run it.
+
+import Foundation
+
+extension Bellhop {
+    public struct Me: Codable, Sendable, Hashable {
+        public let userId: String
+        public let tenant: String
+        public let role: String
+        public let isService: Bool
+        public let tier: String?
+        public let scope: [String]
+        public let omittedKeys: Int
+        /// The keys that the token claims, where memberships say otherwise.
+        public let claims: [String]?
+        public let tokenId: String?
+        public let sessionId: String?
+        public let issuedAt: Date?
+        public let expiresAt: Date
+
+        public init(
+            userId: String, tenant: String, role: String, isService: Bool, tier: String? = nil, scope: [String],
+            omittedKeys: Int, claims: [String]? = nil, tokenId: String? = nil, sessionId: String? = nil,
+            issuedAt: Date? = nil, expiresAt: Date
+        ) {
+            self.userId = userId
+            self.tenant = tenant
+            self.role = role
+            self.isService = isService
+            self.tier = tier
+            self.scope = scope
+            self.omittedKeys = omittedKeys
+            self.claims = claims
+            self.tokenId = tokenId
+            self.sessionId = sessionId
+            self.issuedAt = issuedAt
+            self.expiresAt = expiresAt
+        }
+    }
+
+    public struct Config: Codable, Sendable, Hashable {
+        public let polling: Config.Polling
+        public let rateLimit: Config.RateLimit
+        public let stream: Config.Stream
+        public let requests: Config.Requests
+        public let conversations: Config.Conversations
+        public let userRequests: Config.UserRequests
+        public let posts: Config.Posts
+        public let dj: Config.Dj
+        public let leaderboards: Config.Leaderboards
+        /// What one stream may subscribe to, and the bounds of a filter; above them 422.
+        public let subscriptions: Config.Subscriptions
+        /// How stale query keys are gathered before they are told.
+        public let invalidations: Config.Invalidations
+        /// What a delivery of table changes may hold.
+        public let changes: Config.Changes
+        /// What events of an app's own may hold.
+        public let publish: Config.Publish
+
+        public init(
+            polling: Config.Polling, rateLimit: Config.RateLimit, stream: Config.Stream, requests: Config.Requests,
+            conversations: Config.Conversations, userRequests: Config.UserRequests, posts: Config.Posts, dj: Config.Dj,
+            leaderboards: Config.Leaderboards, subscriptions: Config.Subscriptions, invalidations: Config.Invalidations,
+            changes: Config.Changes, publish: Config.Publish
+        ) {
+            self.polling = polling
+            self.rateLimit = rateLimit
+            self.stream = stream
+            self.requests = requests
+            self.conversations = conversations
+            self.userRequests = userRequests
+            self.posts = posts
+            self.dj = dj
+            self.leaderboards = leaderboards
+            self.subscriptions = subscriptions
+            self.invalidations = invalidations
+            self.changes = changes
+            self.publish = publish
+        }
+
+        public struct Polling: Codable, Sendable, Hashable {
+            public let connectedSeconds: Int
+            public let disconnectedSeconds: Int
+            public let tabSwitchStaleSeconds: Int
+
+            public init(connectedSeconds: Int, disconnectedSeconds: Int, tabSwitchStaleSeconds: Int) {
+                self.connectedSeconds = connectedSeconds
+                self.disconnectedSeconds = disconnectedSeconds
+                self.tabSwitchStaleSeconds = tabSwitchStaleSeconds
+            }
+        }
+
+        public struct RateLimit: Codable, Sendable, Hashable {
+            public let requests: Int
+            public let windowSeconds: Int
+
+            public init(requests: Int, windowSeconds: Int) {
+                self.requests = requests
+                self.windowSeconds = windowSeconds
+            }
+        }
+
+        public struct Stream: Codable, Sendable, Hashable {
+            public let heartbeatSeconds: Int
+            public let retryMilliseconds: Int
+            public let resumableHours: Int
+            public let topicsMax: Int
+            public let perUserMax: Int
+
+            public init(
+                heartbeatSeconds: Int, retryMilliseconds: Int, resumableHours: Int, topicsMax: Int, perUserMax: Int
+            ) {
+                self.heartbeatSeconds = heartbeatSeconds
+                self.retryMilliseconds = retryMilliseconds
+                self.resumableHours = resumableHours
+                self.topicsMax = topicsMax
+                self.perUserMax = perUserMax
+            }
+        }
+
+        public struct Requests: Codable, Sendable, Hashable {
+            public let bodyBytesMax: Int
+            public let idempotencyKeySeconds: Int
+
+            public init(bodyBytesMax: Int, idempotencyKeySeconds: Int) {
+                self.bodyBytesMax = bodyBytesMax
+                self.idempotencyKeySeconds = idempotencyKeySeconds
+            }
+        }
+
+        public struct Conversations: Codable, Sendable, Hashable {
+            public let membersMax: Int
+            public let conversationsOfUserMax: Int
+            public let textBytesMax: Int
+            /// Messages that one step back of a read position may mark unread.
+            public let rewindMax: Int
+            public let previewCharactersMax: Int
+
+            public init(
+                membersMax: Int, conversationsOfUserMax: Int, textBytesMax: Int, rewindMax: Int,
+                previewCharactersMax: Int
+            ) {
+                self.membersMax = membersMax
+                self.conversationsOfUserMax = conversationsOfUserMax
+                self.textBytesMax = textBytesMax
+                self.rewindMax = rewindMax
+                self.previewCharactersMax = previewCharactersMax
+            }
+        }
+
+        public struct UserRequests: Codable, Sendable, Hashable {
+            /// Open requests of one who asks.
+            public let openMax: Int
+            /// Requests that one PATCH marks as seen.
+            public let seenAtOnceMax: Int
+
+            public init(openMax: Int, seenAtOnceMax: Int) {
+                self.openMax = openMax
+                self.seenAtOnceMax = seenAtOnceMax
+            }
+        }
+
+        public struct Posts: Codable, Sendable, Hashable {
+            public let textBytesMax: Int
+            public let mediaMax: Int
+            /// Of the address of one of them.
+            public let mediaBytesMax: Int
+            /// Authors that a user can follow.
+            public let followedMax: Int
+            /// More new posts are said to be more.
+            public let newCountMax: Int
+            public let pageMax: Int
+            /// Engagement of a post is told once in this time at most.
+            public let tellingSeconds: Int
+
+            public init(
+                textBytesMax: Int, mediaMax: Int, mediaBytesMax: Int, followedMax: Int, newCountMax: Int, pageMax: Int,
+                tellingSeconds: Int
+            ) {
+                self.textBytesMax = textBytesMax
+                self.mediaMax = mediaMax
+                self.mediaBytesMax = mediaBytesMax
+                self.followedMax = followedMax
+                self.newCountMax = newCountMax
+                self.pageMax = pageMax
+                self.tellingSeconds = tellingSeconds
+            }
+        }
+
+        public struct Dj: Codable, Sendable, Hashable {
+            public let tracksMax: Int
+            public let tracksPerUserMax: Int
+            /// Of a shop's votes; more are told once a second.
+            public let updatesPerSecondMax: Int
+            /// How long who has shown to be there counts as there.
+            public let presenceSeconds: Int
+            /// How long a shop's code is shown.
+            public let codeSeconds: Int
+
+            public init(
+                tracksMax: Int, tracksPerUserMax: Int, updatesPerSecondMax: Int, presenceSeconds: Int, codeSeconds: Int
+            ) {
+                self.tracksMax = tracksMax
+                self.tracksPerUserMax = tracksPerUserMax
+                self.updatesPerSecondMax = updatesPerSecondMax
+                self.presenceSeconds = presenceSeconds
+                self.codeSeconds = codeSeconds
+            }
+        }
+
+        public struct Leaderboards: Codable, Sendable, Hashable {
+            public let entriesMax: Int
+            public let topDefault: Int
+            public let topMax: Int
+            /// On each side of the caller.
+            public let aroundDefault: Int
+            public let aroundMax: Int
+            /// Lines of a board that those who watch it see live.
+            public let watchedTop: Int
+            /// The pause between two updates of one board.
+            public let updateSeconds: Int
+
+            public init(
+                entriesMax: Int, topDefault: Int, topMax: Int, aroundDefault: Int, aroundMax: Int, watchedTop: Int,
+                updateSeconds: Int
+            ) {
+                self.entriesMax = entriesMax
+                self.topDefault = topDefault
+                self.topMax = topMax
+                self.aroundDefault = aroundDefault
+                self.aroundMax = aroundMax
+                self.watchedTop = watchedTop
+                self.updateSeconds = updateSeconds
+            }
+        }
+
+        /// What one stream may subscribe to, and the bounds of a filter; above them 422.
+        public struct Subscriptions: Codable, Sendable, Hashable {
+            public let perStreamMax: Int
+            public let requestBytesMax: Int
+            public let idBytesMax: Int
+            public let selectedColumnsMax: Int
+            public let filterBytesMax: Int
+            public let conditionsMax: Int
+            /// Values of one `in`; split longer lists over several subscriptions.
+            public let valuesMax: Int
+            public let valueBytesMax: Int
+            public let valuesPerStreamMax: Int
+            /// Conditions such as `like.%word%`.
+            public let searchesPerStreamMax: Int
+            /// Characters between two `%` of a pattern.
+            public let patternRunMax: Int
+
+            public init(
+                perStreamMax: Int, requestBytesMax: Int, idBytesMax: Int, selectedColumnsMax: Int, filterBytesMax: Int,
+                conditionsMax: Int, valuesMax: Int, valueBytesMax: Int, valuesPerStreamMax: Int,
+                searchesPerStreamMax: Int, patternRunMax: Int
+            ) {
+                self.perStreamMax = perStreamMax
+                self.requestBytesMax = requestBytesMax
+                self.idBytesMax = idBytesMax
+                self.selectedColumnsMax = selectedColumnsMax
+                self.filterBytesMax = filterBytesMax
+                self.conditionsMax = conditionsMax
+                self.valuesMax = valuesMax
+                self.valueBytesMax = valueBytesMax
+                self.valuesPerStreamMax = valuesPerStreamMax
+                self.searchesPerStreamMax = searchesPerStreamMax
+                self.patternRunMax = patternRunMax
+            }
+        }
+
+        /// How stale query keys are gathered before they are told.
+        public struct Invalidations: Codable, Sendable, Hashable {
+            /// Of tables that declare no other.
+            public let windowMilliseconds: Int
+            /// Of more within a window a stream is told to fetch everything.
+            public let keysPerStreamMax: Int
+            /// Of more `causesComplete` is false.
+            public let causesPerEventMax: Int
+
+            public init(windowMilliseconds: Int, keysPerStreamMax: Int, causesPerEventMax: Int) {
+                self.windowMilliseconds = windowMilliseconds
+                self.keysPerStreamMax = keysPerStreamMax
+                self.causesPerEventMax = causesPerEventMax
+            }
+        }
+
+        /// What a delivery of table changes may hold.
+        public struct Changes: Codable, Sendable, Hashable {
+            public let bodyBytesMax: Int
+            public let itemsMax: Int
+            public let itemBytesMax: Int
+            public let duplicatesKnownSeconds: Int
+            /// How many tables are declared; their names are not for everyone.
+            public let tables: Int
+
+            public init(bodyBytesMax: Int, itemsMax: Int, itemBytesMax: Int, duplicatesKnownSeconds: Int, tables: Int) {
+                self.bodyBytesMax = bodyBytesMax
+                self.itemsMax = itemsMax
+                self.itemBytesMax = itemBytesMax
+                self.duplicatesKnownSeconds = duplicatesKnownSeconds
+                self.tables = tables
+            }
+        }
+
+        /// What events of an app's own may hold.
+        public struct Publish: Codable, Sendable, Hashable {
+            public let eventsMax: Int
+            public let dataBytesMax: Int
+            public let keysMax: Int
+
+            public init(eventsMax: Int, dataBytesMax: Int, keysMax: Int) {
+                self.eventsMax = eventsMax
+                self.dataBytesMax = dataBytesMax
+                self.keysMax = keysMax
+            }
+        }
+    }
+}

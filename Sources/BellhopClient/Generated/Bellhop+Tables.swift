@@ -1,0 +1,262 @@
+// Written by .ci/client-models from openapi.yaml: change that, and run it.
+
+import Foundation
+
+extension Bellhop {
+    public struct TakeChangesFormat: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let supabaseWebhook = TakeChangesFormat(rawValue: "supabase-webhook")
+        public static let supabaseRealtime = TakeChangesFormat(rawValue: "supabase-realtime")
+        public static let broadcastChanges = TakeChangesFormat(rawValue: "broadcast-changes")
+        public static let debezium = TakeChangesFormat(rawValue: "debezium")
+        public static let cloudevents = TakeChangesFormat(rawValue: "cloudevents")
+        public static let batch = TakeChangesFormat(rawValue: "batch")
+    }
+
+    public struct ChangeResult: Codable, Sendable, Hashable {
+        public let accepted: Int
+        public let duplicates: Int
+        public let rejected: [ChangeResult.Rejected]
+
+        public init(accepted: Int, duplicates: Int, rejected: [ChangeResult.Rejected]) {
+            self.accepted = accepted
+            self.duplicates = duplicates
+            self.rejected = rejected
+        }
+
+        public struct Rejected: Codable, Sendable, Hashable {
+            public let index: Int
+            public let pointer: String
+            public let reason: String
+
+            public init(index: Int, pointer: String, reason: String) {
+                self.index = index
+                self.pointer = pointer
+                self.reason = reason
+            }
+        }
+    }
+
+    public struct OwnEvent: Codable, Sendable, Hashable {
+        /// Its name, which does not begin as the service's own events do.
+        public let event: String
+        /// The keys of which a receiver holds one, such as `user:ada`, `shop:s1:staff` or `everyone`.
+        public let to: [String]?
+        /// A topic that the file of tables declares, such as `order:o1`.
+        public let topic: String?
+        /// Any JSON, of at most 16 KiB.
+        public let data: JSON
+        /// Names a state that the event carries whole; where it waits for a slow or resuming stream, the next one
+        /// replaces it.
+        public let collapse: String?
+
+        public init(event: String, to: [String]? = nil, topic: String? = nil, data: JSON, collapse: String? = nil) {
+            self.event = event
+            self.to = to
+            self.topic = topic
+            self.data = data
+            self.collapse = collapse
+        }
+    }
+
+    public struct Published: Codable, Sendable, Hashable {
+        public let accepted: Int
+
+        public init(accepted: Int) {
+            self.accepted = accepted
+        }
+    }
+
+    public struct ExplainBody: Codable, Sendable, Hashable {
+        public var eventId: String
+        public var token: String?
+        public var claims: JSON?
+        public var topics: [String]?
+        public var tables: [WantedTable]?
+
+        public init(
+            eventId: String, token: String? = nil, claims: JSON? = nil, topics: [String]? = nil,
+            tables: [WantedTable]? = nil
+        ) {
+            self.eventId = eventId
+            self.token = token
+            self.claims = claims
+            self.topics = topics
+            self.tables = tables
+        }
+    }
+
+    public struct Explanation: Codable, Sendable, Hashable {
+        public let delivered: Bool
+        public let reason: String
+        public let event: Explanation.Event
+        public let caller: Explanation.Caller
+        /// Every key by which the event could be heard or seen.
+        public let keys: [Explanation.Key]
+        public let invalidations: [JSON]?
+        public let row: JSON?
+        public let subscriptions: [JSON]?
+
+        public init(
+            delivered: Bool, reason: String, event: Explanation.Event, caller: Explanation.Caller,
+            keys: [Explanation.Key], invalidations: [JSON]? = nil, row: JSON? = nil, subscriptions: [JSON]? = nil
+        ) {
+            self.delivered = delivered
+            self.reason = reason
+            self.event = event
+            self.caller = caller
+            self.keys = keys
+            self.invalidations = invalidations
+            self.row = row
+            self.subscriptions = subscriptions
+        }
+
+        public struct Event: Codable, Sendable, Hashable {
+            public let id: String
+            public let name: String
+            public let topic: String?
+            public let audience: [String]?
+
+            public init(id: String, name: String, topic: String? = nil, audience: [String]? = nil) {
+                self.id = id
+                self.name = name
+                self.topic = topic
+                self.audience = audience
+            }
+        }
+
+        public struct Caller: Codable, Sendable, Hashable {
+            public let tenant: String
+            public let userId: String
+            public let role: String
+
+            public init(tenant: String, userId: String, role: String) {
+                self.tenant = tenant
+                self.userId = userId
+                self.role = role
+            }
+        }
+
+        public struct Key: Codable, Sendable, Hashable {
+            public let key: String
+            public let held: Bool
+            public let origin: Explanation.Key.Origin?
+            public let membership: String?
+
+            public init(key: String, held: Bool, origin: Explanation.Key.Origin? = nil, membership: String? = nil) {
+                self.key = key
+                self.held = held
+                self.origin = origin
+                self.membership = membership
+            }
+
+            public struct Origin: Word {
+                public let rawValue: String
+
+                public init(rawValue: String) { self.rawValue = rawValue }
+
+                public static let claim = Origin(rawValue: "claim")
+                public static let membership = Origin(rawValue: "membership")
+                public static let refuted = Origin(rawValue: "refuted")
+            }
+        }
+    }
+
+    public struct QueryInvalidate: Codable, Sendable, Hashable {
+        public let keys: [[String]]
+        public let causes: [ChangeCause]
+        /// False where a cause is withheld or left out; then it must not be taken for one's own echo.
+        public let causesComplete: Bool
+
+        public init(keys: [[String]], causes: [ChangeCause], causesComplete: Bool) {
+            self.keys = keys
+            self.causes = causes
+            self.causesComplete = causesComplete
+        }
+    }
+
+    /// A change that made keys stale; no column of its row.
+    public struct ChangeCause: Codable, Sendable, Hashable {
+        public let schema: String
+        public let table: String
+        public let type: ChangeCause.Kind
+        public let recordId: String?
+        public let actorId: String?
+        /// The `X-Client-Id` of the client that made it.
+        public let originId: String?
+
+        public init(
+            schema: String, table: String, type: ChangeCause.Kind, recordId: String? = nil, actorId: String? = nil,
+            originId: String? = nil
+        ) {
+            self.schema = schema
+            self.table = table
+            self.type = type
+            self.recordId = recordId
+            self.actorId = actorId
+            self.originId = originId
+        }
+
+        public struct Kind: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let insert = Kind(rawValue: "INSERT")
+            public static let update = Kind(rawValue: "UPDATE")
+            public static let delete = Kind(rawValue: "DELETE")
+        }
+    }
+
+    public struct TableChange: Codable, Sendable, Hashable {
+        public let subscriptionIds: [String]
+        public let schema: String
+        public let table: String
+        public let type: TableChange.Kind
+        /// What it means for those who asked, by their filter and by what they may see.
+        public let change: TableChange.Change
+        /// The selected columns; null of a row that left.
+        public let record: JSON?
+        /// Of a row that left the primary key alone.
+        public let oldRecord: JSON?
+        public let commitTimestamp: Date?
+
+        public init(
+            subscriptionIds: [String], schema: String, table: String, type: TableChange.Kind,
+            change: TableChange.Change, record: JSON? = nil, oldRecord: JSON? = nil, commitTimestamp: Date? = nil
+        ) {
+            self.subscriptionIds = subscriptionIds
+            self.schema = schema
+            self.table = table
+            self.type = type
+            self.change = change
+            self.record = record
+            self.oldRecord = oldRecord
+            self.commitTimestamp = commitTimestamp
+        }
+
+        public struct Kind: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let insert = Kind(rawValue: "INSERT")
+            public static let update = Kind(rawValue: "UPDATE")
+            public static let delete = Kind(rawValue: "DELETE")
+        }
+
+        /// What it means for those who asked, by their filter and by what they may see.
+        public struct Change: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let enter = Change(rawValue: "enter")
+            public static let update = Change(rawValue: "update")
+            public static let leave = Change(rawValue: "leave")
+        }
+    }
+}

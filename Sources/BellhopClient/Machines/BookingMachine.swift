@@ -1,0 +1,126 @@
+/// One booking: its status as events tell it, felt when it changes; a change of the user's own shows at once, and is taken
+/// back if it is refused.
+public struct BookingMachine: FeatureMachine {
+    public let bookingId: String
+    /// What is shown; null until it is known.
+    public private(set) var booking: JSON = .null
+    private var stored: JSON = .null
+    private var pending: Pending?
+    private var count = 0
+    /// Events that are told again and have not come yet.
+    private var replaying = 0
+    private var loading = Loading()
+    public var isLoaded: Bool { loading.isLoaded }
+    public var problem: JSON { loading.problem }
+
+    private struct Pending: Sendable, Encodable {
+        let name: String
+        let set: JSON
+    }
+
+    public init(bookingId: String) {
+        self.bookingId = bookingId
+    }
+
+    private var path: String { "/v1/bookings/\(bookingId.pathSegment)" }
+    private var plan: Loading.Plan {
+        Loading.Plan(name: "booking", path: path, events: ["booking:status_change"])
+    }
+
+    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+        if case .user(let user, let isSignedIn) = input {
+            self = BookingMachine(bookingId: bookingId)
+            return begin(for: user, isSignedIn: isSignedIn, now: now)
+        }
+        let step = loading.advance(input, plan, now: now)
+        var actions = step.actions
+        if let body = step.body {
+            merge(body)
+            for event in step.since { merge(BookingMachine.fields(event.data)) }
+        }
+        switch input {
+        case .event(let name, let data, let id): actions += hear(name, data, id, now: now)
+        case .command("change", let wish): actions += change(wish["set"])
+        case .answer(let name, let status, let body, _):
+            actions += answered(name, Answer(status: status, body: body), now: now)
+        default: break
+        }
+        booking = stored.isNull ? .null : pending.map { stored.with($0.set.object ?? [:]) } ?? stored
+        return actions
+    }
+
+    private mutating func hear(_ name: String, _ data: JSON, _ id: String, now: Int) -> [FeatureAction] {
+        // What is told again after a break is no moment to move the phone for.
+        let isReplayed = replaying > 0 && !id.isEmpty
+        if name == "stream:ready" {
+            replaying = data["replayed"].int ?? 0
+        } else if isReplayed {
+            replaying -= 1
+        }
+        guard name == "booking:status_change", data["bookingId"].string == bookingId else { return [] }
+        let before = stored
+        merge(BookingMachine.fields(data))
+        guard stored != before else { return [] }
+        // The event has the status; the rest of the booking, such as when it started, is fetched.
+        let fetch = loading.advance(.command("refresh", .null), plan, now: now).actions
+        guard !before.isNull, before["status"] != data["status"], !isReplayed else { return fetch }
+        return [played(data["status"].string ?? "")] + fetch
+    }
+
+    /// A notification tells of the same change: whichever is first moves the phone for both.
+    private func played(_ status: String) -> FeatureAction {
+        let success: JSON = ["notification": "success", "impacts": [], "pulses": 1]
+        return .play(haptic: success, sound: false, key: "booking:\(bookingId):\(status)")
+    }
+
+    private mutating func change(_ set: JSON) -> [FeatureAction] {
+        guard !stored.isNull, pending == nil else { return [] }
+        count += 1
+        let name = "change-\(count)"
+        pending = Pending(name: name, set: set)
+        let seen = "\"\(stored["version"].int ?? 0)-\(stored["epoch"].string ?? "")\""
+        return [.send(method: "PATCH", path: path, body: set, headers: ["If-Match": seen], as: name)]
+    }
+
+    private mutating func answered(_ name: String, _ answer: Answer, now: Int) -> [FeatureAction] {
+        guard let pending, pending.name == name else { return [] }
+        self.pending = nil
+        if answer.isTaken {
+            merge(answer.body)
+            return []
+        }
+        var problem = answer.problem
+        if !answer.body["allowed"].isNull { problem = problem.with(["allowed": answer.body["allowed"]]) }
+        let refusal = FeatureAction.tell(
+            name: "booking:refused", data: ["bookingId": .string(bookingId), "problem": problem])
+        return [refusal] + loading.advance(.command("refresh", .null), plan, now: now).actions
+    }
+
+    /// What of an event is a booking's.
+    private static func fields(_ data: JSON) -> JSON {
+        [
+            "id": data["bookingId"], "status": data["status"], "version": data["version"], "epoch": data["epoch"],
+            "estimatedCompletion": data["estimatedCompletion"],
+        ]
+    }
+
+    private mutating func merge(_ newer: JSON) {
+        guard newer["id"].string == bookingId else { return }
+        // The same version from a whole booking completes what an event began.
+        let isSame = newer["version"] == stored["version"] && newer["epoch"] == stored["epoch"]
+        guard isNewer(stored, newer) || (isSame && !newer["createdAt"].isNull) else { return }
+        stored = stored.with(newer.object ?? [:])
+    }
+
+    private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isLoaded, problem }
+
+    public func encode(to encoder: any Encoder) throws {
+        var state = encoder.container(keyedBy: CodingKeys.self)
+        try state.encode(bookingId, forKey: .bookingId)
+        try state.encode(booking, forKey: .booking)
+        try state.encode(stored, forKey: .stored)
+        try state.encode(pending, forKey: .pending)
+        try state.encode(isLoaded, forKey: .isLoaded)
+        try state.encode(problem, forKey: .problem)
+    }
+}

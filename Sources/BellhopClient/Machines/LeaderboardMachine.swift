@@ -1,0 +1,128 @@
+/// The first lines of a challenge's leaderboard, and the user's own row wherever it is.
+///
+/// The topic sends all lines once and then what has become of them (``LeaderboardTop``); who has missed one fetches them
+/// again, and says that they are behind until they fit.
+public struct LeaderboardMachine: FeatureMachine {
+    public let challengeId: String
+    public private(set) var user: String?
+    public private(set) var top: LeaderboardTop
+    /// The own row; null for one who has no score.
+    public private(set) var me: JSON = .null
+    public private(set) var isBehind = false
+    public private(set) var isLive = false
+    public var isLoaded: Bool { loading.isLoaded || top.version != nil }
+    public var problem: JSON { loading.problem }
+    private var fetchedAt = -LeaderboardMachine.againMilliseconds
+    private var loading = Loading()
+    private var topic = WatchedTopic()
+
+    /// The least time between two fetches of lines that do not fit: a busy board says so every second.
+    private static let againMilliseconds = 5000
+
+    public init(challengeId: String, user: String? = nil) {
+        self.challengeId = challengeId
+        self.user = user
+        top = LeaderboardTop(challengeId: challengeId)
+    }
+
+    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+        if case .user(let user, let isSignedIn) = input {
+            let topic = topic
+            self = LeaderboardMachine(challengeId: challengeId, user: user)
+            self.topic = topic
+            return begin(for: user, isSignedIn: isSignedIn, now: now)
+        }
+        if case .start(let user, _) = input { self.user = user ?? self.user }
+        let plan = Loading.Plan(name: "leaderboard", path: "/v1/challenges/\(challengeId.pathSegment)/leaderboard")
+        let step = loading.advance(input, plan, now: now)
+        var actions = topic.advance(input, topic: "leaderboard:\(challengeId)", now: now) + step.actions
+        if let body = step.body {
+            take(fetched: body)
+            fetchedAt = now
+        }
+        if case .event("stream:ready", let data, _) = input { user = user ?? data["userId"].string }
+        if case .event("leaderboard:update", let data, _) = input, data["challengeId"].string == challengeId {
+            let wasBehind = isBehind
+            hear(data)
+            let at = max(now, fetchedAt + LeaderboardMachine.againMilliseconds)
+            if isBehind != wasBehind { actions.append(.timer(name: "leaderboard", at: isBehind ? at : nil)) }
+        }
+        if case .connection(false) = input { isLive = false }
+        if !topic.isWanted { isLive = false }
+        return actions
+    }
+
+    private var held: JSON {
+        guard let version = top.version else { return .null }
+        return ["version": .integer(Int64(version)), "epoch": .string(top.epoch ?? "")]
+    }
+
+    /// The answer of a fetch gives way to lines of the topic, unless those are behind it.
+    private mutating func take(fetched body: JSON) {
+        if !isLive || isBehind, isNewer(held, body) { merge(body.with(["top": body["items"]])) }
+        isBehind = false
+        own(body["me"], at: body)
+    }
+
+    private mutating func hear(_ data: JSON) {
+        guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
+        // What a state had already is over.
+        guard !data["top"].isNull || isNewer(held, data) else { return }
+        merge(data)
+        isBehind = top.isBehind
+        guard !isBehind else { return }
+        isLive = true
+        mine()
+    }
+
+    private mutating func merge(_ data: JSON) {
+        _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: data.text))
+    }
+
+    /// The own row as the lines have it, where they are as new.
+    private mutating func mine() {
+        guard let line = top.lines.first(where: { $0.userId == user }) else { return }
+        own(LeaderboardMachine.json(line), at: held)
+    }
+
+    /// - Parameter row: null for one who has no score.
+    private mutating func own(_ row: JSON, at version: JSON) {
+        guard isNewer(me, version) else { return }
+        guard !row.isNull else {
+            me = .null
+            return
+        }
+        me = [
+            "userId": user.map(JSON.string) ?? .null, "rank": row["rank"], "position": row["position"],
+            "score": row["score"], "version": version["version"], "epoch": version["epoch"],
+            "displayName": row["displayName"].isNull ? me["displayName"] : row["displayName"],
+        ]
+    }
+
+    private static func json(_ line: LeaderboardTop.Line) -> JSON {
+        [
+            "userId": .string(line.userId), "displayName": line.displayName.map(JSON.string) ?? .null,
+            "score": .integer(Int64(line.score)), "rank": .integer(Int64(line.rank)),
+            "position": .integer(Int64(line.position)),
+        ]
+    }
+
+    private enum CodingKeys: CodingKey {
+        case challengeId, user, lines, entries, version, epoch, me, isBehind, isLive, isLoaded, problem
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var state = encoder.container(keyedBy: CodingKeys.self)
+        try state.encode(challengeId, forKey: .challengeId)
+        try state.encode(user, forKey: .user)
+        try state.encode(top.lines.map(LeaderboardMachine.json), forKey: .lines)
+        try state.encode(top.entries, forKey: .entries)
+        try state.encode(top.version, forKey: .version)
+        try state.encode(top.epoch, forKey: .epoch)
+        try state.encode(me, forKey: .me)
+        try state.encode(isBehind, forKey: .isBehind)
+        try state.encode(isLive, forKey: .isLive)
+        try state.encode(isLoaded, forKey: .isLoaded)
+        try state.encode(problem, forKey: .problem)
+    }
+}

@@ -1,0 +1,163 @@
+/// How a feature gets its state: fetched at the start, once more when the stream that keeps it up to date has opened (what
+/// happened between the two was told to nobody), and after a gap of the stream.
+///
+/// What the stream says meanwhile is kept and applied to the answer again, because the answer may be older than it.
+struct Loading: Sendable, Hashable {
+    /// What is fetched, and what is to be applied to the answer again.
+    struct Plan {
+        let name: String
+        let path: String
+        var events: Set<String> = []
+    }
+
+    struct Event: Sendable, Hashable {
+        let name: String
+        let data: JSON
+        let now: Int
+    }
+
+    /// What follows from an input.
+    struct Step {
+        var actions: [FeatureAction] = []
+        /// Of an answer that has come.
+        var body: JSON?
+        /// What the stream has said since the question.
+        var since: [Event] = []
+        var isFetched: Bool { !actions.isEmpty && body == nil && !isTimer }
+        fileprivate var isTimer = false
+    }
+
+    /// A stream that says more than this during one answer has made the answer worthless: it is fetched again.
+    static let sinceMax = 500
+
+    private(set) var isLoaded = false
+    private(set) var isLoading = false
+    private(set) var problem: JSON = .null
+    private var isAgain = false
+    private(set) var isCovered = false
+    private var failures = 0
+    private var since: [Event] = []
+
+    mutating func advance(_ input: FeatureInput, _ plan: Plan, now: Int) -> Step {
+        switch input {
+        case .start(_, let isLive):
+            isCovered = isLive
+            return begin(plan)
+        case .timer(plan.name), .command("refresh", _):
+            return begin(plan)
+        case .event(let name, let data, _):
+            if name == "stream:resync" || (name == "stream:ready" && !isCovered) {
+                isCovered = true
+                return begin(plan)
+            }
+            if isLoading, plan.events.contains(name) { keep(Event(name: name, data: data, now: now)) }
+        case .answer(plan.name, let status, let body, let retryAfterSeconds):
+            guard isLoading else { break }
+            return answered(Answer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), plan, now: now)
+        default: break
+        }
+        return Step()
+    }
+
+    private mutating func begin(_ plan: Plan) -> Step {
+        if isLoading {
+            isAgain = true
+            return Step()
+        }
+        (isLoading, isAgain, since) = (true, false, [])
+        return Step(actions: [.fetch(path: plan.path, as: plan.name)])
+    }
+
+    private mutating func keep(_ event: Event) {
+        guard since.count < Loading.sinceMax else {
+            (isAgain, since) = (true, [])
+            return
+        }
+        since.append(event)
+    }
+
+    private mutating func answered(_ answer: Answer, _ plan: Plan, now: Int) -> Step {
+        let again: [FeatureAction] = isAgain ? [.fetch(path: plan.path, as: plan.name)] : []
+        let heard = since
+        (isLoading, isAgain, since) = (isAgain, false, [])
+        if answer.isTaken {
+            (isLoaded, failures, problem) = (true, 0, .null)
+            return Step(actions: again, body: answer.body, since: heard)
+        }
+        if !again.isEmpty { return Step(actions: again) }
+        problem = answer.problem
+        if answer.isFinal {
+            failures = 0
+            return Step()
+        }
+        failures += 1
+        // Offline: whatever happens until the stream is there is told to nobody.
+        if answer.status == 0 { isCovered = false }
+        let at = now + Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
+        return Step(actions: [.timer(name: plan.name, at: at)], isTimer: true)
+    }
+}
+
+/// An answer, as machines judge it.
+struct Answer {
+    let status: Int
+    let body: JSON
+    var retryAfterSeconds: Int?
+
+    var isTaken: Bool { (200..<300).contains(status) }
+
+    /// Asking again would only be refused again.
+    var isFinal: Bool { (400..<500).contains(status) && ![401, 408, 425, 429].contains(status) }
+
+    /// What an app may tell about a refusal: the service's stable code and its sentence.
+    var problem: JSON {
+        let code = body["code"].string ?? (status == 0 ? "unreachable" : "unknown")
+        return [
+            "status": .integer(Int64(status)), "code": .string(code), "detail": .string(body["detail"].string ?? ""),
+        ]
+    }
+
+    /// Hands its counts to the one place that shows them (CNT R-RECON-3).
+    var tellBadges: [FeatureAction] {
+        body["badges"].isNull ? [] : [.tell(name: "badges:update", data: body["badges"])]
+    }
+
+    /// 2, 4, 8 … 60 s, or what the service asks for if that is longer (an hour at most).
+    static func waitMilliseconds(failures: Int, retryAfterSeconds: Int?) -> Int {
+        let own = failures >= 6 ? 60 : 1 << failures
+        return max(own, min(retryAfterSeconds ?? 0, 3600)) * 1000
+    }
+}
+
+/// A shared topic that is wanted while somebody watches it, and a little longer: who goes back to a screen finds it as it
+/// is now.
+struct WatchedTopic: Sendable, Hashable {
+    static let lingerMilliseconds = 30_000
+    private(set) var isWanted = false
+
+    mutating func advance(_ input: FeatureInput, topic: String, now: Int) -> [FeatureAction] {
+        switch input {
+        case .start:
+            isWanted = true
+            return [.subscribe(topics: [topic])]
+        case .watch(true):
+            let wish: [FeatureAction] = isWanted ? [] : [.subscribe(topics: [topic])]
+            isWanted = true
+            return [.timer(name: "linger", at: nil)] + wish
+        case .watch(false):
+            return isWanted ? [.timer(name: "linger", at: now + WatchedTopic.lingerMilliseconds)] : []
+        case .timer("linger"):
+            isWanted = false
+            return [.subscribe(topics: [])]
+        default: return []
+        }
+    }
+}
+
+/// Whether what is offered takes the place of what is held (decision 34).
+func isNewer(_ held: JSON, _ offered: JSON) -> Bool {
+    guard let version = held["version"].int, (held["epoch"].string ?? "") == (offered["epoch"].string ?? "") else {
+        return true
+    }
+    return (offered["version"].int ?? 0) > version
+}

@@ -1,0 +1,54 @@
+/// How long the wait in a shop is, as its topic tells it. Without the topic the last word stands, and ``isLive`` says so.
+public struct QueueMachine: FeatureMachine {
+    public let shopId: String
+    /// As `GET /v1/shops/{id}/queue` has it; null until it is known.
+    public private(set) var status: JSON = .null
+    public private(set) var isLive = false
+    public var isLoaded: Bool { !status.isNull }
+    public var problem: JSON { loading.problem }
+    private var loading = Loading()
+    private var topic = WatchedTopic()
+
+    public init(shopId: String) {
+        self.shopId = shopId
+    }
+
+    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+        if case .user(let user, let isSignedIn) = input {
+            let topic = topic
+            self = QueueMachine(shopId: shopId)
+            self.topic = topic
+            return begin(for: user, isSignedIn: isSignedIn, now: now)
+        }
+        let plan = Loading.Plan(name: "queue", path: "/v1/shops/\(shopId.pathSegment)/queue")
+        let step = loading.advance(input, plan, now: now)
+        let actions = topic.advance(input, topic: "queue:\(shopId)", now: now) + step.actions
+        if let body = step.body { take(body) }
+        // What comes by the topic is what it says now; what was said before the stream broke is not.
+        if case .event("queue:update", let data, _) = input, data["shopId"].string == shopId {
+            take(data)
+            isLive = true
+        }
+        if case .connection(false) = input { isLive = false }
+        if !topic.isWanted { isLive = false }
+        return actions
+    }
+
+    /// Times are RFC 3339 in UTC with milliseconds: their order is that of the moments.
+    private mutating func take(_ newer: JSON) {
+        if let held = status["updatedAt"].string, let at = newer["updatedAt"].string, at < held { return }
+        status = newer
+    }
+
+    private enum CodingKeys: CodingKey { case shopId, status, isLive, isLoaded, problem, isWanted }
+
+    public func encode(to encoder: any Encoder) throws {
+        var state = encoder.container(keyedBy: CodingKeys.self)
+        try state.encode(shopId, forKey: .shopId)
+        try state.encode(status, forKey: .status)
+        try state.encode(isLive, forKey: .isLive)
+        try state.encode(isLoaded, forKey: .isLoaded)
+        try state.encode(problem, forKey: .problem)
+        try state.encode(topic.isWanted, forKey: .isWanted)
+    }
+}

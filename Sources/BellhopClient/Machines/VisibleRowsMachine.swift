@@ -1,0 +1,233 @@
+import Foundation
+
+/// Rows that are on the screen, kept up to date by filters on the service: what the user scrolls past is not subscribed to,
+/// what is not on the screen costs nothing, and nothing is subscribed to in the background.
+public struct VisibleRowsMachine: FeatureMachine {
+    /// Whose rows, and what of them.
+    public struct Table: Sendable, Hashable {
+        public var schema = "public"
+        public var table: String
+        public var column = "id"
+        public var event = "UPDATE"
+        public var select: [String]?
+
+        public init(_ table: String) {
+            self.table = table
+        }
+    }
+
+    /// As `/v1/config` has them by default, until it has answered.
+    public struct Limits: Sendable, Hashable {
+        public var valuesMax = 1000
+        public var perStreamMax = 100
+        public var valuesPerStreamMax = 10_000
+        public var filterBytesMax = 65_536
+
+        public init() {}
+
+        mutating func take(_ json: JSON) {
+            valuesMax = json["valuesMax"].int ?? valuesMax
+            perStreamMax = json["perStreamMax"].int ?? perStreamMax
+            valuesPerStreamMax = json["valuesPerStreamMax"].int ?? valuesPerStreamMax
+            filterBytesMax = json["filterBytesMax"].int ?? filterBytesMax
+        }
+    }
+
+    public let table: Table
+    public private(set) var ids: [String] = []
+    /// What the service has said of them, by id.
+    public private(set) var rows: [String: JSON] = [:]
+    /// The service has taken the filters that are wanted now.
+    public private(set) var isPut = false
+    public private(set) var problem: JSON = .null
+    private var limits: Limits
+    private var isPaused = false
+    private var isStopped = false
+    private var isForeground = true
+    private var placed: [JSON] = []
+    private var changedAt: Int?
+    private var warned = Int.max
+    private var lastEventId: String?
+    private var since: String?
+    private var failures = 0
+
+    /// While the user scrolls, what is visible changes with every frame: it is put when it has rested so long…
+    private static let restMilliseconds = 250
+    /// … or changed for so long, since a user who scrolls on and on wants to see counts too.
+    private static let restMillisecondsMax = 1000
+
+    private struct Level {
+        let above: Int
+        let code: String
+        let text: String
+    }
+
+    /// Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (ENG E-4).
+    private static let levels = [
+        Level(
+            above: 1000, code: "visible-rows.batch",
+            text: "So many rows cost more than a topic of their own would: make one."),
+        Level(above: 300, code: "visible-rows.many", text: "So many rows are not on one screen: name those that are."),
+    ]
+
+    public init(_ table: Table, limits: Limits = Limits()) {
+        self.table = table
+        self.limits = limits
+    }
+
+    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+        switch input {
+        case .start: return [.fetch(path: "/v1/config", as: "config")]
+        case .command("show", let wish): return show(wish["ids"].array ?? [], now: now)
+        case .command("pause", _):
+            leave()
+            isPaused = true
+        case .command("resume", _): isPaused = false
+        case .command("stop", _): (isStopped, ids, rows, since) = (true, [], [:], nil)
+        case .lifecycle(let isForeground):
+            if !isForeground { leave() }
+            self.isForeground = isForeground
+        case .connection(let isLive):
+            if !isLive {
+                isPut = false
+                leave()
+            }
+            return []
+        case .user:
+            let placed = placed
+            self = VisibleRowsMachine(table, limits: limits)
+            self.placed = placed
+        case .timer(let name):
+            changedAt = nil
+            return put(isForced: name == "retry")
+        case .event(let name, let data, let id): return hear(name, data, id)
+        case .answer(let name, let status, let body, let retryAfterSeconds):
+            return answered(name, Answer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
+        default: return []
+        }
+        return put()
+    }
+
+    private mutating func show(_ wanted: [JSON], now: Int) -> [FeatureAction] {
+        var seen: Set<String> = []
+        ids = wanted.compactMap { $0.string ?? $0.int.map(String.init) }.filter { seen.insert($0).inserted }
+        rows = rows.filter { seen.contains($0.key) }
+        isStopped = false
+        // Told when it is crossed, not at every step of a scroll.
+        let level = VisibleRowsMachine.levels.first { ids.count > $0.above }
+        var actions: [FeatureAction] = []
+        if let level, level.above != warned {
+            let data: JSON = [
+                "above": .integer(Int64(level.above)), "code": .string(level.code), "text": .string(level.text),
+                "count": .integer(Int64(ids.count)),
+            ]
+            actions.append(.tell(name: "visible-rows:warning", data: data))
+        }
+        warned = level?.above ?? .max
+        // The first rows of a screen are not waited for.
+        if placed.isEmpty, changedAt == nil { return actions + put() }
+        let began = changedAt ?? now
+        changedAt = began
+        let at = min(now + VisibleRowsMachine.restMilliseconds, began + VisibleRowsMachine.restMillisecondsMax)
+        return actions + [.timer(name: "rest", at: at)]
+    }
+
+    private mutating func put(isForced: Bool = false) -> [FeatureAction] {
+        let tables = isPaused || isStopped || !isForeground ? [] : subscriptions
+        guard tables != placed || isForced else { return [] }
+        (placed, isPut) = (tables, false)
+        return [.tables(tables, lastEventId: tables.isEmpty ? nil : since, as: "tables")]
+    }
+
+    /// What changes from here on is missed, and asked for when the rows are put again.
+    private mutating func leave() {
+        since = since ?? lastEventId
+    }
+
+    private mutating func hear(_ name: String, _ data: JSON, _ id: String) -> [FeatureAction] {
+        // A new stream has no tables.
+        if name == "stream:ready", !placed.isEmpty { leave() }
+        if !id.isEmpty { lastEventId = id }
+        switch name {
+        case "stream:ready": return placed.isEmpty ? [] : put(isForced: true)
+        case "engagement_update":
+            for (id, counts) in data["updates"].object ?? [:] where ids.contains(id) {
+                rows[id] = (rows[id] ?? .null).with(counts.object ?? [:])
+            }
+        case "table:change":
+            let row = data["record"].isNull ? data["oldRecord"] : data["record"]
+            let value = row[table.column]
+            guard let key = value.string ?? value.int.map(String.init), ids.contains(key),
+                data["subscriptionIds"].strings.contains(where: { $0.hasPrefix("\(table.table):") })
+            else { return [] }
+            if data["record"].isNull {
+                rows.removeValue(forKey: key)
+            } else {
+                rows[key] = (rows[key] ?? .null).with(row.object ?? [:])
+            }
+        default: break
+        }
+        return []
+    }
+
+    private mutating func answered(_ name: String, _ answer: Answer, now: Int) -> [FeatureAction] {
+        if name == "config", answer.isTaken {
+            limits.take(answer.body["subscriptions"])
+            return put()
+        }
+        guard name == "tables" else { return [] }
+        if answer.isTaken {
+            isPut = !placed.isEmpty
+            if isPut { since = nil }
+            (failures, problem) = (0, .null)
+            return []
+        }
+        // Without its stream there is nothing to put them to: the next one is waited for.
+        if answer.status == 0 || answer.status == 404 {
+            isPut = false
+            return []
+        }
+        problem = answer.problem
+        if answer.isFinal { return [.tell(name: "visible-rows:refused", data: ["problem": problem])] }
+        failures += 1
+        let wait = Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
+        return [.timer(name: "retry", at: now + wait)]
+    }
+
+    /// Filters of at most as many values, and bytes, as the service takes in one.
+    private var subscriptions: [JSON] {
+        var chunks: [[String]] = []
+        var bytes = Int.max / 2
+        for id in ids.prefix(limits.valuesPerStreamMax) {
+            let value = VisibleRowsMachine.quoted(id)
+            let more = value.utf8.count + 1
+            if bytes + more > limits.filterBytesMax || (chunks.last?.count ?? 0) >= limits.valuesMax {
+                if chunks.count >= limits.perStreamMax { break }
+                chunks.append([])
+                bytes = "\(table.column)=in.()".utf8.count
+            }
+            chunks[chunks.count - 1].append(value)
+            bytes += more
+        }
+        return chunks.enumerated().map { index, values in
+            var members: [String: JSON] = [
+                "id": .string("\(table.table):\(index)"), "schema": .string(table.schema),
+                "table": .string(table.table), "event": .string(table.event),
+                "filter": .string("\(table.column)=in.(\(values.joined(separator: ",")))"),
+            ]
+            if let select = table.select { members["select"] = .array(select.map(JSON.string)) }
+            return .object(members)
+        }
+    }
+
+    /// A value as the filter grammar has it: plain, or in quotes where a character of it would end it.
+    private static func quoted(_ value: String) -> String {
+        let isSpecial = value.contains { ",()\"\\".contains($0) }
+        let hasEdges = value.first?.isWhitespace ?? true || value.last?.isWhitespace ?? true
+        guard isSpecial || hasEdges else { return value }
+        let escaped = value.map { "\"\\".contains($0) ? "\\\($0)" : "\($0)" }.joined()
+        return "\"\(escaped)\""
+    }
+
+    private enum CodingKeys: CodingKey { case ids, rows, isPut, problem, since }
+}

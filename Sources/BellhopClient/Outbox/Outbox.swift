@@ -1,0 +1,304 @@
+import Foundation
+
+/// A write that was not sent, or of which nobody can tell any more whether it was done.
+public struct UnsentWrite: Error, Sendable, Hashable, CustomStringConvertible {
+    public enum Reason: String, Sendable, Hashable {
+        /// As many writes wait already as may.
+        case full = "outbox.full"
+        /// It may have been done, longer ago than the service remembers: sent again, it could be done twice.
+        case uncertain = "outbox.uncertain"
+        /// Its user has signed out. What is stored waits for its user to be back.
+        case signedOut = "outbox.signed_out"
+    }
+
+    public let reason: Reason
+    public let key: String
+
+    public var description: String { "the write \(key) was not sent: \(reason.rawValue)" }
+}
+
+/// A write that is no write of this service's.
+public struct UnusableWrite: Error, Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+}
+
+/// Writes that survive being offline and the end of the process: sent one after the other in the order of their making,
+/// each done once (`VIS NFR-2.3`, `CUT N-3`).
+///
+/// Each is stored before it is sent, with an `Idempotency-Key` of its own, so that one whose answer got lost is not done
+/// twice by being sent again.
+public final class Outbox: Sendable {
+    /// What became of a write.
+    public struct Answered: Sendable {
+        public let item: OutboxItem
+        /// Nil where it was not sent.
+        public let answer: ServiceAnswer?
+        public let failure: UnsentWrite?
+    }
+
+    typealias Done = @Sendable (Result<ServiceAnswer, UnsentWrite>) -> Void
+
+    /// Who is told of what happens in it.
+    struct Events: Sendable {
+        /// Also of writes of an earlier process.
+        var answered: @Sendable (Answered) -> Void = { _ in }
+        var waiting: @Sendable (Int) -> Void = { _ in }
+    }
+
+    private struct State {
+        var machine: OutboxMachine
+        var timers = Timers()
+        var events = Events()
+        /// Writes without an answer.
+        var pending: [String: [Done]] = [:]
+        var toStore: [Draft] = []
+        var isStoring = false
+        /// What an earlier process left is known.
+        var isStarted = false
+        /// The last ones that were answered: what is read from the storage meanwhile may still have them.
+        var doneKeys: [String] = []
+        var isLive = false
+        var order = 0
+        var isClosed = false
+    }
+
+    /// A write that has no place among the others yet.
+    private struct Draft {
+        let key: String
+        let method: String
+        let path: String
+        let body: JSON?
+        let headers: [String: String]?
+        let tried: Int?
+    }
+
+    /// The largest body that is kept for sending later; the service takes less of nearly everything.
+    private static let bodyBytesMax = 1 << 18
+    private static let pendingMax = 1000
+
+    private let client: BellhopClient
+    private let storage: any ClientStorage
+    private let prefix: String
+    private let clock: ClientClock
+    /// Tells writes of two processes apart that were made in the same moment, such as after a clock was set back.
+    private let tag = String(UInt32.random(in: .min ... .max), radix: 36)
+    /// Others are told outside of it.
+    private let state: Locked<State>
+
+    /// - Parameters:
+    ///   - name: whose writes they are: what one user wrote must never be sent as another.
+    public convenience init(
+        client: BellhopClient, storage: any ClientStorage, name: String, clock: ClientClock = .system
+    ) {
+        self.init(client: client, storage: storage, prefix: "\(name) outbox/", isOnline: true, clock: clock)
+    }
+
+    init(
+        client: BellhopClient, storage: any ClientStorage, prefix: String, isOnline: Bool, clock: ClientClock,
+        events: Events = Events()
+    ) {
+        self.client = client
+        self.storage = storage
+        self.prefix = prefix
+        self.clock = clock
+        state = Locked(State(machine: OutboxMachine(isOnline: isOnline, isRestored: false), events: events))
+    }
+
+    /// How many wait.
+    public var waitingCount: Int { state.withLock { $0.machine.items.count + $0.toStore.count } }
+
+    /// Begins to send: first what an earlier process left.
+    public func start() async {
+        let keys = (try? await storage.keys(beginningWith: prefix)) ?? []
+        var items: [OutboxItem] = []
+        for key in keys {
+            guard let data = try? await storage.get(key),
+                let item = try? JSONDecoder().decode(OutboxItem.self, from: data)
+            else { continue }
+            items.append(item)
+        }
+        let done = state.withLock { state in
+            state.isStarted = true
+            // What is written from now on goes behind it, whatever the clock says.
+            let numbers = items.compactMap { Int($0.order.prefix { $0 != "-" }, radix: 36) }
+            state.order = max(state.order, numbers.max() ?? 0)
+            return state.doneKeys
+        }
+        receive(.restored(items.filter { !done.contains($0.key) }))
+        storeNext()
+    }
+
+    /// Sends a write now, or when it can be; a refusal (409, 422 …) is an answer.
+    ///
+    /// - Parameter key: an `Idempotency-Key` of the app's own.
+    public func send(
+        _ method: String, _ path: String, _ body: JSON? = nil, key: String? = nil, headers: [String: String] = [:]
+    ) async throws -> ServiceAnswer {
+        let key = key ?? UUID().uuidString.lowercased()
+        return try await withCheckedThrowingContinuation { continuation in
+            do {
+                try put(method, path, body, key: key, headers: headers) { continuation.resume(with: $0) }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+
+    /// The device's network has come or gone.
+    public func network(isOnline: Bool) { receive(.network(isOnline: isOnline)) }
+
+    /// Ends the sending; what waits stays stored.
+    public func close() {
+        let pending = state.withLock { state in
+            state.isClosed = true
+            state.timers.stopAll()
+            defer { state.pending = [:] }
+            return state.pending
+        }
+        for (key, waiting) in pending {
+            for done in waiting { done(.failure(UnsentWrite(reason: .signedOut, key: key))) }
+        }
+    }
+
+    func connection(isLive: Bool) {
+        state.withLock { $0.isLive = isLive }
+        receive(.connection(isLive: isLive))
+    }
+
+    /// In the order of these calls; `done` is told once.
+    func put(
+        _ method: String, _ path: String, _ body: JSON?, key: String, headers: [String: String] = [:],
+        done: @escaping Done
+    ) throws(UnusableWrite) {
+        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw UnusableWrite(description: "a key is 1 to 255 visible characters without spaces")
+        }
+        guard path.hasPrefix("/") else {
+            throw UnusableWrite(description: "a path begins with /, not as in “\(path)”")
+        }
+        guard (body?.data.count ?? 0) <= Outbox.bodyBytesMax else {
+            throw UnusableWrite(description: "a body has at most \(Outbox.bodyBytesMax) bytes")
+        }
+        let now = clock.now()
+        let refusal: UnsentWrite.Reason? = state.withLock { state in
+            if state.isClosed { return .signedOut }
+            let isUnderWay = state.pending[key] != nil
+            guard isUnderWay || state.pending.count < Outbox.pendingMax else { return .full }
+            state.pending[key, default: []].append(done)
+            guard !isUnderWay else { return nil }
+            // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
+            state.toStore.append(
+                Draft(
+                    key: key, method: method, path: path, body: body, headers: headers.isEmpty ? nil : headers,
+                    tried: state.isLive ? now : nil))
+            return nil
+        }
+        if let refusal { return done(.failure(UnsentWrite(reason: refusal, key: key))) }
+        tellCount()
+        storeNext()
+    }
+
+    // MARK: Storing
+
+    /// Stored before it is sent, one after the other: what is sent keeps its order through everything.
+    private func storeNext() {
+        let isIdle = state.withLock { state in
+            guard state.isStarted, !state.isStoring, !state.toStore.isEmpty else { return false }
+            state.isStoring = true
+            return true
+        }
+        guard isIdle else { return }
+        Task {
+            while let item = nextToStore() {
+                try? await store(item)
+                receive(.add(item), isStored: true)
+            }
+        }
+    }
+
+    private func nextToStore() -> OutboxItem? {
+        state.withLock { state in
+            guard let draft = state.toStore.first, !state.isClosed else {
+                state.isStoring = false
+                return nil
+            }
+            state.order = max(state.order + 1, clock.now() * 1000)
+            // Texts in the order of the numbers.
+            let text = String(state.order, radix: 36)
+            let order = String(repeating: "0", count: max(0, 13 - text.count)) + text
+            return OutboxItem(
+                key: draft.key, order: "\(order)-\(tag)", method: draft.method, path: draft.path, body: draft.body,
+                headers: draft.headers, tried: draft.tried)
+        }
+    }
+
+    private func store(_ item: OutboxItem) async throws {
+        try await storage.set(prefix + item.order, JSONEncoder().encode(item))
+    }
+
+    // MARK: The machine
+
+    private func receive(_ input: OutboxMachine.Input, isStored: Bool = false) {
+        let now = clock.now()
+        let random = clock.random()
+        let actions = state.withLock { state in
+            if isStored { state.toStore.removeFirst() }
+            guard !state.isClosed else { return [OutboxMachine.Action]() }
+            let actions = state.machine.receive(input, now: now, random: random)
+            for case .timer(let name, let at) in actions {
+                state.timers.set(name, at: at, clock) { [weak self] number in self?.fire(name, number) }
+            }
+            for case .remove(let item) in actions { state.doneKeys = state.doneKeys.suffix(999) + [item.key] }
+            return actions
+        }
+        for action in actions { perform(action) }
+        tellCount()
+    }
+
+    private func fire(_ name: String, _ number: Int) {
+        guard state.withLock({ $0.timers.take(name, number) }) else { return }
+        receive(.timer)
+    }
+
+    private func tellCount() {
+        let (tell, count) = state.withLock { ($0.events.waiting, $0.machine.items.count + $0.toStore.count) }
+        tell(count)
+    }
+
+    private func perform(_ action: OutboxMachine.Action) {
+        switch action {
+        case .timer: break
+        case .mark(let item):
+            Task {
+                try? await store(item)
+                receive(.marked(item))
+            }
+        case .request(let item): Task { await request(item) }
+        case .remove(let item): Task { [storage, prefix] in try? await storage.remove(prefix + item.order) }
+        case .answered(let item, let outcome): answered(item, outcome)
+        }
+    }
+
+    private func request(_ item: OutboxItem) async {
+        let headers = (item.headers ?? [:]).merging(["Idempotency-Key": item.key]) { _, own in own }
+        let answer = await client.attempt(item.method, item.path, item.body, headers: headers)
+        let outcome = OutboxMachine.Outcome(status: answer.status, headers: answer.headers, body: answer.json)
+        receive(.answer(key: item.key, outcome, retryAfterMilliseconds: answer.waitMilliseconds(clock)))
+    }
+
+    private func answered(_ item: OutboxItem, _ outcome: OutboxMachine.Outcome) {
+        let (waiting, events) = state.withLock { state in
+            (state.pending.removeValue(forKey: item.key) ?? [], state.events)
+        }
+        guard outcome.status != 0 else {
+            let reason = outcome.body["code"].string.flatMap(UnsentWrite.Reason.init) ?? .full
+            let failure = UnsentWrite(reason: reason, key: item.key)
+            for done in waiting { done(.failure(failure)) }
+            return events.answered(Answered(item: item, answer: nil, failure: failure))
+        }
+        let body = outcome.body.isNull ? Data() : outcome.body.data
+        let answer = ServiceAnswer(status: outcome.status, headers: outcome.headers, body: body)
+        for done in waiting { done(.success(answer)) }
+        events.answered(Answered(item: item, answer: answer, failure: nil))
+    }
+}

@@ -1,0 +1,29 @@
+// Not compiled on Linux, where this package's tests run: parsed there alone.
+#if canImport(AppKit) && !targetEnvironment(macCatalyst)
+    import AppKit
+
+    /// An app of macOS: hidden is its background; a window behind another app's is still seen.
+    public final class ApplicationLifecycle: AppLifecycle {
+        private let state = Told(true)
+        private let watching: [Cancelling]
+
+        public init() {
+            let state = state
+            let moments = [
+                (NSApplication.didUnhideNotification, true), (NSApplication.didBecomeActiveNotification, true),
+                (NSApplication.didHideNotification, false),
+            ]
+            watching = moments.map { name, isForeground in
+                Cancelling(
+                    Task {
+                        for await _ in NotificationCenter.default.notifications(named: name).map({ _ in () }) {
+                            state.tell(isForeground)
+                        }
+                    })
+            }
+        }
+
+        public var isForeground: Bool { state.value }
+        public func changes() -> AsyncStream<Bool> { state.changes() }
+    }
+#endif

@@ -1,0 +1,43 @@
+// Not compiled on Linux, where this package's tests run: parsed there alone.
+#if canImport(CoreHaptics)
+    import CoreHaptics
+    import Foundation
+
+    /// Plays a notification's haptics; a device without the hardware stays silent (VIS FR-4.3).
+    public actor HapticPlayer: NotificationPlayer {
+        private static let betweenSeconds = 0.12
+
+        private let playSound: @Sendable () async -> Void
+        private var engine: CHHapticEngine?
+
+        /// - Parameter playSound: what the app's notification sounds like.
+        public init(playSound: @escaping @Sendable () async -> Void = {}) {
+            self.playSound = playSound
+        }
+
+        public func play(haptic: Bellhop.Haptic?, sound: Bool) async {
+            if let haptic { try? play(haptic) }
+            if sound { await playSound() }
+        }
+
+        private func play(_ haptic: Bellhop.Haptic) throws {
+            guard CHHapticEngine.capabilitiesForHardware().supportsHaptics else { return }
+            let engine = try engine ?? CHHapticEngine()
+            self.engine = engine
+            engine.isAutoShutdownEnabled = true
+            try engine.start()
+            let strengths: [String: Float] = ["light": 0.4, "medium": 0.7, "heavy": 1]
+            let pulses = Array(repeating: Float(0.8), count: max(haptic.pulses, 1))
+            let events = (pulses + haptic.impacts.map { strengths[$0] ?? 0.7 }).enumerated().map { index, strength in
+                CHHapticEvent(
+                    eventType: .hapticTransient,
+                    parameters: [
+                        CHHapticEventParameter(parameterID: .hapticIntensity, value: strength),
+                        CHHapticEventParameter(parameterID: .hapticSharpness, value: 0.6),
+                    ],
+                    relativeTime: Double(index) * HapticPlayer.betweenSeconds)
+            }
+            try engine.makePlayer(with: CHHapticPattern(events: events, parameters: [])).start(atTime: 0)
+        }
+    }
+#endif

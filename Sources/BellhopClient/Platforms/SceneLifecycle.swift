@@ -1,0 +1,29 @@
+// Not compiled on Linux, where this package's tests run: parsed there alone.
+#if canImport(UIKit) && !os(watchOS)
+    import UIKit
+
+    /// An app of iOS, iPadOS, tvOS or visionOS: in the foreground while one of its scenes is.
+    public final class SceneLifecycle: AppLifecycle {
+        private let state = Told(true)
+        private let watching: [Cancelling]
+
+        public init() {
+            let state = state
+            let moments = [
+                (UIApplication.willEnterForegroundNotification, true),
+                (UIApplication.didEnterBackgroundNotification, false),
+            ]
+            watching = moments.map { name, isForeground in
+                Cancelling(
+                    Task {
+                        for await _ in NotificationCenter.default.notifications(named: name).map({ _ in () }) {
+                            state.tell(isForeground)
+                        }
+                    })
+            }
+        }
+
+        public var isForeground: Bool { state.value }
+        public func changes() -> AsyncStream<Bool> { state.changes() }
+    }
+#endif

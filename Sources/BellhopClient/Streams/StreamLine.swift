@@ -1,0 +1,408 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The connection and token machines at work: one stream that is kept alive, and says what it hears to one reader.
+actor StreamLine {
+    /// What the reader is told, in order.
+    enum Saying: Sendable {
+        case event(ServerSentEvent)
+        case connection(BellhopStream.Connection)
+        /// An id without an event: nothing is told, but whoever resumes does so from there.
+        case cursor(String)
+        /// The answer to the tables that were wanted last.
+        case tables(ServiceAnswer)
+    }
+
+    struct Options: Sendable {
+        var topics: [String] = []
+        var lastEventID = ""
+        var limits = ConnectionMachine.Limits()
+        var bufferBytesMax = 1 << 20
+        var isOnline = true
+        var isForeground = true
+    }
+
+    /// So many events may wait for the reader before reading from the network stops.
+    private static let sayingsMax = 256
+    /// Between two tries to have the tables' subscriptions put.
+    private static let tablesMilliseconds = 5000
+
+    private let client: BellhopClient
+    private let tokens: Tokens
+    private let clock: ClientClock
+    private let bufferBytesMax: Int
+
+    private var machine: ConnectionMachine
+    private var shown: BellhopStream.Connection
+    private var timers = Timers()
+    private var reading: Task<Void, Never>?
+    private var exchange: StreamingExchange?
+    private var parser: SSEParser
+    /// The last event that was handed to the reader: where the next connection begins.
+    private var cursor: String
+    private var streamToken: String?
+    /// What the service refused the stream with last.
+    private(set) var refusal: ServiceAnswer?
+
+    private var tables: [JSON] = []
+    private var tablesAnswer: ServiceAnswer?
+    /// One change of the subscriptions after the other, or the older could win.
+    private var changing: Task<ServiceAnswer, Never>?
+
+    private var said: [Saying] = []
+    private var reader: CheckedContinuation<Saying?, Never>?
+    private var stalled: [CheckedContinuation<Void, Never>] = []
+    private var isClosed = false
+
+    /// - Parameter client: whose token is the tokens'.
+    init(client: BellhopClient, tokens: Tokens, clock: ClientClock, options: Options) {
+        self.client = client
+        self.tokens = tokens
+        self.clock = clock
+        bufferBytesMax = options.bufferBytesMax
+        machine = ConnectionMachine(
+            topics: options.topics, isOnline: options.isOnline, isForeground: options.isForeground,
+            limits: options.limits)
+        shown = BellhopStream.Connection(machine)
+        cursor = options.lastEventID
+        parser = SSEParser(lastEventID: cursor)
+    }
+
+    // MARK: What others do
+
+    /// Opens the stream, or tries again at once.
+    func open() {
+        tokens.hear(
+            Tokens.Events(
+                renew: { id, token in Task { [weak self] in await self?.renew(id, token) } },
+                reconnect: { Task { [weak self] in await self?.reconnect() } }))
+        receive(.open)
+    }
+
+    func network(_ state: NetworkState) {
+        receive(.network(isOnline: state.isOnline, isChanged: state.isChanged))
+    }
+
+    func lifecycle(isForeground: Bool) { receive(.lifecycle(isForeground: isForeground)) }
+
+    /// Other topics, or other tables, than before.
+    ///
+    /// - Parameter lastEventId: where an earlier stream ended: the rows that changed since are told first.
+    func want(topics: [String]? = nil, tables wanted: [JSON]? = nil, lastEventId: String? = nil) {
+        if let topics { receive(.topics(topics)) }
+        guard let wanted else { return }
+        guard wanted != tables else {
+            // A stream that has them already is not asked again; whoever asked hears what it said.
+            if let tablesAnswer { say(.tables(tablesAnswer)) }
+            return
+        }
+        tables = wanted
+        if machine.streamId != nil { putTables(since: lastEventId) }
+    }
+
+    func close() {
+        guard !isClosed else { return }
+        receive(.close)
+        isClosed = true
+        timers.stopAll()
+        tokens.close()
+        reader?.resume(returning: nil)
+        reader = nil
+        proceed()
+    }
+
+    // MARK: The reader
+
+    /// What is said next; nil once the line is closed, or the reader's task is cancelled.
+    func next() async -> Saying? {
+        await withTaskCancellationHandler {
+            if Task.isCancelled { return nil }
+            return await withCheckedContinuation { continuation in
+                precondition(reader == nil, "a line has one reader")
+                if !said.isEmpty {
+                    continuation.resume(returning: said.removeFirst())
+                    if said.count < StreamLine.sayingsMax / 2 { proceed() }
+                } else if isClosed {
+                    continuation.resume(returning: nil)
+                } else {
+                    reader = continuation
+                }
+            }
+        } onCancel: {
+            Task { await self.close() }
+        }
+    }
+
+    private func say(_ saying: Saying) {
+        if let waiting = reader {
+            reader = nil
+            waiting.resume(returning: saying)
+            return
+        }
+        // Of a connection only the last state is of use, and many may come while nobody reads.
+        if case .connection = saying, case .connection? = said.last { said.removeLast() }
+        said.append(saying)
+    }
+
+    private func proceed() {
+        for continuation in stalled { continuation.resume() }
+        stalled = []
+    }
+
+    // MARK: The machine
+
+    private func receive(_ input: ConnectionMachine.Input) {
+        guard !isClosed else { return }
+        let wasLive = machine.streamId != nil
+        let actions = machine.receive(input, now: clock.now(), random: clock.random())
+        for action in actions {
+            switch action {
+            case .timer(let name, let at): setTimer(name, at)
+            case .connect(let attempt, let topics, let isFresh): connect(attempt, topics, isFresh)
+            case .disconnect: disconnect()
+            case .subscribe(let attempt, let id, let topics): subscribe(attempt, id, topics)
+            }
+        }
+        if wasLive, machine.streamId == nil { tokens.receive(.lost) }
+        let connection = BellhopStream.Connection(machine)
+        guard connection != shown else { return }
+        shown = connection
+        say(.connection(connection))
+    }
+
+    private func setTimer(_ name: String, _ at: Int?) {
+        timers.set(name, at: at, clock) { [weak self] number in await self?.fire(name, number) }
+    }
+
+    private func fire(_ name: String, _ number: Int) {
+        guard timers.take(name, number), !isClosed else { return }
+        if name == "tables" { return putTables(since: nil) }
+        // What has arrived may still wait for a reader that is slow: that is no silence.
+        if name == "silence", let heardAt = exchange?.heardAt, heardAt > machine.lastHeardAt {
+            receive(.from(attempt: machine.attempt, .bytes(at: heardAt)))
+        }
+        receive(.timer(name))
+    }
+
+    private func disconnect() {
+        reading?.cancel()
+        (reading, exchange) = (nil, nil)
+        setTimer("tables", nil)
+        proceed()
+    }
+
+    private func reconnect() { hear(.again(isFresh: true), machine.attempt) }
+
+    private func hear(_ heard: ConnectionMachine.Heard, _ attempt: Int) {
+        receive(.from(attempt: attempt, heard))
+    }
+
+    private func isCurrent(_ attempt: Int) -> Bool {
+        !isClosed && machine.attempt == attempt && (machine.status == .connecting || machine.status == .live)
+    }
+
+    // MARK: One connection
+
+    private func connect(_ attempt: Int, _ topics: [String], _ isFresh: Bool) {
+        reading = Task { [weak self] in await self?.read(attempt, topics, isFresh) }
+    }
+
+    private func read(_ attempt: Int, _ topics: [String], _ isFresh: Bool) async {
+        let spent = isFresh ? streamToken : nil
+        let bearer = await tokens.get(spent: spent)
+        guard isCurrent(attempt) else { return }
+        if bearer == nil, !tokens.provider.isFixed {
+            let problem = tokens.problem
+            return hear(.ended(code: problem?.code ?? "token.none", detail: problem?.detail), attempt)
+        }
+        // The same token would only be refused again.
+        if let refusal, isFresh, bearer == spent { return hear(StreamLine.head(refusal, clock), attempt) }
+        streamToken = bearer
+        let since = cursor
+        parser = SSEParser(lastEventID: since)
+        do {
+            let exchange = StreamingExchange(
+                try request(topics, bearer, since), bufferBytesMax: bufferBytesMax, clock: clock)
+            self.exchange = exchange
+            while isCurrent(attempt) {
+                switch try await exchange.next() {
+                case .head(let status, let headers):
+                    guard try await begin(status, headers, exchange, attempt) else { return }
+                case .bytes(let data):
+                    guard isCurrent(attempt) else { return }
+                    try take(data, attempt, since)
+                    await rest()
+                case .end: return hear(.ended(code: "lost", detail: "the service closed the stream"), attempt)
+                }
+            }
+        } catch is CancellationError {
+        } catch ExchangeFailure.overflow {
+            // What has been handed out stays; the rest comes again on a new connection.
+            hear(.again(isFresh: false), attempt)
+        } catch ExchangeFailure.transport(let reason) {
+            hear(.ended(code: "lost", detail: reason), attempt)
+        } catch is SSEParser.EventTooLarge {
+            hear(.ended(code: "overflow", detail: "an event is larger than this client takes"), attempt)
+        } catch {
+            hear(.ended(code: "lost", detail: "\(error)"), attempt)
+        }
+    }
+
+    private func request(_ topics: [String], _ bearer: String?, _ since: String) throws -> URLRequest {
+        var path = "/v1/stream"
+        if !topics.isEmpty {
+            let joined = topics.joined(separator: ",")
+            path += "?topics=" + (joined.addingPercentEncoding(withAllowedCharacters: .urlQueryValueAllowed) ?? joined)
+        }
+        var headers = ["Accept": "text/event-stream", "Cache-Control": "no-cache"]
+        if !since.isEmpty { headers["Last-Event-ID"] = since }
+        var request = try client.request("GET", path, headers: headers, bearer: bearer)
+        // The machine decides when the stream is dead; URLSession's idle timeout must not interfere.
+        request.timeoutInterval = 7 * 86400
+        return request
+    }
+
+    /// False where the connection is none.
+    private func begin(
+        _ status: Int, _ headers: [String: String], _ exchange: StreamingExchange, _ attempt: Int
+    ) async throws -> Bool {
+        guard status == 200 else {
+            // The explanation of a refusal, bounded, because it only serves a message.
+            var body = Data()
+            while status != 204, body.count < 65536, case .bytes(let data)? = try? await exchange.next() {
+                body.append(data)
+            }
+            guard isCurrent(attempt) else { return false }
+            let answer = ServiceAnswer(status: status, headers: headers, body: body)
+            refusal = answer
+            hear(StreamLine.head(answer, clock), attempt)
+            return false
+        }
+        let type = headers["content-type"] ?? ""
+        guard type.lowercased().hasPrefix("text/event-stream") else {
+            hear(.ended(code: "media_type", detail: "the answer is “\(type)”, not text/event-stream"), attempt)
+            return false
+        }
+        hear(.head(status: 200), attempt)
+        return true
+    }
+
+    private static func head(_ answer: ServiceAnswer, _ clock: ClientClock) -> ConnectionMachine.Heard {
+        .head(status: answer.status, problem: answer.json, retryAfterMilliseconds: answer.waitMilliseconds(clock))
+    }
+
+    private func take(_ data: Data, _ attempt: Int, _ since: String) throws(SSEParser.EventTooLarge) {
+        hear(.bytes(at: clock.now()), attempt)
+        let events = try parser.parse(data)
+        for event in events {
+            guard isCurrent(attempt) else { return }
+            cursor = event.id
+            take(event, attempt, since)
+        }
+        guard isCurrent(attempt) else { return }
+        if let retry = parser.retryMilliseconds, retry != machine.retryMilliseconds {
+            receive(.retry(milliseconds: retry))
+        }
+        if parser.lastEventID != cursor {
+            cursor = parser.lastEventID
+            say(.cursor(cursor))
+        }
+    }
+
+    private func take(_ event: ServerSentEvent, _ attempt: Int, _ since: String) {
+        switch event.name {
+        case "stream:ready":
+            let data = event.json
+            if let id = data["streamId"].string {
+                let time = Moment.milliseconds(data["serverTime"].string)
+                // A fixed token has no end of its own, so the clocks need not be compared.
+                tokens.receive(.ready(streamId: id, token: streamToken, serverTime: time))
+                hear(.ready(streamId: id, topics: data["topics"].strings), attempt)
+                tablesAnswer = nil
+                if !tables.isEmpty { putTables(since: since) }
+            }
+        case "stream:expiring": tokens.receive(.expiring)
+        case "stream:closing":
+            let data = event.json
+            let wait = data["retryAfterMs"].int ?? 0
+            hear(.closing(reason: data["reason"].string, retryAfterMilliseconds: wait), attempt)
+        default: break
+        }
+        say(.event(event))
+    }
+
+    /// Until the reader has caught up: what is not read yet waits in the network.
+    private func rest() async {
+        guard said.count >= StreamLine.sayingsMax, !Task.isCancelled else { return }
+        await withCheckedContinuation { stalled.append($0) }
+    }
+
+    // MARK: What is put to the stream
+
+    private func renew(_ id: String, _ token: String) async {
+        let body: JSON = ["token": .string(token)]
+        let answer = await client.attempt("PUT", "/v1/streams/\(id.pathSegment)/token", body)
+        if answer.status == 200, id == machine.streamId { streamToken = token }
+        tokens.receive(.renewed(streamId: id, token: token, status: answer.status))
+    }
+
+    private func change(_ id: String, _ body: JSON) async -> ServiceAnswer {
+        let before = changing
+        let task = Task { [client] in
+            _ = await before?.value
+            return await client.attempt("PUT", "/v1/streams/\(id.pathSegment)/subscriptions", body)
+        }
+        changing = task
+        return await task.value
+    }
+
+    private func subscribe(_ attempt: Int, _ id: String, _ topics: [String]) {
+        Task { [weak self] in
+            guard let self else { return }
+            let answer = await change(id, ["topics": .array(topics.map(JSON.string))])
+            await subscribed(answer, attempt, topics)
+        }
+    }
+
+    private func subscribed(_ answer: ServiceAnswer, _ attempt: Int, _ asked: [String]) {
+        let json = answer.json
+        if answer.status != 200, isCurrent(attempt) { refusal = answer }
+        hear(
+            .subscribed(
+                asked: asked, topics: json["topics"].strings, status: answer.status, problem: json,
+                retryAfterMilliseconds: answer.waitMilliseconds(clock)), attempt)
+    }
+
+    private func putTables(since: String?) {
+        setTimer("tables", nil)
+        tablesAnswer = nil
+        guard let id = machine.streamId else { return }
+        let wanted = tables
+        var body: [String: JSON] = ["tables": .array(wanted)]
+        if let since, !since.isEmpty { body["lastEventId"] = .string(since) }
+        Task { [weak self, body] in
+            guard let self else { return }
+            await answered(await change(id, .object(body)), to: wanted, of: id)
+        }
+    }
+
+    private func answered(_ answer: ServiceAnswer, to wanted: [JSON], of id: String) {
+        guard id == machine.streamId, wanted == tables else { return }
+        if answer.status == 0 || answer.status >= 500 || answer.status == 429 {
+            let wait = max(StreamLine.tablesMilliseconds, answer.waitMilliseconds(clock))
+            return setTimer("tables", clock.now() + wait)
+        }
+        tablesAnswer = answer
+        say(.tables(answer))
+    }
+}
+
+extension ServiceAnswer {
+    /// What the service asks to wait, or nothing.
+    func waitMilliseconds(_ clock: ClientClock) -> Int {
+        retryAfterMilliseconds(now: Date(timeIntervalSince1970: Double(clock.now()) / 1000)) ?? 0
+    }
+}

@@ -1,0 +1,243 @@
+import Foundation
+
+@testable import BellhopClient
+
+/// The vectors of the machines that every client stands on: connection, token, reconciliation, outbox.
+enum CoreVectors {
+    static let machines: [String: @Sendable (JSON) -> any VectorMachine] = [
+        "connection": { RunningConnection(options: $0) },
+        "outbox": { RunningOutbox(options: $0) },
+        "reconciliation": { _ in RunningReconciliation() },
+        "token": { _ in RunningToken() },
+    ]
+
+    struct UnknownInput: Error {
+        let type: String
+    }
+
+    static func timer(_ name: String, _ at: Int?) -> JSON {
+        ["do": "timer", "name": .string(name), "at": number(at)]
+    }
+
+    static func number(_ value: Int?) -> JSON { value.map { .integer(Int64($0)) } ?? .null }
+    static func text(_ value: String?) -> JSON { value.map(JSON.string) ?? .null }
+    static func texts(_ values: [String]) -> JSON { .array(values.map(JSON.string)) }
+    static func state(_ machine: some Encodable) throws -> JSON { try JSON(parsing: JSONEncoder().encode(machine)) }
+}
+
+private struct RunningConnection: VectorMachine {
+    private var machine: ConnectionMachine
+
+    init(options: JSON) {
+        var limits = ConnectionMachine.Limits()
+        limits.backgroundMilliseconds = options["backgroundMs"].int
+        machine = ConnectionMachine(
+            topics: (options["topics"].array ?? []).compactMap(\.string), isOnline: options["online"].bool ?? true,
+            limits: limits)
+    }
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        machine.receive(try input(json), now: json["now"].int ?? 0, random: json["random"].double ?? 0)
+            .map(action)
+    }
+
+    func described() throws -> JSON { try CoreVectors.state(machine) }
+
+    private func input(_ json: JSON) throws -> ConnectionMachine.Input {
+        switch json["type"].string ?? "" {
+        case "open": return .open
+        case "close": return .close
+        case "retry": return .retry(milliseconds: json["milliseconds"].int ?? 0)
+        case "topics": return .topics((json["topics"].array ?? []).compactMap(\.string))
+        case "network":
+            return .network(isOnline: json["online"].bool ?? true, isChanged: json["changed"].bool ?? false)
+        case "lifecycle": return .lifecycle(isForeground: json["foreground"].bool ?? true)
+        case "timer": return .timer(json["name"].string ?? "")
+        default: return .from(attempt: json["attempt"].int ?? 0, try heard(json))
+        }
+    }
+
+    private func heard(_ json: JSON) throws -> ConnectionMachine.Heard {
+        let status = json["status"].int ?? 0
+        let wait = json["retryAfterMs"].int ?? 0
+        let topics = (json["topics"].array ?? []).compactMap(\.string)
+        switch json["type"].string ?? "" {
+        case "bytes": return .bytes(at: json["now"].int ?? 0)
+        case "head": return .head(status: status, problem: json["problem"], retryAfterMilliseconds: wait)
+        case "ready": return .ready(streamId: json["streamId"].string ?? "", topics: topics)
+        case "subscribed":
+            let asked = (json["asked"].array ?? []).compactMap(\.string)
+            return .subscribed(
+                asked: asked, topics: topics, status: status, problem: json["problem"], retryAfterMilliseconds: wait)
+        case "closing": return .closing(reason: json["reason"].string, retryAfterMilliseconds: wait)
+        case "again": return .again(isFresh: json["fresh"].bool ?? false)
+        case "ended": return .ended(code: json["code"].string ?? "lost", detail: json["detail"].string)
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+
+    private func action(_ action: ConnectionMachine.Action) -> JSON {
+        switch action {
+        case .timer(let name, let at): CoreVectors.timer(name, at)
+        case .disconnect: ["do": "disconnect"]
+        case .connect(let attempt, let topics, let isFresh):
+            [
+                "do": "connect", "attempt": .integer(Int64(attempt)), "topics": CoreVectors.texts(topics),
+                "fresh": .bool(isFresh),
+            ]
+        case .subscribe(let attempt, let streamId, let topics):
+            [
+                "do": "subscribe", "attempt": .integer(Int64(attempt)), "streamId": .string(streamId),
+                "topics": CoreVectors.texts(topics),
+            ]
+        }
+    }
+}
+
+private struct RunningToken: VectorMachine {
+    private var machine = TokenMachine()
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        machine.receive(try input(json), now: json["now"].int ?? 0).map { action in
+            switch action {
+            case .ask(let spent): ["do": "ask", "spent": CoreVectors.text(spent)]
+            case .give(let token): ["do": "give", "token": CoreVectors.text(token)]
+            case .timer(let name, let at): CoreVectors.timer(name, at)
+            case .renew(let id, let token): ["do": "renew", "streamId": .string(id), "token": .string(token)]
+            case .reconnect: ["do": "reconnect"]
+            case .user(let user): ["do": "user", "user": .string(user)]
+            }
+        }
+    }
+
+    func described() throws -> JSON { try CoreVectors.state(machine) }
+
+    private func input(_ json: JSON) throws -> TokenMachine.Input {
+        let token = json["token"].string
+        let streamId = json["streamId"].string ?? ""
+        switch json["type"].string ?? "" {
+        case "need": return .need(spent: json["spent"].string)
+        case "token": return .token(token ?? "", subject: json["subject"].string, expiresAt: json["expiresAt"].int)
+        case "failed": return .failed(.init(code: json["problem"]["code"].string ?? ""))
+        case "timer": return .timer(json["name"].string ?? "")
+        case "ready": return .ready(streamId: streamId, token: token, serverTime: json["serverTime"].int)
+        case "lost": return .lost
+        case "expiring": return .expiring
+        case "renewed": return .renewed(streamId: streamId, token: token ?? "", status: json["status"].int ?? 0)
+        case "user": return .user(json["user"].string)
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+}
+
+private struct RunningReconciliation: VectorMachine {
+    private var machine = ReconciliationMachine()
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        machine.receive(try input(json), now: json["now"].int ?? 0).map { action in
+            switch action {
+            case .timer(let name, let at): CoreVectors.timer(name, at)
+            case .fetch(let path, let headers, let asked):
+                [
+                    "do": "fetch", "path": .string(path), "headers": .object(headers.mapValues(JSON.string)),
+                    "asked": .integer(Int64(asked)),
+                ]
+            case .reconciled(let status, let body):
+                ["do": "reconciled", "status": .integer(Int64(status)), "body": body]
+            }
+        }
+    }
+
+    func described() throws -> JSON { try CoreVectors.state(machine) }
+
+    private func input(_ json: JSON) throws -> ReconciliationMachine.Input {
+        switch json["type"].string ?? "" {
+        case "start": return .start
+        case "connection":
+            return .connection(
+                isLive: json["status"].string == "live", isReconnected: json["reconnected"].bool ?? false)
+        case "lifecycle": return .lifecycle(isForeground: json["foreground"].bool ?? true)
+        case "tabSwitch": return .tabSwitch
+        case "force": return .force
+        case "timer": return .timer
+        case "answer":
+            return .answer(
+                asked: json["asked"].int, status: json["status"].int ?? 0, etag: json["etag"].string,
+                body: json["body"], retryAfterMilliseconds: json["retryAfterMs"].int ?? 0)
+        case "user": return .user
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+}
+
+private struct RunningOutbox: VectorMachine {
+    private var machine: OutboxMachine
+
+    init(options: JSON) {
+        var limits = OutboxMachine.Limits()
+        limits.itemsMax = options["itemsMax"].int ?? limits.itemsMax
+        machine = OutboxMachine(
+            isOnline: options["online"].bool ?? true, isRestored: options["restored"].bool ?? true, limits: limits)
+    }
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        try machine.receive(try input(json), now: json["now"].int ?? 0, random: json["random"].double ?? 0)
+            .map(action)
+    }
+
+    /// What an item does not have is null in the vectors, or absent.
+    func described() throws -> JSON {
+        let state = try CoreVectors.state(machine)
+        guard case .object(var members) = state else { return state }
+        members["items"] = .array((members["items"]?.array ?? []).map(nulled))
+        return .object(members)
+    }
+
+    private func input(_ json: JSON) throws -> OutboxMachine.Input {
+        switch json["type"].string ?? "" {
+        case "restored": return .restored(try (json["items"].array ?? []).map(item))
+        case "add": return .add(try item(json["item"]))
+        case "network": return .network(isOnline: json["online"].bool ?? true)
+        case "connection": return .connection(isLive: json["status"].string == "live")
+        case "marked": return .marked(try item(json["item"]))
+        case "answer":
+            let headers = (json["headers"].object ?? [:]).compactMapValues(\.string)
+            let outcome = OutboxMachine.Outcome(
+                status: json["status"].int ?? 0, headers: headers, body: json["body"])
+            return .answer(
+                key: json["key"].string ?? "", outcome, retryAfterMilliseconds: json["retryAfterMs"].int ?? 0)
+        case "timer": return .timer
+        case "user": return .user
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+
+    private func action(_ action: OutboxMachine.Action) throws -> JSON {
+        switch action {
+        case .timer(let name, let at): CoreVectors.timer(name, at)
+        case .mark(let item): ["do": "mark", "item": try json(item)]
+        case .request(let item): ["do": "request", "item": try json(item)]
+        case .remove(let item): ["do": "remove", "item": try json(item)]
+        case .answered(let item, let outcome):
+            [
+                "do": "answered", "item": try json(item),
+                "answer": [
+                    "status": .integer(Int64(outcome.status)), "body": outcome.body,
+                    "headers": .object(outcome.headers.mapValues(JSON.string)),
+                ],
+            ]
+        }
+    }
+
+    private func item(_ json: JSON) throws -> OutboxItem {
+        try JSONDecoder().decode(OutboxItem.self, from: json.data)
+    }
+
+    private func json(_ item: OutboxItem) throws -> JSON { nulled(try CoreVectors.state(item)) }
+
+    private func nulled(_ item: JSON) -> JSON {
+        guard case .object(var members) = item else { return item }
+        members["tried"] = members["tried"] ?? .null
+        return .object(members)
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+
+@testable import BellhopClient
+
+/// The vectors of the feature machines.
+enum FeatureVectors {
+    struct Running: VectorMachine {
+        var machine: any FeatureMachine
+
+        mutating func receive(_ input: JSON) throws -> [JSON] {
+            machine.receive(try FeatureVectors.input(input), now: input["now"].int ?? 0).map(FeatureVectors.json)
+        }
+
+        func described() throws -> JSON { try JSON(parsing: JSONEncoder().encode(machine)) }
+    }
+
+    /// The machines by the names of their files.
+    static let machines: [String: @Sendable (JSON) -> any FeatureMachine] = [
+        "booking": { BookingMachine(bookingId: $0["bookingId"].string ?? "") },
+        "conversation": { ConversationMachine(conversationId: $0["conversationId"].string ?? "") },
+        "conversations": { ConversationsMachine(user: $0["user"].string) },
+        "counts": { CountsMachine(user: $0["user"].string) },
+        "dj": { DJMachine(shopId: $0["shopId"].string ?? "") },
+        "feed": { FeedMachine(user: $0["user"].string) },
+        "invalidation": { options in
+            let keys = options["scopeKeys"].array?.map(\.strings) ?? [["profile"], ["classes"]]
+            return InvalidationMachine(clientId: options["clientId"].string, scopeKeys: keys)
+        },
+        "leaderboard": { LeaderboardMachine(challengeId: $0["challengeId"].string ?? "", user: $0["user"].string) },
+        "notifications": { _ in NotificationsMachine() },
+        "queue": { QueueMachine(shopId: $0["shopId"].string ?? "") },
+        "visible-rows": { options in
+            var table = VisibleRowsMachine.Table(options["table"].string ?? "")
+            table.schema = options["schema"].string ?? table.schema
+            table.select = options["select"].array.map { _ in options["select"].strings }
+            var limits = VisibleRowsMachine.Limits()
+            limits.take(options["limits"])
+            return VisibleRowsMachine(table, limits: limits)
+        },
+    ]
+
+    fileprivate static func input(_ json: JSON) throws -> FeatureInput {
+        switch json["type"].string ?? "" {
+        case "start": return .start(user: json["user"].string, isLive: json["connection"].string == "live")
+        case "event":
+            let event = json["event"]
+            return .event(name: event["name"].string ?? "", data: event["data"], id: event["id"].string ?? "")
+        case "answer":
+            let after = json["headers"]["retry-after"].string.flatMap(Int.init)
+            return .answer(
+                as: json["as"].string ?? "", status: json["status"].int ?? 0, body: json["body"],
+                retryAfterSeconds: after)
+        case "connection": return .connection(isLive: json["status"].string == "live")
+        case "lifecycle": return .lifecycle(isForeground: json["foreground"].bool ?? true)
+        case "watch": return .watch(isWatched: json["watched"].bool ?? true)
+        case "timer": return .timer(json["name"].string ?? "")
+        case "user": return .user(json["user"].string, isSignedIn: json["signedIn"].bool ?? false)
+        case let command: return .command(command, json)
+        }
+    }
+
+    fileprivate static func json(_ action: FeatureAction) -> JSON {
+        switch action {
+        case .fetch(let path, let name): return ["do": "fetch", "path": .string(path), "as": .string(name)]
+        case .send(let method, let path, let body, let headers, let name):
+            var members: [String: JSON] = [
+                "do": "send", "method": .string(method), "path": .string(path), "as": .string(name),
+                "body": body ?? .null,
+                "headers": .object(headers.mapValues(JSON.string)),
+            ]
+            if body == nil { members["body"] = nil }
+            if headers.isEmpty { members["headers"] = nil }
+            return .object(members)
+        case .timer(let name, let at):
+            return ["do": "timer", "name": .string(name), "at": at.map { .integer(Int64($0)) } ?? .null]
+        case .play(let haptic, let sound, let key):
+            return ["do": "play", "haptic": haptic, "sound": .bool(sound), "key": .string(key)]
+        case .tell(let name, let data): return ["do": "tell", "name": .string(name), "data": data]
+        case .subscribe(let topics): return ["do": "subscribe", "topics": .array(topics.map(JSON.string))]
+        case .tables(let tables, let lastEventId, let name):
+            var members: [String: JSON] = ["do": "tables", "tables": .array(tables), "as": .string(name)]
+            if let lastEventId { members["lastEventId"] = .string(lastEventId) }
+            return .object(members)
+        }
+    }
+}

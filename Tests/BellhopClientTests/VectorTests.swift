@@ -1,0 +1,15 @@
+import Foundation
+import Testing
+
+@testable import BellhopClient
+
+/// The machines against the vectors that JavaScript runs too.
+@Suite struct VectorTests {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "Fixtures/Client")
+
+    @Test(arguments: Vectors.machines.keys.sorted())
+    func machine_doesWhatItsVectorsSay(_ machine: String) throws {
+        #expect(try Vectors.mismatches(of: machine, in: Self.folder) == [])
+    }
+}

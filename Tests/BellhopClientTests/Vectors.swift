@@ -1,0 +1,59 @@
+import Foundation
+
+@testable import BellhopClient
+
+/// A machine that is run by vectors, in their JSON.
+protocol VectorMachine {
+    mutating func receive(_ input: JSON) throws -> [JSON]
+    /// The state by the names of the vectors.
+    func described() throws -> JSON
+}
+
+/// The vectors that JavaScript runs too: `Tests/Fixtures/Client/<machine>.json`.
+enum Vectors {
+    /// The machines by the names of their files.
+    static let machines = CoreVectors.machines.merging(
+        FeatureVectors.machines.mapValues { make in
+            { @Sendable options in FeatureVectors.Running(machine: make(options)) }
+        }
+    ) { first, _ in first }
+
+    /// What of a file is not as it is expected, each with its place; empty where all is.
+    static func mismatches(of machine: String, in folder: URL) throws -> [String] {
+        guard let make = machines[machine] else { return ["there is no machine \(machine)"] }
+        let file = try JSON(parsing: Data(contentsOf: folder.appending(path: "\(machine).json")))
+        let cases = file["cases"].array ?? []
+        var found = cases.isEmpty ? ["\(machine).json has no cases"] : []
+        for one in cases {
+            var state = make(one["options"])
+            for (index, step) in (one["steps"].array ?? []).enumerated() {
+                let place = "\(one["row"].string ?? ""): \(one["name"].string ?? ""), step \(index + 1)"
+                let before = try state.described()
+                let told = JSON.array(try state.receive(step["input"]))
+                if !step["actions"].isNull, told != step["actions"] {
+                    found.append("\(place): actions \(told), not \(step["actions"])")
+                }
+                let after = try state.described()
+                if step["isUnchanged"].bool == true, before != after {
+                    found.append("\(place): \(after), not \(before)")
+                }
+                found += differences(after, step["state"], at: "\(place), state")
+            }
+        }
+        return found
+    }
+
+    /// All that is expected is there; lists are as long, objects may have more unless they are empty, and what is null may
+    /// be absent.
+    private static func differences(_ actual: JSON, _ expected: JSON, at place: String) -> [String] {
+        if let members = expected.object, !members.isEmpty {
+            return members.flatMap { differences(actual[$0.key], $0.value, at: "\(place).\($0.key)") }
+        }
+        if let elements = expected.array {
+            guard actual.array?.count == elements.count else { return ["\(place): \(actual), not \(expected)"] }
+            return elements.indices.flatMap { differences(actual[$0], elements[$0], at: "\(place)[\($0)]") }
+        }
+        return expected.isNull && place.hasSuffix("state") || actual == expected
+            ? [] : ["\(place): \(actual), not \(expected)"]
+    }
+}

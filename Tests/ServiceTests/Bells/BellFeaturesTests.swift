@@ -1,0 +1,209 @@
+import BellhopClient
+import Foundation
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// Each store of a bell at the real service: what it shows, and what its commands do.
+@MainActor @Suite(.timeLimit(.minutes(3)))
+struct BellFeaturesTests {
+    private let service: TestService
+    private let backend: BellhopClient
+    private let ben: BellhopClient
+    private let staff: BellhopClient
+
+    init() throws {
+        service = try TestService.start(at: TestService.morning)
+        backend = service.client(as: .service())
+        ben = service.client(as: .user("ben"))
+        staff = service.client(as: .staff(of: "s1"))
+    }
+
+    private func notify(_ title: String) async throws {
+        service.clock.set(.init(microseconds: service.clock.now.microseconds + 1000))
+        try await backend.postNotification(
+            .init(userId: "ada", category: "news", priority: .high, title: title, message: "M"))
+    }
+
+    private func openShop() async throws {
+        try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "Europe/Berlin"))
+        try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true, name: "Bo"))
+    }
+
+    /// VIS FR-4.1…4.3: each once.
+    private struct Player: NotificationPlayer {
+        let played = Collected<Bellhop.Haptic?>()
+        func play(haptic: Bellhop.Haptic?, sound: Bool) async { played.append(haptic) }
+    }
+
+    @Test func notifications_areShown_changed_andPlayedOnce() async throws {
+        let player = Player()
+        var options = Bell.Options()
+        options.player = player
+        let ada = BellProbe.still(service, as: .user("ada"), options)
+        defer { ada.close() }
+        // While the stream is there: else the list is fetched once more when it comes, and what that brings does not ring.
+        try await ada.live()
+        let (notifications, badges) = (ada.bell.notifications, ada.bell.badges)
+        try await ada.until("it is loaded") { notifications.snapshot.isLoaded }
+        for number in 1...3 { try await notify("N\(number)") }
+        try await ada.until("all are shown") { notifications.snapshot.items.count == 3 && badges.snapshot?.bell == 3 }
+        let newest = notifications.snapshot.items[0]
+        let command = notifications.markRead(newest.id)
+        #expect(notifications.snapshot.items[0].readAt != nil, "at once")
+        #expect(try await command.answer()?.status == 200)
+        try await ada.until("the counts fall") { badges.snapshot?.bell == 2 }
+        #expect(try await notifications.markRead(newest.id).answer() == nil, "there is nothing to ask for")
+        try await notifications.markAllSeen().answer()
+        try await notifications.remove(newest.id).answer()
+        #expect(notifications.snapshot.items.map(\.title) == ["N2", "N1"])
+        try await ada.until("none is unread") { badges.snapshot?.bell == 0 }
+        try await notifications.setPreferences(.init(sound: false)).answer()
+        #expect(notifications.snapshot.preferences?.sound == false)
+        try await ada.until("they are played") { player.played.all.count == 3 }
+        let problem = await #expect(throws: Bellhop.Problem.self) {
+            try await notifications.setPreferences(.init(timeZone: "nowhere")).answer()
+        }
+        #expect(problem?.status == 422)
+        try await ada.until("the app is told") { ada.heard("notifications:refused").count == 1 }
+        #expect(notifications.snapshot.preferences?.timeZone == "UTC", "taken back")
+    }
+
+    @Test func updates_haveEachChange_andObserversSeeIt() async throws {
+        let ada = BellProbe.still(service, as: .user("ada"))
+        defer { ada.close() }
+        var updates = ada.bell.badges.updates.makeAsyncIterator()
+        let observed = Observed(ada.bell.notifications)
+        let connection = ObservedConnection(ada.bell)
+        try await ada.live()
+        try await notify("N1")
+        while let counts = await updates.next() {
+            if counts?.bell == 1 { break }
+        }
+        try await ada.until("it is observed") { observed.items.map(\.title) == ["N1"] }
+        try await ada.until("so is the connection") { connection.connection.status == .live }
+        ada.bell.close()
+        while await updates.next() != nil {}
+    }
+
+    @Test func conversations_goBackAndForth() async throws {
+        let made = try await ben.createConversation(.init(memberIds: ["ada"], title: "Trip"))
+        let ada = BellProbe.still(service, as: .user("ada"))
+        defer { ada.close() }
+        let (list, talk, badges) = (ada.bell.conversations, ada.bell.conversation(made.value.id), ada.bell.badges)
+        try await ada.until("it is loaded") { list.snapshot.items.count == 1 && talk.snapshot.isLoaded }
+        try await ada.live()
+        try await ben.sendMessage(id: made.value.id, .init(text: "Hello"))
+        try await ada.until("it is shown everywhere") {
+            talk.snapshot.messages.map(\.text) == ["Hello"] && badges.snapshot?.messages == 1
+                && list.snapshot.items[0].conversation.lastMessage?.preview == "Hello"
+        }
+        try await talk.markRead().answer()
+        try await ada.until("nothing is unread") { badges.snapshot?.messages == 0 && talk.snapshot.unread == 0 }
+        let sent = try talk.send("Hello yourself")
+        #expect(talk.snapshot.sending.map(\.text) == ["Hello yourself"])
+        #expect(list.snapshot.items[0].isSending)
+        #expect(list.snapshot.items[0].conversation.lastMessage?.preview == "Hello yourself")
+        try await sent.answer()
+        #expect(throws: Bellhop.UnusableParameter.self) { try talk.send(" ") }
+        try await ada.until("it is sent") { talk.snapshot.messages.count == 2 && !list.snapshot.items[0].isSending }
+        try await backend.removeMember(id: made.value.id, userId: "ada")
+        let refused = try talk.send("Are you there?", id: "m3")
+        await #expect(throws: Bellhop.Problem.self) { try await refused.answer() }
+        try await ada.until("it waits for the user") { talk.snapshot.refused.count == 1 }
+        talk.discard("m3")
+        #expect(talk.snapshot.refused.isEmpty)
+    }
+
+    @Test func shop_itsQueueBookingsAndMusic() async throws {
+        try await openShop()
+        let ada = BellProbe.still(service, as: .user("ada"))
+        defer { ada.close() }
+        let (queue, dj) = (ada.bell.queue("s1"), ada.bell.dj("s1"))
+        try await ada.until("it is loaded") { queue.snapshot.status != nil && dj.snapshot.isLoaded }
+        try await ada.until("both topics are there") {
+            ada.bell.connection.status == .live && queue.snapshot.isLive && dj.snapshot.isLive
+        }
+        try await staff.addWalkIn(id: "s1", .init(service: "cut", customerName: "Cy"))
+        try await ada.until("the queue grows", step: { service.clock.advance(seconds: 1) }) {
+            queue.snapshot.status?.queueLength == 1
+        }
+        let start = Date(timeIntervalSince1970: Double(service.clock.now.seconds + 7200))
+        let made = try await ada.bell.client.createBooking(
+            .init(shopId: "s1", barberId: "b1", service: "cut", scheduledStart: start, durationMinutes: 30))
+        let booking = ada.bell.booking(made.value.id)
+        try await ada.until("it is shown") { booking.snapshot.booking?.status == .pending }
+        try await staff.changeBooking(
+            id: made.value.id, ifMatch: made.value.versionTag, .init(status: .confirmed))
+        try await ada.until("it is confirmed") { booking.snapshot.booking?.status == .confirmed }
+        try await booking.cancel().answer()
+        #expect(booking.snapshot.booking?.status == .cancelled)
+        try await staff.replaceDJSession(id: "s1", .init(isActive: true))
+        try await ada.until("music plays") { dj.snapshot.queue.isActive }
+        try await ada.bell.client.showPresence(id: "s1")
+        try await dj.add(.init(trackId: "t1", trackName: "Song", artistName: "Artist")).answer()
+        try await ada.until("the track is there") { dj.snapshot.queue.tracks.count == 1 }
+        let before = dj.snapshot.queue.tracks[0].vote
+        try await dj.vote(before == .up ? .down : .up, on: "t1").answer()
+        #expect(dj.snapshot.queue.tracks[0].vote != before)
+    }
+
+    @Test func community_itsBoardAndFeed() async throws {
+        let day = Date(timeIntervalSince1970: Double(service.clock.now.seconds))
+        try await backend.replaceChallenge(
+            id: "c1",
+            .init(name: "Laps", startsAt: day, endsAt: day.addingTimeInterval(86_400), mode: .add))
+        let ada = BellProbe.still(service, as: .user("ada"))
+        defer { ada.close() }
+        let (board, feed) = (ada.bell.leaderboard("c1"), ada.bell.feed)
+        try await ada.bell.client.follow(id: "ben", followerId: "me")
+        try await ada.until("it is loaded") { board.snapshot.isLive && feed.snapshot.isLoaded }
+        try await backend.addScore(id: "c1", .init(userId: "ada", score: 7), idempotencyKey: "k1")
+        try await backend.addScore(id: "c1", .init(userId: "ben", score: 9), idempotencyKey: "k2")
+        try await ada.until("both are on it", step: { service.clock.advance(seconds: 1) }) {
+            board.snapshot.lines.map(\.userId) == ["ben", "ada"] && board.snapshot.me?.rank == 2
+        }
+        let post = try await ben.createPost(.init(visibility: .followers, text: "hello")).value
+        try await ada.until("the banner counts it") { feed.snapshot.newCount == 1 }
+        feed.showNew()
+        #expect(feed.snapshot.posts.map(\.text) == ["hello"])
+        let like = feed.like(post.id)
+        #expect(feed.snapshot.posts[0].liked && feed.snapshot.posts[0].likeCount == 1)
+        try await like.answer()
+        try await feed.unlike(post.id).answer()
+        #expect(feed.snapshot.posts[0].likeCount == 0)
+    }
+
+    @Test func queriesAndRows_areKeptUpToDate() async throws {
+        let post = try await ben.createPost(.init(visibility: .public, text: "hello")).value
+        let ada = BellProbe.still(service, as: .user("ada"))
+        defer { ada.close() }
+        var table = VisibleRowsMachine.Table("posts")
+        table.schema = "bellhop"
+        table.select = ["like_count"]
+        let rows = ada.bell.visibleRows(table)
+        let reasons = Collected<String>()
+        let query = ada.bell.invalidation.watch(["posts"]) { reasons.append($0) }
+        try await ada.live()
+        try await ada.until("what was not told is fetched") { reasons.all.contains("stream:ready") }
+        rows.show([post.id])
+        try await ada.until("the service has taken it") { rows.snapshot.isLive }
+        try await ben.putLike(id: post.id, userId: "me")
+        try await ada.until("the count is shown", step: { service.clock.advance(seconds: 1) }) {
+            rows.snapshot.rows[post.id]?["like_count"].int == 1 || rows.snapshot.rows[post.id]?["likeCount"].int == 1
+        }
+        let count = reasons.all.count
+        ada.bell.invalidation.refetch(["posts"])
+        try await ada.until("it is fetched by hand") { reasons.all.count == count + 1 }
+        query.stop()
+        ada.bell.invalidation.refetch(["posts"])
+        #expect(reasons.all.count == count + 1)
+        let topics = try ada.bell.subscribe(["queue:s1"])
+        try await ada.until("the topic is there") { ada.bell.connection.topics.contains("queue:s1") }
+        topics.cancel()
+        try await ada.until("and gone") { !ada.bell.connection.topics.contains("queue:s1") }
+        #expect(throws: Bellhop.UnusableParameter.self) { try ada.bell.subscribe(["a,b"]) }
+    }
+}

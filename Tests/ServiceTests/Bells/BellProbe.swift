@@ -1,0 +1,77 @@
+import BellhopClient
+import Foundation
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// A bell at a service of the tests, and what it has heard.
+@MainActor final class BellProbe {
+    let bell: Bell
+    private(set) var heard: [Bell.Event] = []
+    private var listening: Task<Void, Never>?
+
+    /// - Parameter isClockOwn: whether the options' clock is the test's own; else it begins where the service's stands.
+    init(
+        _ service: TestService, token: BellhopClient.TokenProvider, _ options: Bell.Options = Bell.Options(),
+        isClockOwn: Bool = false
+    ) {
+        var options = options
+        if !isClockOwn { options.clock = Self.clock(from: Int(service.clock.now.microseconds / 1000)) }
+        // Waits of a second would only make the tests longer.
+        options.limits.firstMilliseconds = 20
+        options.limits.wakeMilliseconds = 1
+        bell = Bell(url: service.baseURL, token: token, options: options)
+        let events = bell.events()
+        listening = Task { [weak self] in for await event in events { self?.heard.append(event) } }
+    }
+
+    private static func clock(from moment: Int) -> ClientClock {
+        let ahead = Int(Date().timeIntervalSince1970 * 1000) - moment
+        let now: @Sendable () -> Int = { Int(Date().timeIntervalSince1970 * 1000) - ahead }
+        return ClientClock(
+            now: now, random: { 0.5 },
+            sleep: { try await Task.sleep(for: .milliseconds(max(0, $0 - now()))) })
+    }
+
+    convenience init(
+        _ service: TestService, as identity: TestService.Identity, _ options: Bell.Options = Bell.Options()
+    ) {
+        self.init(service, token: .fixed(service.token(for: identity)), options)
+    }
+
+    /// By a clock that stands still, as the service's does: nothing happens by itself, however slow the machine is.
+    static func still(
+        _ service: TestService, as identity: TestService.Identity, _ options: Bell.Options = Bell.Options()
+    ) -> BellProbe {
+        let clock = StandingClock(at: Int(service.clock.now.microseconds / 1000))
+        var options = options
+        options.clock = ClientClock(now: { clock.now }, random: { 0.5 }, sleep: { try await clock.wait(until: $0) })
+        return BellProbe(service, token: .fixed(service.token(for: identity)), options, isClockOwn: true)
+    }
+
+    func close() {
+        bell.close()
+        listening?.cancel()
+    }
+
+    func heard(_ name: String) -> [JSON] { heard.filter { $0.name == name }.map(\.data) }
+
+    /// Waits until the bell shows it; the deadline only bounds a failure.
+    func until(
+        _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation, step: () -> Void = {},
+        _ condition: () async throws -> Bool
+    ) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await !condition() {
+            try #require(ContinuousClock.now < deadline, comment, sourceLocation: sourceLocation)
+            step()
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    func live(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await until("the bell is live", sourceLocation: sourceLocation) { bell.connection.status == .live }
+    }
+}

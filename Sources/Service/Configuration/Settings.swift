@@ -76,6 +76,8 @@ public struct Settings: Sendable {
     /// Whether users say themselves what they have earned: their scores, and the black card where no claim decides it.
     public let selfDeclared: Bool
     public let corsOrigins: [String]
+    /// Development tokens that the page at `/` offers.
+    public let consoleTokens: [String]
     public let logLevel: String
     public let logRequests: Bool
     public let drainSeconds: Int
@@ -102,9 +104,9 @@ public struct Settings: Sendable {
     }
 
     /// - Parameters:
-    ///   - reserved: the service's own tables, whose names the file of tables may not take.
+    ///   - reserved: what the file of tables cannot take for its own.
     ///   - verifiesTokens: false for work on the database alone, which needs no keys.
-    init(reader: ConfigReader, reserved: [Table], verifiesTokens: Bool) throws {
+    init(reader: ConfigReader, reserved: ReservedNames, verifiesTokens: Bool) throws {
         let values = SettingsReader(reader: reader)
         (host, port) = try Self.address(values)
         do {
@@ -162,6 +164,10 @@ public struct Settings: Sendable {
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
         selfDeclared = try values.bool("selfDeclared")
         corsOrigins = values.list("corsOrigins")
+        consoleTokens = values.list("consoleTokens")
+        if !consoleTokens.isEmpty, !Self.isLoopback(host) {
+            throw Mistake("consoleTokens", "are for development: the host must be this machine's own, not \(host)")
+        }
         logLevel = try values.word(
             "logLevel", among: ["trace", "debug", "info", "notice", "warning", "error", "critical"])
         logRequests = try values.bool("logRequests")
@@ -174,7 +180,12 @@ public struct Settings: Sendable {
 }
 
 extension Settings {
-    private static func tables(_ name: String, reserved: [Table]) throws -> TableCatalog {
+    /// Whether an address can be reached from this machine alone.
+    static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
+    }
+
+    private static func tables(_ name: String, reserved: ReservedNames) throws -> TableCatalog {
         var file: TableFile?
         do throws(Failure) {
             let found = try TableFile(named: name)
@@ -297,6 +308,10 @@ extension Settings {
         Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - reactorsDefault))"),
         Key("pinShards", "Threads", "true: each shard keeps to a core, on a machine of its own.", "false"),
         Key("workers", "Threads", "Threads for requests that wait.", "\(max(4, cores))"),
+        Key(
+            "consoleTokens", "Operation",
+            "Development tokens that the page at / offers, separated by commas; only where host is 127.0.0.1.",
+            isSecret: true),
         Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
         Key("logRequests", "Operation", "true: a line for each request.", "false"),
         Key(

@@ -80,9 +80,8 @@ struct TableFile {
         }
     }
 
-    /// - Parameter tables: the service's own: no template may make one of their keys with another meaning.
-    func read(reserved tables: [Table]) throws(Failure) -> TableCatalog {
-        try TableCatalog(reading: document, reserved: tables.flatMap { $0.read.templates + $0.write.templates })
+    func read(reserved: ReservedNames) throws(Failure) -> TableCatalog {
+        try TableCatalog(reading: document, reserved: reserved)
     }
 
     /// The line of a place, or of what it is missing in.

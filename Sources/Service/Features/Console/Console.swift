@@ -1,50 +1,78 @@
-import Crypto
-import Foundation
 import MicroHTTP
 import Values
 
-/// The live console at `/`: one page that shows what a token's owner sees, with nothing fetched from elsewhere.
+/// The page at `/`: it shows what a token's owner sees, helps whoever builds an app, and draws the service's figures. It
+/// stands on bellhop.js as the service serves it, and fetches nothing from elsewhere.
 enum ConsoleFeature {
-    /// - Parameter events: the names of all events that a stream may bring, since EventSource needs a listener for each.
-    static func feature(events: [String]) -> Feature {
-        let page = page(listeningTo: events)
+    static var feature: Feature {
+        let files = files.mapValues { type, content in file(type, content) }
         return Feature(
             name: "console",
-            endpoints: [Endpoint(.get, "/", access: .anyone, query: .any, effort: .instant) { _ in .now(page) }])
+            endpoints: [
+                page,
+                Endpoint(.get, "/console/tokens", access: .anyone, query: .any, effort: .instant, showTokens),
+                Endpoint(.get, "/console/{name}", access: .anyone, query: .any, effort: .instant) { call in
+                    guard let file = files[call.request.parameter(0)] else { throw Failure.notFound("file") }
+                    return .now(file)
+                },
+            ])
     }
 
-    private static func page(listeningTo events: [String]) -> Response {
-        var page = Data(PackageResources.console_html)
-        guard let place = page.range(of: Data("[/* events */]".utf8)) else {
-            preconditionFailure("the console page has no place for the names of events")
-        }
-        var names = JSONWriter()
-        names.array(events)
-        page.replaceSubrange(place, with: names.bytes)
-        return Response(
-            status: 200,
-            headers: [
-                ("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", policy(of: page)),
-                ("Referrer-Policy", "no-referrer"),
-                ("Cache-Control", "no-cache"),
-            ],
-            body: .bytes(Array(page)))
+    // MARK: Files
+
+    private static let files: [String: (type: String, content: [UInt8])] = [
+        "console.css": ("text/css; charset=utf-8", PackageResources.console_css),
+        "app.js": (script, PackageResources.app_js),
+        "dom.js": (script, PackageResources.dom_js),
+        "session.js": (script, PackageResources.session_js),
+        "status.js": (script, PackageResources.status_js),
+        "cards.js": (script, PackageResources.cards_js),
+        "places.js": (script, PackageResources.places_js),
+        "events.js": (script, PackageResources.events_js),
+        "tools.js": (script, PackageResources.tools_js),
+        "operations.js": (script, PackageResources.operations_js),
+    ]
+    private static let script = "text/javascript; charset=utf-8"
+
+    private static var page: Endpoint {
+        let page = file(
+            "text/html; charset=utf-8", PackageResources.console_html,
+            headers: [("Content-Security-Policy", policy), ("Referrer-Policy", "no-referrer")])
+        return Endpoint(.get, "/", access: .anyone, query: .any, effort: .instant) { _ in .now(page) }
     }
 
-    /// Exactly the page's own script and style may run, only this service may be spoken to, and nobody may frame it: a
-    /// token in the field is worth protecting.
-    private static func policy(of page: Data) -> String {
+    private static func file(_ type: String, _ content: [UInt8], headers: HeaderFields = []) -> Response {
+        var headers = headers
+        headers.append("Content-Type", type)
+        headers.append("Cache-Control", "no-cache")
+        headers.append("ETag", String(decoding: EntityTag(ofAll: content).bytes, as: UTF8.self))
+        return Response(status: 200, headers: headers, body: .shared(SharedBody(content)))
+    }
+
+    /// Only this service's own files may run, only it may be spoken to, nothing stands inline, and nobody may frame the
+    /// page: a token in the field is worth protecting.
+    private static let policy = """
+        default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
+        base-uri 'none'; form-action 'none'; frame-ancestors 'none'
         """
-        default-src 'none'; script-src '\(digest(of: "script", page))'; style-src '\(digest(of: "style", page))'; \
-        img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
-        """
+
+    // MARK: Development
+
+    /// `GET /console/tokens`: the development tokens that `make run` has given the service (`consoleTokens`).
+    ///
+    /// They are for the page itself, opened on this machine. A browser says of every request whether a page of the same
+    /// origin makes it; a name that somebody has let point to this machine is not one of this machine's own.
+    @Sendable private static func showTokens(_ call: Call) throws -> Answer {
+        let isOwnPage = call.request.header("Sec-Fetch-Site") == "same-origin"
+        let isHere = Settings.isLoopback(host(in: call.request.header("Host") ?? ""))
+        let tokens = isOwnPage && isHere ? call.settings.consoleTokens : []
+        return .now(
+            .json(200, JSONWriter.object { $0.member("tokens", tokens) }, headers: [("Cache-Control", "no-store")]))
     }
 
-    /// The hash source of an inline element, as CSP level 3 defines it: over the bytes between its tags.
-    private static func digest(of element: String, _ page: Data) -> String {
-        guard let start = page.range(of: Data("<\(element)>".utf8))?.upperBound,
-            let end = page.range(of: Data("</\(element)>".utf8), in: start..<page.endIndex)?.lowerBound
-        else { preconditionFailure("the console page has no <\(element)>") }
-        return "sha256-" + Data(SHA256.hash(data: page[start..<end])).base64EncodedString()
+    /// A Host header without its port.
+    private static func host(in header: String) -> String {
+        if header.hasPrefix("[") { return String(header.dropFirst().prefix { $0 != "]" }) }
+        return String(header.prefix { $0 != ":" })
     }
 }

@@ -1,0 +1,266 @@
+// What the token's owner has: counts, notifications, conversations, requests; and an event of one's own to see arrive.
+import { $, counted, el, list, problem, show, when, write } from "./dom.js";
+import { api, backendCall, bell, claims, onSession, Refusal, session, Stale } from "./session.js";
+
+/** Shows what did not work, and takes it back when something does. */
+export const shown = (work) => Promise.resolve(work).then(() => problem("problem", ""), (error) => {
+  if (!(error instanceof Stale)) problem("problem", error.message);
+});
+
+/** A command of a store resolves with the service's answer, whatever it is. */
+export const answered = async (work) => {
+  const answer = await work;
+  if (answer && (answer.status === 0 || answer.status >= 400)) throw new Refusal(answer);
+};
+
+/** Loads together what changes together: at once, and then no more often than each second and a half. */
+export function reloading(load) {
+  let timer = 0;
+  let last = 0;
+  return {
+    soon() {
+      if (timer) return;
+      timer = setTimeout(() => {
+        timer = 0;
+        last = Date.now();
+        shown(load());
+      }, Math.max(60, last + 1500 - Date.now()));
+    },
+    stop: () => clearTimeout(timer),
+  };
+}
+
+/** Runs now and with every new stream: what was loaded before is from before it. A tab that joins the others' stream
+ * hears no `stream:ready` of its own.
+ * @returns {() => void} */
+export function withEveryStream(connected, run) {
+  let of = null;
+  const look = () => {
+    const { status, streamId } = connected.connection.get();
+    if (status !== "live" || streamId === of) return;
+    of = streamId;
+    run();
+  };
+  look();
+  return connected.connection.subscribe(look);
+}
+
+/** Draws a store now, and whenever it changes.
+ * @returns {() => void} */
+export function follow(store, draw) {
+  const run = () => draw(store.get());
+  const off = store.subscribe(run);
+  run();
+  return off;
+}
+
+function drawBadges(counts) {
+  show("card-badges", Boolean(counts));
+  if (!counts) return;
+  const names = [["total", "in all"], ["bell", "notifications"], ["messages", "messages"], ["requests", "requests"]];
+  list($("badges"), names.map(([name, label]) => ({
+    key: name, sign: counts[name],
+    make: () => el("div", { class: `badge ${name}` },
+      el("b", {}, counts[name].toLocaleString("en")), el("span", {}, label)),
+  })));
+}
+
+const isPressing = ({ priority }) => priority === "HIGH" || priority === "URGENT";
+
+/** So many at first; the rest is behind a button. */
+const fewNotifications = 6;
+let areAllShown = false;
+
+function drawNotifications({ items }, store) {
+  show("card-notifications", items.length > 0);
+  show("more-notifications", items.length > fewNotifications);
+  write("more-notifications", areAllShown ? "Show fewer" : `Show ${items.length - fewNotifications} more`);
+  show("seen-all", items.some((item) => !item.seenAt));
+  list($("notifications"), items.slice(0, areAllShown ? items.length : fewNotifications).map((item) => ({
+    key: item.id, sign: [item.title, item.message, item.priority, item.seenAt, item.readAt],
+    make: () => el("li", { class: item.seenAt ? "note seen" : "note" },
+      el("div", {},
+        el("strong", {}, item.title),
+        isPressing(item) && el("span", { class: `tag ${item.priority}` }, item.priority.toLowerCase()),
+        when(item.createdAt)),
+      el("p", {}, item.message),
+      el("div", { class: "actions" },
+        !item.readAt && el("button", { "data-name": "read", onclick: () => shown(answered(store.markRead(item.id))) },
+          "Read", el("span", { class: "hidden" }, `: ${item.title}`)),
+        el("button", { "data-name": "archive", onclick: () => shown(answered(store.archive(item.id))) },
+          "Archive", el("span", { class: "hidden" }, `: ${item.title}`)))),
+  })));
+}
+
+// MARK: Conversations and requests
+
+/** @type {Map<string, string>} names of conversations without a title: their other members */
+let members = new Map();
+
+async function nameConversations(items, store) {
+  for (const { id, title } of items.slice(0, 8)) {
+    if (title || members.has(id)) continue;
+    members.set(id, "");
+    const others = (await api("GET", `/v1/conversations/${encodeURIComponent(id)}`)).members
+      .filter((member) => member !== bell.user);
+    members.set(id, others.slice(0, 4).join(", ") + (others.length > 4 ? ", …" : ""));
+    drawConversations(store.get(), store);
+  }
+}
+
+function drawConversations({ items }, store) {
+  show("card-conversations", items.length > 0);
+  list($("conversations"), items.slice(0, 8).map((item) => {
+    const last = item.lastMessage;
+    const name = item.title || members.get(item.id) || item.id;
+    const sender = last?.senderId === bell.user ? "you" : last?.senderId;
+    const line = last ? `${sender}: ${last.preview ?? "taken back"}` : "no message yet";
+    const place = `/v1/conversations/${encodeURIComponent(item.id)}/read-position`;
+    const read = () => api("PUT", place, { sequence: item.lastSequence });
+    return {
+      key: item.id, sign: [name, line, item.unread],
+      make: () => el("li", { class: "line" },
+        el("span", {}, el("strong", {}, name), el("small", {}, line)),
+        el("span", { class: "side" },
+          item.unread ? el("span", { class: "count" }, `${item.unread} unread`) : null,
+          item.unread ? el("button", { "data-name": "read", onclick: () => shown(read()) }, "Read",
+            el("span", { class: "hidden" }, `: ${name}`)) : last && when(last.sentAt))),
+    };
+  }));
+  shown(nameConversations(items, store));
+}
+
+async function loadRequests() {
+  const { items } = await api("GET", "/v1/requests?direction=incoming&status=open&limit=10");
+  show("card-requests", items.length > 0);
+  const answer = (item, status) => shown(api("PATCH", `/v1/requests/${encodeURIComponent(item.id)}`, { status }));
+  list($("requests"), items.map((item) => ({
+    key: item.id, sign: item,
+    make: () => el("li", { class: "line" },
+      el("span", {},
+        el("strong", {}, item.fromName || item.fromUserId), el("small", {}, `${item.kind}, `, when(item.createdAt))),
+      el("span", { class: "side" },
+        el("button", { "data-name": "accept", onclick: () => answer(item, "accepted") }, "Accept"),
+        el("button", { "data-name": "decline", onclick: () => answer(item, "declined") }, "Decline"))),
+  })));
+}
+
+onSession((connected) => {
+  members = new Map();
+  areAllShown = false;
+  const { badges, notifications, conversations } = connected;
+  const requests = reloading(loadRequests);
+  const offs = [
+    follow(badges, drawBadges),
+    follow(notifications, (state) => drawNotifications(state, notifications)),
+    follow(conversations, (state) => drawConversations(state, conversations)),
+    connected.on("*", ({ name, data }) => {
+      if (name.startsWith("request:") || name === "stream:resync") requests.soon();
+      if (name === "conversation:updated") members.delete(data.conversation?.id);
+    }),
+    withEveryStream(connected, requests.soon), requests.stop,
+  ];
+  return () => {
+    offs.forEach((off) => off());
+    for (const id of ["badges", "notifications", "conversations", "requests"]) {
+      list($(id), []);
+      show(`card-${id}`, false);
+    }
+  };
+});
+
+$("more-notifications").addEventListener("click", () => {
+  areAllShown = !areAllShown;
+  drawNotifications(bell.notifications.get(), bell.notifications);
+});
+$("seen-all").addEventListener("click", () => shown(answered(bell.notifications.markAllSeen())));
+
+// MARK: An event to see arrive
+
+const shotsMax = 24;
+let shots = [];
+
+/** A user who does not exist, for those who may send nothing but what they do themselves. */
+const nobody = "bellhop-test";
+
+/** Who may send as a backend: the token beside the user's own, or that one itself. */
+export const backendToken = () => session?.backend || (isBackend(claims(session?.token ?? "")) ? session.token : "");
+export const isBackend = (claimed) =>
+  ["service_role", "service"].includes(claimed.app_metadata?.user_role ?? claimed.role);
+
+export function drawShotHint() {
+  write("try-hint", backendToken()
+    ? "A notification, sent as your backend would send it. You see it come through the stream."
+    : `You follow “${nobody}”, and leave again. With a backend’s token it would be a notification.`);
+}
+
+/** Waits for one event; rejects when it does not come. */
+function arrival(matches) {
+  let off = () => {};
+  const seen = new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("It was sent, but has not arrived within 10 seconds.")), 10_000);
+    off = bell.on("*", (event) => {
+      if (!matches(event)) return;
+      clearTimeout(timer);
+      resolve({ name: event.name, at: performance.now() });
+    });
+  });
+  return seen.finally(off);
+}
+
+async function shoot() {
+  const user = bell.user;
+  const backend = backendToken();
+  const id = `test-${Date.now().toString(36)}`;
+  const begun = performance.now();
+  const seen = arrival(({ name, data }) => backend ? name === "notification:created" && data.eventId === id
+    : name === "follow:changed" && data.authorId === nobody && data.followed);
+  seen.catch(() => {});
+  if (backend) {
+    await backendCall(backend, "/v1/events", {
+      id, type: "visit.created", userId: user,
+      data: { visitId: id, visitType: "Check-up", hospital: "St. Mary", status: "confirmed" },
+    });
+  } else await api("PUT", `/v1/users/${nobody}/followers/me`);
+  const { name, at } = await seen;
+  if (!backend) await api("DELETE", `/v1/users/${nobody}/followers/me`);
+  shots = [...shots, at - begun].slice(-shotsMax);
+  drawShots(name);
+}
+
+function drawShots(name) {
+  show("shot", shots.length > 0);
+  show("shot-spark", shots.length > 1);
+  if (shots.length === 0) return;
+  const ms = shots[shots.length - 1];
+  write("shot-ms", ms < 10 ? ms.toFixed(1) : String(Math.round(ms)));
+  write("shot-what", `from the click until ${name} was here`);
+  const most = Math.max(...shots);
+  const svg = "http://www.w3.org/2000/svg";
+  const drawing = document.createElementNS(svg, "svg");
+  drawing.setAttribute("viewBox", `0 0 ${shotsMax * 5} 28`);
+  drawing.setAttribute("role", "img");
+  const least = Math.round(Math.min(...shots));
+  drawing.setAttribute("aria-label", `The last ${shots.length}: between ${least} and ${Math.round(most)} ms`);
+  shots.forEach((value, index) => {
+    const bar = document.createElementNS(svg, "rect");
+    const height = Math.max(2, 28 * value / most);
+    const place = { x: index * 5, y: 28 - height, width: 3, height };
+    for (const [key, number] of Object.entries(place)) bar.setAttribute(key, String(number));
+    drawing.append(bar);
+  });
+  $("shot-spark").replaceChildren(drawing);
+}
+
+$("try").addEventListener("click", async () => {
+  if (!bell) return;
+  $("try").setAttribute("aria-busy", "true");
+  await shown(shoot());
+  $("try").removeAttribute("aria-busy");
+});
+
+onSession(() => {
+  shots = [];
+  show("shot", false);
+  drawShotHint();
+});

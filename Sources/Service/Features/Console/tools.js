@@ -1,0 +1,209 @@
+// For who builds an app: the token as the service reads it, subscriptions to try, and why an event did not come.
+import { $, el, everySecond, list, problem, relative, show, write } from "./dom.js";
+import { backendToken, drawShotHint, isBackend } from "./cards.js";
+import { knownIds, onExplain } from "./events.js";
+import {
+  api, backendCall, bell, claims, expiresAt, onRenewal, onSession, part, session, setBackend, Stale,
+} from "./session.js";
+
+// MARK: The token
+
+const pair = (name, value) => ({
+  key: name, sign: value, make: () => el("div", {}, el("dt", {}, name), el("dd", {}, value)),
+});
+
+function drawToken(me) {
+  const claimed = claims(session.token);
+  const scope = me?.scope ?? [];
+  const rows = [
+    ["User", me?.userId ?? claimed.sub], ["Tenant", me?.tenant], ["Role", me?.role],
+    ["Tier", me?.tier], ["Sees", scope.slice(0, 12).join(", ") + (scope.length > 12 ? ", …" : "")],
+    ["Signed with", part(session.token, 0).alg],
+  ].filter(([, value]) => value);
+  list($("claims"), rows.map(([name, value]) => pair(name, value)));
+  write("token-raw", JSON.stringify(claimed, null, 2));
+}
+
+function drawExpiry(now = Date.now()) {
+  const at = session && expiresAt(session.token);
+  write("token-expiry", !at ? "" : at > now ? `expires ${relative(at, now)}` : `expired ${relative(at, now)}`);
+}
+
+// MARK: Subscriptions
+
+/** @type {{topic?: string, table?: any, off?: () => void, name: string}[]} */
+let watches = [];
+/** The key under which the tables of this page are wanted. */
+let tablesKey = {};
+
+function drawWatches() {
+  list($("watches"), watches.map((watch) => ({
+    key: watch.name, sign: watch.name,
+    make: () => el("li", {}, el("button", { "data-name": "stop", onclick: () => stop(watch) },
+      watch.name, el("span", { "aria-hidden": "true" }, " ×"), el("span", { class: "hidden" }, ": stop"))),
+  })));
+}
+
+const tables = (all) => all.filter((watch) => watch.table).map(({ table }, index) => ({ ...table, id: String(index) }));
+
+function stop(watch) {
+  watches = watches.filter((other) => other !== watch);
+  if (watch.off) watch.off();
+  else bell.want(tablesKey, { tables: tables(watches) });
+  problem("watch-problem", "");
+  drawWatches();
+}
+
+function watchTopic(topic) {
+  if (watches.some((watch) => watch.topic === topic)) return;
+  watches = [...watches, { topic, name: topic, off: bell.subscribe([topic]) }];
+  problem("watch-problem", "");
+  drawWatches();
+}
+
+async function watchTable(text, filter) {
+  const [table, schema] = text.split(".").reverse();
+  const wanted = { ...(schema ? { schema } : {}), table, ...(filter ? { filter } : {}) };
+  const name = filter ? `${text} ${filter}` : text;
+  if (watches.some((watch) => watch.name === name)) return;
+  const answer = await bell.want(tablesKey, { tables: tables([...watches, { table: wanted, name }]) });
+  if (answer.status >= 400) {
+    const places = (answer.body?.errors ?? []).map(({ pointer, detail }) => `${pointer} ${detail}`).join("; ");
+    bell.want(tablesKey, { tables: tables(watches) });
+    return problem("watch-problem", places || answer.body?.detail || `The service answered ${answer.status}.`);
+  }
+  if (answer.status === 0) return;
+  problem("watch-problem", "");
+  watches = [...watches, { table: wanted, name }];
+  drawWatches();
+}
+
+/** A topic that the token may not have ends the stream: it is taken back, and the stream opened without it. */
+function takeBackRefused({ status, reason }) {
+  const own = watches.filter((watch) => watch.topic);
+  if (status !== "refused" || own.length === 0 || ![400, 403, 422].includes(reason?.status)) return;
+  const last = own[own.length - 1];
+  stop(last);
+  problem("watch-problem", `${last.topic}: ${reason.detail ?? reason.code}`);
+  bell.retry();
+}
+
+$("watch-topic").addEventListener("submit", (event) => {
+  event.preventDefault();
+  try {
+    watchTopic($("topic").value.trim());
+    $("topic").value = "";
+  } catch (error) {
+    problem("watch-problem", error.message);
+  }
+});
+$("watch-table").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  await watchTable($("table").value.trim(), $("filter").value.trim());
+  if ($("watch-problem").hidden) $("table").value = $("filter").value = "";
+});
+
+// MARK: Why did this not reach me?
+
+function drawExplanation(found, isYou) {
+  const whom = isYou ? "You" : found.caller.userId;
+  const verb = isYou ? ["receive", "do not receive"] : ["receives", "does not receive"];
+  const keys = (found.keys ?? []).map(({ key, held, membership }) => el("li", { class: held ? "held" : "" },
+    el("code", {}, key), held ? `held${membership ? ` through ${membership}` : ""}` : "not held"));
+  const invalid = (found.invalidations ?? []).map(({ key, heard }) =>
+    el("li", { class: heard ? "held" : "" }, el("code", {}, key.join("/")), heard ? "heard as stale" : "not heard"));
+  const { event, caller } = found;
+  $("explanation").replaceChildren(
+    el("p", { class: found.delivered ? "verdict yes" : "verdict no" },
+      el("strong", {}, `${whom} ${verb[found.delivered ? 0 : 1]} it. `), found.reason),
+    el("p", { class: "hint" }, `${event.name}${event.topic ? ` of the topic ${event.topic}` : ""}; ` +
+      `asked for ${caller.userId} of ${caller.tenant}, ${caller.role}.`),
+    ...(keys.length ? [el("h3", {}, "Keys by which it is seen"), el("ul", { class: "keys" }, keys)] : []),
+    ...(invalid.length ? [el("h3", {}, "Queries that it makes stale"), el("ul", { class: "keys" }, invalid)] : []));
+}
+
+/** Whom it is asked about: a token, claims as JSON, or the session's own token. */
+function whomOf(text) {
+  if (!text) return { token: session.token };
+  if (!text.startsWith("{")) return { token: text };
+  try {
+    return { claims: JSON.parse(text) };
+  } catch {
+    throw new Error("The claims are no JSON.");
+  }
+}
+
+async function explain() {
+  const given = $("explain-backend").value.trim();
+  if (given && !isBackend(claims(given))) throw new Error("That is no backend’s token: its role is another.");
+  if (given) setBackend(given);
+  drawBackendPart();
+  const backend = backendToken();
+  if (!backend) throw new Error("Explanations are for backends: give a token with the role service_role.");
+  const text = $("explain-whom").value.trim();
+  const whom = whomOf(text);
+  const topics = bell.connection.get().topics.filter((topic) => topic !== "personal");
+  const found = await backendCall(backend, "/v1/explain", {
+    eventId: $("explain-event").value.trim(), ...whom, ...(text ? {} : { topics, tables: tables(watches) }),
+  });
+  drawExplanation(found, text === "");
+}
+
+function drawBackendPart() {
+  show("explain-backend-part", !backendToken());
+  drawShotHint();
+}
+
+function refuse(error) {
+  if (error instanceof Stale) return;
+  $("explanation").replaceChildren(el("p", { class: "problem" }, error.message));
+}
+
+$("explain").addEventListener("submit", (event) => {
+  event.preventDefault();
+  explain().catch(refuse);
+});
+$("explain-event").addEventListener("focus", () => {
+  $("known-events").replaceChildren(...knownIds().map(({ id, name }) => el("option", { value: id }, name)));
+});
+onExplain((id) => {
+  $("explain-event").value = id;
+  $("explain-event").scrollIntoView({ block: "center" });
+  if (backendToken()) explain().catch(refuse);
+  else $("explain-backend").focus();
+});
+
+/** Looks at the token again, where it may be another one. */
+let lookAtToken = () => {};
+onRenewal(() => lookAtToken());
+
+onSession((connected) => {
+  watches = [];
+  tablesKey = {};
+  let of = "";
+  drawWatches();
+  drawToken(null);
+  drawExpiry();
+  drawBackendPart();
+  $("explanation").replaceChildren();
+  lookAtToken = () => {
+    const status = connected.connection.get();
+    // What the service reads in the token, once for each.
+    if (status.status !== "live" || of === session.token) return;
+    of = session.token;
+    drawExpiry();
+    api("GET", "/v1/me").then((me) => {
+      drawToken(me);
+      dispatchEvent(new CustomEvent("bellhop:me", { detail: me }));
+    }, () => { of = ""; });
+  };
+  const changed = () => {
+    takeBackRefused(connected.connection.get());
+    lookAtToken();
+  };
+  const offs = [connected.connection.subscribe(changed), () => { lookAtToken = () => {}; }];
+  changed();
+  return () => offs.forEach((off) => off());
+});
+
+everySecond(drawExpiry);

@@ -1,0 +1,121 @@
+import BellhopClient
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// The page at `/`, and the library that it stands on, as they are served. What they do is for `Tests/browser/page.py`.
+@Suite struct ConsoleTests {
+    private static let origin = ["Origin": "https://app.example"]
+
+    private func client(of service: TestService) -> BellhopClient { BellhopClient(baseURL: service.baseURL) }
+
+    // MARK: The library
+
+    @Test(arguments: [
+        "/bellhop.js", "/bellhop-core.js", "/bellhop-features.js", "/bellhop-tabs.js", "/bellhop-worker.js",
+    ])
+    func library_isAModule_askedForAgainEachTime(_ path: String) async throws {
+        let service = try TestService.start()
+        let client = client(of: service)
+        let answer = try await client.get(path)
+        #expect(answer.status == 200)
+        #expect(answer[header: "Content-Type"] == "text/javascript; charset=utf-8")
+        #expect(answer[header: "Cache-Control"] == "no-cache")
+        let tag = try #require(answer[header: "ETag"])
+        let again = try await client.get(path, headers: ["If-None-Match": tag])
+        #expect(again.status == 304)
+        #expect(again.body.isEmpty)
+        #expect(again[header: "ETag"] == tag)
+    }
+
+    /// A module's source is fetched as by CORS, from whatever page; once, whatever the setting says beside it.
+    @Test(arguments: ["", "*", "https://app.example"])
+    func library_isReadByPagesOfAnyOrigin(_ corsOrigins: String) async throws {
+        let service = try TestService.start(["corsOrigins": corsOrigins])
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /bellhop.js HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example\r\n\r\n")
+        let head = try raw.read(until: "\r\n\r\n").lowercased()
+        #expect(head.contains("\r\naccess-control-allow-origin: *\r\n"))
+        #expect(head.components(separatedBy: "access-control-allow-origin").count == 2)
+        #expect(!head.contains("access-control-allow-credentials"))
+    }
+
+    @Test(arguments: ["/bellhop.js", "/bellhop-tabs.js"])
+    func library_hasItsWorkerBesideIt(_ path: String) async throws {
+        let service = try TestService.start()
+        let library = try await client(of: service).get(path).text
+        #expect(library.contains(#""./bellhop-worker.js",import.meta.url"#))
+    }
+
+    /// No part is fetched twice, whichever parts a page takes.
+    @Test func library_partsImportFromTheCoreBesideThem() async throws {
+        let service = try TestService.start()
+        let features = try await client(of: service).get("/bellhop-features.js").text
+        let imported = features.matches(of: /from"(?<path>[^"]+)"/).map { String($0.path) }
+        #expect(Set(imported) == ["./bellhop-core.js"])
+    }
+
+    // MARK: The page
+
+    @Test func page_isMadeOfOwnFilesAlone_andNothingStandsInline() async throws {
+        let service = try TestService.start()
+        let client = client(of: service)
+        let page = try await client.get("/")
+        let policy = try #require(page[header: "Content-Security-Policy"])
+        #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; "))
+        #expect(!policy.contains("unsafe"))
+        #expect(policy.contains("frame-ancestors 'none'"))
+        #expect(!page.text.contains("<style"))
+        #expect(!page.text.contains(" style="))
+        #expect(!page.text.contains("<script>"))
+        var files = page.text.matches(of: /(?:href|src)="(?<path>(?:console\/|bellhop)[^"]+)"/).map { String($0.path) }
+        var seen: Set<String> = []
+        while let path = files.popLast() {
+            guard seen.insert(path).inserted else { continue }
+            let file = try await client.get("/\(path)")
+            #expect(file.status == 200, "\(path)")
+            #expect(file[header: "ETag"] != nil)
+            guard path.hasPrefix("console/") else { continue }
+            files += file.text.matches(of: /from "\.\/(?<name>[^"]+)"|import "\.\/(?<effect>[^"]+)"/).map {
+                "console/\($0.name ?? $0.effect ?? "")"
+            }
+        }
+        #expect(seen.count == 11, "\(seen.sorted())")
+        #expect(try await client.get("/console/nothing.js").status == 404)
+    }
+
+    @Test func page_isAskedForAgain_andAnsweredBy304() async throws {
+        let service = try TestService.start()
+        let client = client(of: service)
+        let tag = try #require(try await client.get("/")[header: "ETag"])
+        #expect(try await client.get("/", headers: ["If-None-Match": tag]).status == 304)
+    }
+
+    // MARK: Development tokens
+
+    /// Whoever else could ask: another page of the browser, a page behind a name that points here, a program.
+    @Test(arguments: [
+        ("127.0.0.1:80", "same-origin", true), ("localhost", "same-origin", true), ("[::1]:80", "same-origin", true),
+        ("127.0.0.1:80", "cross-site", false), ("127.0.0.1:80", "same-site", false), ("127.0.0.1:80", "none", false),
+        ("evil.example:80", "same-origin", false), ("127.0.0.1.evil.example", "same-origin", false),
+    ])
+    func developmentTokens_areForThePageOnThisMachine(_ host: String, _ site: String, _ isTold: Bool) async throws {
+        let service = try TestService.start(["consoleTokens": "a.b.c,d.e.f", "corsOrigins": "*"])
+        let raw = try RawConnection(service.port)
+        try raw.send("GET /console/tokens HTTP/1.1\r\nHost: \(host)\r\nSec-Fetch-Site: \(site)\r\n\r\n")
+        let answer = try raw.readAnswer()
+        #expect(answer.status == 200)
+        #expect(
+            String(decoding: answer.body, as: UTF8.self).contains(
+                isTold ? #"{"tokens":["a.b.c","d.e.f"]}"# : #"{"tokens":[]}"#))
+    }
+
+    @Test(arguments: ["0.0.0.0", "::", "10.0.0.7", "127.example"])
+    func developmentTokens_areNoneOfAServiceForOthers(_ host: String) throws {
+        #expect(throws: Settings.Mistake.self) {
+            try TestService.settings(["jwtSecret": TestService.secret, "consoleTokens": "a.b.c", "host": host])
+        }
+    }
+}

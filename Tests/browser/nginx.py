@@ -1,0 +1,147 @@
+"""Streams through nginx with TLS and HTTP/2, as Deploy/nginx.conf has it: events arrive unbuffered, and many tabs with a
+stream each share one connection (CUT N-6, decision 18).
+
+    python nginx.py [--tabs 12] [--events 50]
+"""
+
+import argparse
+import pathlib
+import re
+import ssl
+import statistics
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+from playwright.sync_api import sync_playwright
+
+from service import ROOT, Files, Service, chromium, free_port, until
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--tabs", type=int, default=12)
+parser.add_argument("--events", type=int, default=50)
+parser.add_argument("--seed", help="taken by all trials; here nothing is left to chance")
+options = parser.parse_args()
+# Six is what a browser grants one host by HTTP/1.1.
+assert options.tabs > 6, "with six tabs or fewer nothing is shown"
+
+
+class Nginx:
+    """The example of Deploy, with what a test must have otherwise: ports, certificates, one replica."""
+
+    def __init__(self, service):
+        folder = pathlib.Path(service.directory)
+        self.port = free_port()
+        subprocess.run([
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1",
+            "-keyout", folder / "tls.key", "-out", folder / "tls.crt",
+        ], check=True, capture_output=True)
+        text = (ROOT / "Deploy/nginx.conf").read_text()
+        version = subprocess.run(["nginx", "-v"], capture_output=True, text=True).stderr
+        number = tuple(int(part) for part in re.search(r"(\d+)\.(\d+)\.(\d+)", version).groups())
+        changes = [
+            ("server bellhop-1:8080", f"server 127.0.0.1:{service.port}"), (r"\n *server bellhop-2:8080[^\n]*", ""),
+            (r"listen 8080;", f"listen 127.0.0.1:{free_port()};"), ("listen 8443", f"listen 127.0.0.1:{self.port}"),
+            (r"\n *listen \[::\][^\n]*", ""), (r"(pid|_temp_path) /\w+/", rf"\1 {folder}/"), ("/etc/nginx/certificates", str(folder)),
+            ("access_log /dev/stdout main", f"access_log {folder}/access main"),
+        ]
+        if number < (1, 25, 1):
+            changes += [(r"\n *http2 on;", ""), (r"(listen [^\n]* ssl);", r"\1 http2;")]
+        for old, new in changes:
+            text, count = re.subn(old, new, text)
+            assert count > 0, f"Deploy/nginx.conf has no {old}"
+        (folder / "nginx.conf").write_text(text)
+        self.access = folder / "access"
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.process = subprocess.Popen(["nginx", "-c", folder / "nginx.conf", "-g", "daemon off;"])
+        self.trust = ssl.create_default_context(cafile=str(folder / "tls.crt"))
+        self.trust.check_hostname = False
+        until(self.answers, what="nginx answers")
+
+    def answers(self):
+        try:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=2, context=self.trust) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def connections(self):
+        """Those of clients that are open now."""
+        lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+        established = [line.split()[1] for line in lines if line.split()[3] == "01"]
+        return sum(int(address.split(":")[1], 16) == self.port for address in established)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def run(browser, files, service, proxy):
+    context = browser.new_context(ignore_https_errors=True)
+    query = {"url": proxy.url, "token": service.token("ada"), "tabs": "off"}
+    pages = [context.new_page() for _ in range(options.tabs)]
+    for page in pages:
+        page.goto(f"{files.url}/page.html?{urllib.parse.urlencode(query)}")
+    for page in pages:
+        page.wait_for_function("window.isUp && bell.connection.get().status === 'live'")
+    assert service.streams() == options.tabs, f"{service.streams()} streams of {options.tabs} tabs"
+
+    # A call is answered beside all those streams: by HTTP/1.1 it would wait for one of them to end.
+    begin = time.monotonic()
+    assert pages[-1].evaluate("bell.get('/v1/me').then(({ status }) => status)") == 200
+    took = (time.monotonic() - begin) * 1000
+    # A second one is what a browser may open while it does not know yet that the first one speaks HTTP/2.
+    assert proxy.connections() <= 2, f"{proxy.connections()} connections"
+    print(f"{options.tabs} tabs have {options.tabs} streams on {proxy.connections()} connection, "
+          f"and a call beside them took {took:.0f} ms")
+
+    for page in pages:
+        page.evaluate("""() => {
+            window.arrived = {};
+            bell.on('notification:created', ({ data }) => { arrived[data.eventId] = Date.now(); });
+        }""")
+    sent = {}
+    for number in range(options.events):
+        sent[f"event-{number}"] = time.time() * 1000
+        service.notify("ada", f"event-{number}")
+        # One at a time: several would push each other through a buffer.
+        for page in pages:
+            page.wait_for_function("id => arrived[id]", arg=f"event-{number}", polling=5)
+    took = sorted(page.evaluate("arrived")[event] - at for page in pages for event, at in sent.items())
+    for page in pages:
+        assert page.evaluate("heard") == list(sent), "an event is missing, or there twice"
+    print(f"{len(took)} deliveries, from the request to the page: median {statistics.median(took):.0f} ms, "
+          f"the slowest {took[-1]:.0f} ms")
+    # Where something is buffered, the next heartbeat pushes it out, 15 s later.
+    assert took[-1] < 5000, f"{took[-1]:.0f} ms"
+
+    service.kill()
+    for page in pages:
+        page.wait_for_function("bell.connection.get().status === 'waiting'")
+    service.start()
+    service.notify("ada", "after")
+    for page in pages:
+        page.wait_for_function("arrived['after']", timeout=60000)
+        assert page.evaluate("resyncs") == 0, "a tab was told of a gap"
+    print("killed and started again: every tab went on where it was")
+    context.close()
+    streams = lambda: [line for line in proxy.access.read_text().splitlines() if "GET /v1/stream " in line]
+    until(lambda: len(streams()) >= 2 * options.tabs, what="the streams are in nginx's log")
+    assert all("HTTP/2.0" in line for line in streams()), streams()
+
+
+service, files = Service(), Files()
+nginx = None
+try:
+    nginx = Nginx(service)
+    with sync_playwright() as playwright:
+        browser = chromium(playwright)
+        run(browser, files, service, nginx)
+        browser.close()
+finally:
+    if nginx:
+        nginx.stop()
+    files.stop()
+    service.stop()
+print("nginx: done")

@@ -1,0 +1,515 @@
+#!/usr/bin/env python3
+"""The page at / in a real Chromium, against the real service: what it says without a token, that it is never called
+live when it is not, what it shows of demo's people, that the keyboard suffices, and what axe finds.
+
+    page.py --binary FILE [--database URL] [--shots FOLDER] [--only NAME …]
+
+With --shots each state is drawn wide and narrow, light and dark, into FOLDER."""
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+SECRET = "a secret of tests that is long enough for HS256, 48"
+OTHER_SECRET = "another secret, of tests as well, for HS256, 48 bytes"
+LIVE = "#state[data-state=live]"
+
+
+class Service:
+    """The service on a port of its own, as `make run` would start it."""
+
+    def __init__(self, binary, database):
+        self.binary = binary
+        self.folder = tempfile.mkdtemp(prefix="bellhop-page-")
+        self.database = database or f"sqlite:{self.folder}/page.sqlite"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.ada = self.token("ada", "--lifetime", "1d")
+        self.backend = self.token("backend", "--role", "service_role", "--lifetime", "1d")
+        self.process = None
+        self.start()
+
+    def environment(self, secret=SECRET):
+        # The service refuses variables that it does not know.
+        return {"PATH": os.environ["PATH"], "BELLHOP_JWT_SECRET": secret}
+
+    def token(self, subject, *more, secret=SECRET):
+        command = [self.binary, "token", "--subject", subject, *more]
+        done = subprocess.run(command, env=self.environment(secret), check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def start(self):
+        command = [self.binary, "serve", "--port", str(self.port), "--database", self.database]
+        command += ["--drain-seconds", "0", "--rate-limit-user", "0"]
+        environment = {**self.environment(), "BELLHOP_CONSOLE_TOKENS": f"{self.ada},{self.backend}"}
+        self.log = open(f"{self.folder}/log", "ab")
+        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
+        try:
+            until(self.is_ready, "the service is ready")
+        except AssertionError:
+            self.process.kill()
+            with open(f"{self.folder}/log") as log:
+                raise SystemExit(f"the service did not start:\n{log.read()[-2000:]}") from None
+
+    def is_ready(self):
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=20)
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def demo(self, *more):
+        """Runs `bellhop demo` and returns the link to the console that it prints."""
+        environment = {**self.environment(), "BELLHOP_URL": self.url}
+        command = [self.binary, "demo", "--pace", "0", *more]
+        text = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        return next(word for word in text.split() if word.startswith(f"{self.url}/#token="))
+
+
+def until(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class Tests:
+    def __init__(self, browser, service, shots):
+        self.browser, self.service, self.shots = browser, service, shots
+        self.complaints = []
+
+    # MARK: Pages
+
+    @contextlib.contextmanager
+    def page(self, width=1400, scheme="light", worker=True, expects_errors=False):
+        context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        if not worker:
+            context.add_init_script("delete window.SharedWorker")
+        page = context.new_page()
+        # Whatever the policy forbids, and whatever is not caught, is said there.
+        page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
+        page.on("console", lambda line: line.type == "error" and (
+            None if expects_errors and "Failed to load resource" in line.text else self.complaints.append(line.text)))
+        try:
+            yield page
+        finally:
+            context.close()
+        assert not self.complaints, self.complaints
+
+    def open(self, page, token=None, more=""):
+        page.goto("about:blank")
+        page.goto(f"{self.service.url}/#token={token or self.service.ada}{more}")
+        page.wait_for_selector(LIVE)
+
+    @property
+    def with_backend(self):
+        return f"&backend={self.service.backend}"
+
+    def shoot(self, page, name):
+        if self.shots:
+            page.evaluate("scrollTo(0, 0)")
+            page.screenshot(path=os.path.join(self.shots, f"{name}.png"), full_page=True)
+
+    def state(self, page):
+        return page.get_attribute("#state", "data-state")
+
+    def never_live(self, page, seconds):
+        """Looks as long as that whether it is called live."""
+        seen = set()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            seen.add(page.inner_text("#state"))
+            page.wait_for_timeout(20)
+        assert "Live" not in seen, seen
+        return seen
+
+    def send_test_event(self, page):
+        page.click("#try")
+        page.wait_for_selector("#try:not([aria-busy])")
+        assert not page.is_visible("#problem")
+
+    # MARK: Who tries it
+
+    def without_token_explains_itself_and_offers_development_tokens(self):
+        with self.page() as page:
+            page.goto(self.service.url)
+            assert page.is_visible("#welcome h1") and not page.is_visible("#views") and not page.is_visible("#state")
+            page.wait_for_selector("#offer:not([hidden])")
+            assert page.locator("#offered button").all_inner_texts() == \
+                ["Continue as ada", "Continue as backend (service_role)"]
+            page.fill("#token", "no token")
+            page.click("#open > button")
+            assert "three parts" in page.inner_text("#open-problem")
+            page.click("text=Continue as ada")
+            page.wait_for_selector(LIVE)
+            assert page.inner_text("#user") == "ada"
+            assert "token" not in page.url
+
+    def test_event_arrives_and_says_after_how_long(self):
+        with self.page() as page:
+            self.open(page)
+            self.send_test_event(page)
+            assert "follow:changed" in page.inner_text("#shot-what")
+            self.open(page, more=self.with_backend)
+            self.send_test_event(page)
+            assert "notification:created" in page.inner_text("#shot-what")
+            assert 0 < float(page.inner_text("#shot-ms")) < 10_000
+            page.wait_for_selector("#notifications li >> text=Check-up")
+            unseen = page.locator("#notifications li.note:not(.seen)").count()
+            assert page.inner_text("#badges [data-key=bell] b") == str(unseen)
+
+    def empty_cards_are_not_there(self):
+        with self.page() as page:
+            self.open(page, self.service.token("nobody-yet"))
+            page.wait_for_selector("#nothing:not([hidden]):has-text('Nothing has happened')")
+            for name in ("notifications", "conversations", "bookings", "queue", "music", "ranks", "feed", "rows"):
+                assert not page.is_visible(f"#card-{name}"), name
+            self.shoot(page, "empty")
+
+    def reload_keeps_the_session_and_times_move(self):
+        with self.page() as page:
+            self.open(page, more=self.with_backend)
+            self.send_test_event(page)
+            page.reload()
+            page.wait_for_selector(LIVE)
+            assert page.inner_text("#user") == "ada"
+            first = page.wait_for_selector("#notifications time")
+            before = first.inner_text()
+            page.wait_for_function("([node, before]) => node.textContent !== before", arg=[first, before])
+            page.click("#leave")
+            page.wait_for_selector("#welcome:not([hidden])")
+            page.reload()
+            page.wait_for_selector("#welcome:not([hidden])")
+
+    def all_tabs_share_one_stream_of_the_served_worker(self):
+        with self.page() as page:
+            self.open(page, self.service.token("tabs"))
+            second = page.context.new_page()
+            self.open(second, self.service.token("tabs"))
+            cdp = self.browser.new_browser_cdp_session()
+            urls = lambda: [info["url"] for info in cdp.send("Target.getTargets")["targetInfos"]
+                            if info["type"] == "shared_worker"]
+            until(lambda: f"{self.service.url}/bellhop-worker.js" in urls(), "the worker runs")
+            streams = lambda: {one.text_content("#connection [data-key=Stream] dd") for one in (page, second)}
+            for one in (page, second):
+                one.goto(f"{self.service.url}/#develop")
+            until(lambda: len(streams()) == 1, "both pages name the same stream")
+
+    # MARK: Whether it is live
+
+    def is_not_live_while_the_service_is_stopped_and_live_after_its_restart(self):
+        with self.page(expects_errors=True) as page:
+            self.open(page, more=self.with_backend)
+            self.send_test_event(page)
+            self.service.stop()
+            try:
+                page.wait_for_selector("#state[data-state=waiting]")
+                page.wait_for_selector("#notice-more:has-text('Next try in'), #notice-more:has-text('Trying again')")
+                seen = self.never_live(page, 4)
+                self.shoot(page, "waiting")
+                assert seen <= {"Waiting", "Connecting"}, seen
+            finally:
+                self.service.start()
+            page.wait_for_selector(LIVE, timeout=40_000)
+            assert not page.is_visible("#notice")
+            self.send_test_event(page)
+            page.click("text=Develop")
+            assert page.locator("#timeline li[data-state=live]").count() == 2
+
+    def is_offline_while_the_device_is(self):
+        # Playwright takes the network from the page alone: so the page itself holds the stream.
+        with self.page(worker=False, expects_errors=True) as page:
+            self.open(page)
+            page.context.set_offline(True)
+            page.wait_for_selector("#state[data-state=offline]")
+            assert "offline" in page.inner_text("#notice-text")
+            assert self.never_live(page, 2) == {"Offline"}
+            assert page.is_disabled("#try")
+            self.shoot(page, "offline")
+            page.context.set_offline(False)
+            page.wait_for_selector(LIVE)
+
+    def wrong_token_is_refused_and_another_one_taken(self):
+        with self.page(expects_errors=True) as page:
+            page.goto(f"{self.service.url}/#token={self.service.token('ada', secret=OTHER_SECRET)}")
+            page.wait_for_selector("#state[data-state=refused]")
+            assert self.never_live(page, 2) == {"Refused"}
+            assert "refuses" in page.inner_text("#notice-text")
+            self.shoot(page, "refused")
+            page.fill("#renewal-token", self.service.ada)
+            page.press("#renewal-token", "Enter")
+            page.wait_for_selector(LIVE)
+
+    def token_is_renewed_before_its_end_without_a_break(self):
+        with self.page() as page:
+            self.open(page, self.service.token("eve", "--lifetime", "24s"))
+            page.wait_for_selector("#renewal:not([hidden])")
+            assert "runs out soon" in page.inner_text("#notice-text")
+            assert self.state(page) == "live"
+            stream = page.text_content("#connection [data-key=Stream] dd")
+            old = page.text_content("#token-raw")
+            page.fill("#renewal-token", self.service.token("eve", "--lifetime", "1h"))
+            page.click("#renewal button")
+            assert not page.is_visible("#renewal")
+            page.wait_for_function("old => document.querySelector('#token-raw').textContent !== old", arg=old)
+            # Longer than the first token lived: nothing has expired, and it is the same stream.
+            page.wait_for_timeout(26_000)
+            timeline = page.locator("#timeline").text_content()
+            assert self.state(page) == "live", timeline
+            assert page.text_content("#connection [data-key=Stream] dd") == stream, timeline
+
+    def expired_token_is_called_that_and_its_successor_goes_on(self):
+        with self.page(expects_errors=True) as page:
+            self.open(page, self.service.token("eve", "--lifetime", "6s"))
+            page.wait_for_selector("#state[data-state=expired]", timeout=20_000)
+            assert "has expired" in page.inner_text("#notice-text")
+            assert self.never_live(page, 2) == {"Expired"}
+            self.shoot(page, "expired")
+            page.fill("#renewal-token", self.service.token("eve"))
+            page.press("#renewal-token", "Enter")
+            page.wait_for_selector(LIVE)
+
+    # MARK: Who builds an app
+
+    def events_are_filtered_paused_opened_and_explained(self):
+        with self.page() as page:
+            page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+            self.open(page, more=self.with_backend)
+            self.send_test_event(page)
+            page.click("text=Develop")
+            page.fill("#events-filter", "notification:")
+            page.wait_for_function(
+                "() => [...document.querySelectorAll('#log b')].every(one => one.textContent.startsWith('notification:'))")
+            page.locator("#log summary").first.click()
+            assert '"eventId": "test-' in page.inner_text("#log pre")
+            page.click("#log >> text=Copy as curl")
+            command = page.evaluate("navigator.clipboard.readText()")
+            assert command.startswith("curl -N ") and f"{self.service.url}/v1/stream" in command
+            page.click("text=Who receives it?")
+            page.wait_for_selector(".verdict.yes:has-text('You receive it. The token holds user:ada.')")
+            page.fill("#explain-whom", '{"sub": "ben"}')
+            page.click("#explain button")
+            page.wait_for_selector(".verdict.no:has-text('ben does not receive it.')")
+            page.click("#events-pause")
+            count = page.locator("#log li").count()
+            page.evaluate("document.querySelector('#try').click()")
+            page.wait_for_selector("#events-count:has-text('came meanwhile')")
+            assert page.locator("#log li").count() == count
+            page.click("#events-pause")
+            page.wait_for_function("count => document.querySelectorAll('#log li').length > count", arg=count)
+
+    def token_is_decoded_and_subscriptions_are_tried(self):
+        with self.page(expects_errors=True) as page:
+            self.open(page)
+            page.click("text=Develop")
+            page.wait_for_selector("#claims [data-key=Sees] >> text=user:ada")
+            assert '"sub": "ada"' in page.text_content("#token-raw")
+            page.fill("#topic", "queue:nowhere")
+            page.click("#watch-topic button")
+            page.wait_for_selector("#connection [data-key=Topics] >> text=queue:nowhere")
+            page.click("#watches button")
+            page.wait_for_selector("#connection [data-key=Topics]:not(:has-text('queue:nowhere'))")
+            page.fill("#table", "no_such_table")
+            page.click("#watch-table button")
+            page.wait_for_selector("#watch-problem:not([hidden])")
+            assert page.locator("#watches li").count() == 0
+            page.fill("#table", "homework")
+            page.fill("#filter", "")
+            page.click("#watch-table button")
+            page.wait_for_selector("#watches >> text=homework")
+            assert self.state(page) == "live"
+
+    # MARK: Who runs it
+
+    def operations_are_drawn_for_who_may(self):
+        with self.page(expects_errors=True) as page:
+            self.open(page)
+            page.wait_for_selector("#claims [data-key=Role]", state="attached")
+            assert not page.is_visible("#to-operations")
+            page.goto(f"{self.service.url}/#operations")
+            assert page.is_visible("#view-live") and not page.is_visible("#view-operations")
+            self.open(page, self.service.backend)
+            page.click("#to-operations")
+            page.wait_for_selector("#plots svg")
+            assert page.locator("#plots .plot").count() == 8
+            page.wait_for_selector("[aria-label^='Requests answered: 0.'], [aria-label^='Requests answered: 1']")
+            page.fill("#accuracy-shop", "nowhere")
+            page.click("#accuracy-form button")
+            page.wait_for_function("() => document.querySelector('#accuracy').textContent !== ''")
+
+    # MARK: What the demo shows
+
+    def demo_fills_the_cards(self):
+        link = self.service.demo("--acts", "120")
+        with self.page() as page:
+            page.goto(link)
+            page.wait_for_selector(LIVE)
+            for name in ("badges", "notifications", "conversations", "queue", "music", "ranks", "feed"):
+                page.wait_for_selector(f"#card-{name}:not([hidden])")
+            page.click("#music button[data-name=up] >> nth=0")
+            page.wait_for_selector("#music button[data-name=up][aria-pressed]")
+            page.wait_for_selector("#state[data-state=live]")
+            first = page.get_attribute("#notifications li >> nth=0", "data-key")
+            page.locator("#notifications [data-name=archive]").first.click()
+            page.wait_for_selector(f"#notifications [data-key='{first}']", state="detached")
+            assert not page.is_visible("#problem")
+            self.send_test_event(page)
+        self.everywhere("demo", link)
+
+    def school_shows_what_became_stale(self):
+        link = self.service.demo("--school", "--acts", "1")
+        with self.page() as page:
+            page.goto(link)
+            page.wait_for_selector(LIVE)
+            self.service.demo("--school", "--acts", "4")
+            page.wait_for_selector("#card-rows:not([hidden]) .tag.stale")
+            assert page.inner_text("#user") == "ruth"
+            self.shoot(page, "school")
+
+    def everywhere(self, name, link):
+        """No view is wider than the window, and axe finds nothing serious, wide and narrow, light and dark."""
+        for width, size in ((1400, "wide"), (390, "narrow")):
+            for scheme in ("light", "dark"):
+                with self.page(width, scheme) as page:
+                    page.goto(self.service.url)
+                    page.wait_for_selector("#offer:not([hidden])")
+                    self.look(page, f"welcome-{size}-{scheme}", width)
+                    page.goto(link)
+                    page.wait_for_selector(LIVE)
+                    page.wait_for_selector("#card-feed:not([hidden])")
+                    for _ in range(3):
+                        self.send_test_event(page)
+                    self.look(page, f"{name}-{size}-{scheme}", width)
+                    page.click("#views >> text=Develop")
+                    page.locator("#log summary").first.click()
+                    page.click("text=Who receives it?")
+                    page.wait_for_selector(".verdict")
+                    self.look(page, f"develop-{size}-{scheme}", width)
+                    self.open(page, self.service.backend, "&shop=demo-shop")
+                    page.click("#to-operations")
+                    page.wait_for_selector("#plots svg")
+                    page.click("#accuracy-form button")
+                    page.wait_for_function("() => document.querySelector('#accuracy').textContent !== ''")
+                    if self.shots:
+                        page.wait_for_timeout(20_000)
+                    self.look(page, f"operations-{size}-{scheme}", width)
+
+    def look(self, page, name, width):
+        # What is still fading in has not the contrast that it will have.
+        page.wait_for_function("() => document.getAnimations().every(one => one.playState === 'finished')")
+        self.shoot(page, name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than the window"
+        found = Axe().run(page).response["violations"]
+        serious = [f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in found
+                   if one["impact"] in ("serious", "critical")]
+        assert not serious, f"{name}: {serious}"
+
+    # MARK: By keyboard
+
+    def keyboard_suffices(self):
+        with self.page() as page:
+            page.goto(self.service.url)
+            page.wait_for_selector("#offer:not([hidden])")
+            self.tab_to(page, "Continue as ada")
+            page.keyboard.press("Enter")
+            page.wait_for_selector(LIVE)
+            self.tab_to(page, "Send a test event")
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#shot:not([hidden])")
+            page.wait_for_selector("#notifications button[data-name=archive]")
+            self.tab_to(page, "Archive")
+            count = page.locator("#notifications li").count()
+            page.keyboard.press("Enter")
+            # The focus is not lost with the row.
+            page.wait_for_function("() => document.activeElement !== document.body")
+            assert count > 0
+            self.tab_to(page, "Develop", back=True)
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#view-develop:not([hidden])")
+            self.tab_to(page, "Pause")
+            page.keyboard.press("Tab")
+            page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#log details[open] pre")
+            self.tab_to(page, "Sign out", back=True)
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#welcome:not([hidden])")
+            assert page.evaluate("document.activeElement.id") == "token"
+
+    def tab_to(self, page, text, back=False):
+        for _ in range(120):
+            page.keyboard.press("Shift+Tab" if back else "Tab")
+            focused = page.evaluate("document.activeElement.textContent.trim()")
+            if focused.startswith(text):
+                assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+                return
+        raise AssertionError(f"no Tab leads to “{text}”")
+
+    TESTS = [
+        without_token_explains_itself_and_offers_development_tokens, test_event_arrives_and_says_after_how_long,
+        empty_cards_are_not_there, reload_keeps_the_session_and_times_move,
+        all_tabs_share_one_stream_of_the_served_worker, keyboard_suffices,
+        is_not_live_while_the_service_is_stopped_and_live_after_its_restart, is_offline_while_the_device_is,
+        wrong_token_is_refused_and_another_one_taken, token_is_renewed_before_its_end_without_a_break,
+        expired_token_is_called_that_and_its_successor_goes_on, events_are_filtered_paused_opened_and_explained,
+        token_is_decoded_and_subscriptions_are_tried, operations_are_drawn_for_who_may, demo_fills_the_cards,
+        school_shows_what_became_stale,
+    ]
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--binary", required=True)
+    options.add_argument("--chromium", default=shutil.which("chromium"))
+    options.add_argument("--database", default=None, help="an empty one; a file of SQLite unless told")
+    options.add_argument("--shots", default=None)
+    options.add_argument("--only", nargs="*", default=[])
+    options = options.parse_args()
+    if options.shots:
+        os.makedirs(options.shots, exist_ok=True)
+    service = Service(options.binary, options.database)
+    failed = []
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
+            for test in Tests.TESTS:
+                if options.only and test.__name__ not in options.only:
+                    continue
+                begun = time.monotonic()
+                try:
+                    test(Tests(browser, service, options.shots))
+                    print(f"  ok  {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+                except Exception as error:
+                    failed.append(test.__name__)
+                    print(f"FAIL  {test.__name__}: {type(error).__name__}: {error}", flush=True)
+            browser.close()
+    finally:
+        service.remove()
+    if failed:
+        sys.exit(f"page: {len(failed)} failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

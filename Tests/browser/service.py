@@ -1,0 +1,258 @@
+"""The real service, the files of bellhop.js and a Chromium, for the tests in this directory.
+
+BELLHOP_BIN names the service's binary, else it is that of `swift build`; CHROMIUM the browser's. With
+TEST_STORE=postgres the service stores in a database of its own on TEST_POSTGRES, the URL of a PostgreSQL's superuser.
+"""
+
+import asyncio
+import collections
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import random
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECRET = "a secret of tests that is long enough for HS256, 48"
+
+
+def binary():
+    built = [ROOT / ".build/release/bellhop", ROOT / ".build/debug/bellhop"]
+    for path in [os.environ.get("BELLHOP_BIN"), *built]:
+        if path and os.path.exists(path):
+            return str(path)
+    raise SystemExit("no binary of the service: set BELLHOP_BIN, or swift build")
+
+
+def free_port():
+    """A port that nobody listens at, below those that the system gives away by itself (from 32768 on): while a service is
+    down for a moment, another test that asks for any port could be given this one."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as it, contextlib.suppress(OSError):
+            it.bind(("127.0.0.1", port))
+            return port
+
+
+def until(condition, seconds=30, what="a condition"):
+    """Waits for a condition, which is asked again and again."""
+    end = time.time() + seconds
+    while time.time() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"not in {seconds} s: {what}")
+
+
+class Service:
+    def __init__(self, *flags):
+        self.directory = tempfile.mkdtemp(prefix="bellhop-browser-")
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.flags = flags
+        self.environment = {"PATH": os.environ["PATH"], "BELLHOP_JWT_SECRET": SECRET}
+        self.database = f"sqlite:{self.directory}/test.sqlite"
+        self.postgres = os.environ["TEST_POSTGRES"] if os.environ.get("TEST_STORE") == "postgres" else None
+        if self.postgres:
+            self.make_database()
+        self.start()
+        self.backend = self.token("backend", "--role", "service_role")
+
+    def start(self):
+        command = [binary(), "serve", f"--port={self.port}", f"--database={self.database}"]
+        command += ["--cors-origins=*", "--rate-limit-user=0", *self.flags]
+        with open(f"{self.directory}/log", "ab") as log:
+            self.process = subprocess.Popen(command, env=self.environment, stderr=log, stdout=log)
+        until(self.is_ready, what="the service is ready")
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"the service did not start: {pathlib.Path(self.directory, 'log').read_text()[-2000:]}")
+        return self.get("/readyz")[0] == 200
+
+    def make_database(self):
+        """One that is this service's own, and a login that row-level security holds."""
+        self.name = f"browser_{secrets.token_hex(4)}"
+        self.administer(f'CREATE DATABASE "{self.name}"')
+        url = urllib.parse.urlsplit(self.postgres)
+        owner = url._replace(path=f"/{self.name}").geturl()
+        subprocess.run([binary(), "migrate", "--database", owner], env=self.environment, check=True, capture_output=True)
+        self.administer(f"CREATE ROLE \"{self.name}\" LOGIN PASSWORD '{self.name}' IN ROLE bellhop_service")
+        place = f"{self.name}:{self.name}@{url.hostname}:{url.port}"
+        self.database = url._replace(netloc=place, path=f"/{self.name}").geturl()
+
+    def kill(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        self.process.wait()
+
+    def stop(self):
+        self.kill()
+        if self.postgres:
+            self.administer(f'DROP DATABASE "{self.name}" WITH (FORCE)')
+            self.administer(f'DROP ROLE "{self.name}"')
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def administer(self, statement):
+        subprocess.run(["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", self.postgres, "-c", statement], check=True)
+
+    def token(self, subject, *more):
+        command = [binary(), "token", "--subject", subject, *more]
+        return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    def call(self, method, path, body=None, token=None):
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def get(self, path, token=None):
+        return self.call("GET", path, token=token)
+
+    def post(self, path, body, token=None):
+        """A call of the app's backend, until the service has done it."""
+        def done():
+            status, text = self.call("POST", path, body, token or self.backend)
+            return (status, json.loads(text)) if 0 < status < 500 else None
+        return until(done, what=f"POST {path}")
+
+    def notify(self, user, event):
+        status, _ = self.post("/v1/events", {"id": event, "type": "auth.signup", "userId": user, "data": {}})
+        assert status in (200, 201), status
+
+    def texts(self, conversation, token):
+        """The messages of a conversation, the oldest first."""
+        found, since = [], 0
+        while True:
+            status, text = self.get(f"/v1/conversations/{conversation}/messages?since={since}&limit=100", token)
+            assert status == 200, text
+            items = json.loads(text)["items"]
+            if not items:
+                return found
+            found += [item["text"] for item in items]
+            since = items[-1]["sequence"]
+
+    def streams(self):
+        for line in self.get("/metrics")[1].splitlines():
+            if line.startswith("bellhop_streams_open "):
+                return int(float(line.split()[1]))
+        raise AssertionError("no bellhop_streams_open in /metrics")
+
+
+class CuttingProxy:
+    """Between the browser and the service; while `share` is not 0, connections are cut behind a random byte, of the
+    request or of the answer."""
+
+    def __init__(self, service, chance):
+        self.service, self.chance = service, chance
+        self.share = 0
+        self.cut_count = 0
+        # What went by last, for whoever must find out what became of a write.
+        self.seen = collections.deque(maxlen=20000)
+        # What each connection may still carry.
+        self.left = {}
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self.port = asyncio.run_coroutine_threadsafe(self.listen(), self.loop).result()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    async def listen(self):
+        self.server = await asyncio.start_server(self.carry, "127.0.0.1", 0)
+        return self.server.sockets[0].getsockname()[1]
+
+    def begin(self, share):
+        """From now on; what is open already too."""
+        def now():
+            self.share = share
+            for connection in self.left:
+                self.left[connection] = self.budget()
+        self.loop.call_soon_threadsafe(now)
+
+    def budget(self):
+        # Half of the cuts fall within what one small call takes, the others within what a stream sends.
+        most = 900 if self.chance.random() < 0.5 else 9000
+        return self.chance.randrange(most) if self.chance.random() < self.share else None
+
+    async def carry(self, reader, writer):
+        connection = object()
+        self.left[connection] = self.budget()
+        with contextlib.suppress(OSError):
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.service.port)
+            ways = [asyncio.ensure_future(self.pump(connection, one, other))
+                    for one, other in [(reader, up_writer), (up_reader, writer)]]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            up_writer.close()
+        writer.close()
+        del self.left[connection]
+
+    async def pump(self, connection, reader, writer):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                left = self.left[connection]
+                self.seen.append((time.time(), id(connection), left, data))
+                writer.write(data[:left])
+                await writer.drain()
+                if left is None:
+                    continue
+                self.left[connection] = left - len(data)
+                if left <= len(data):
+                    self.cut_count += 1
+                    return
+
+    def stop(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class Files:
+    """Serves bellhop.js and the pages of this directory from an origin of their own."""
+
+    def __init__(self):
+        places = {"/bellhop.js/": ROOT / "Sources/bellhop.js", "/": ROOT / "Tests/browser"}
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            extensions_map = {".js": "text/javascript", ".html": "text/html", "": "application/octet-stream"}
+
+            def translate_path(self, path):
+                path = path.split("?")[0]
+                for prefix, place in places.items():
+                    if path.startswith(prefix):
+                        return str(place / path[len(prefix):])
+                return ""
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def chromium(playwright, *more):
+    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *more])

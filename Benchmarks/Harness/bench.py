@@ -146,6 +146,9 @@ GROUPS = [
     *(Group(f"fan-out-{streams}", f"Fan-out to {streams:,} streams, 1 shard, 1 core",
             lambda bench, streams=streams: FanoutRows(bench).fan_out(streams), quick, seconds, "one", PEERS, "fan-out")
       for streams, quick, seconds in ((10, 4, 35), (100, 4, 35), (1_000, 5, 40), (10_000, 8, 70))),
+    *(Group(f"room-{streams}", f"Fan-out to {streams:,} streams, 16 events on their way",
+            lambda bench, streams=streams: FanoutRows(bench).small_room(streams), 4, 20, "one", (), "fan-out")
+      for streams in (10, 100)),
     Group("burst", "Burst of 8 events, 1,000 streams", lambda bench: FanoutRows(bench).burst(), 4, 25, "one", ("transport",)),
     Group("shards", "2 shards / 1 shard, 10,000 streams", lambda bench: FanoutRows(bench).two_shards(), 8, 50, "two",
           ("transport",)),
@@ -158,6 +161,7 @@ GROUPS = [
     Group("304", "`GET /v1/badges` 304", lambda bench: RequestRows(bench).badges("304"), 3, 25, "one", ("peers",), "badges"),
     Group("200", "`GET /v1/badges` 200", lambda bench: RequestRows(bench).badges("200"), 3, 25, "one", ("peers",), "badges"),
     Group("events", "Durable notifications", lambda bench: NotificationRows(bench).durable(), 4, 20, "two", (), "durable"),
+    Group("publish", "Events of one's own", lambda bench: NotificationRows(bench).publish(), 4, 20, "two", (), "durable"),
     Group("allocations", "Heap allocations", lambda bench: AllocationRows(bench).measure(), 6, 15, "one"),
     Group("filtered", "One change of one filtered id", lambda bench: ChangeRows(bench).one_change(), 5, 60, "one", (), "changes"),
     Group("ingest", "Table changes", lambda bench: ChangeRows(bench).ingest(), 10, 90, "two", ("nchan",), "changes"),

@@ -87,6 +87,19 @@ class FanoutRows:
         self.report.add(Row.measured(f"{label}: {NAMES['transport']} / {NAMES['send']}", found.peer("transport", "rate"),
                                      "deliveries/s", at_least(0.95) if streams >= 1_000 else None, found.peer("send", "rate")))
 
+    def small_room(self, streams, window=16):
+        """As many events on their way as share a flush of the disk, so that a row says what an event costs and not how long
+        its flush takes. The raw loop flushes nothing; it has as many on their way."""
+        with Servers() as servers:
+            def one(key, server):
+                return self.one(server, servers.get(key, lambda: server.start(self.cores.server)), streams, window)
+
+            found = self.bench.take_turns(lambda binary: one(binary.name, Bellhop(binary)),
+                                          {"send": lambda: one("send", SendLoop())})
+        self.report.add(Row.measured(
+            f"Fan-out to {streams:,} streams, {window} events on their way: the service / {NAMES['send']}", found.ours("rate"),
+            "deliveries/s", at_least(GOALS[streams]["send"]), found.peer("send", "rate")))
+
     def two_shards(self):
         """On the same two cores: only the number of shards differs."""
         if not self.cores.two_servers:

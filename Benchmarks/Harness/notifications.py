@@ -7,6 +7,7 @@ from .report import Row, at_least
 from .servers import Bellhop, NotificationServer, copy_database
 from .turns import Servers
 
+PUBLISHED = '{"event": "order:changed", "to": ["user:u{u}"], "data": {"orderId": "o{n}", "status": "ready"}}'
 COMPARED = 20  # notifications after which both databases must have grown alike
 
 
@@ -30,6 +31,24 @@ class NotificationRows:
             found.ours("rate"), "requests/s", at_least(0.5), theirs,
             beside=f"{theirs.text('requests/s')}; CPU of each {found.ours('cpu').text('µs')}, "
             f"of C's {found.peer('C', 'cpu').text('µs')}"))
+
+    def publish(self):
+        """Events of an app's own, each a transaction, beside notifications of the same service: no rows but the log's."""
+        def measure(binary):
+            server = Bellhop(binary)
+            with server.start(self.cores) as process:
+                result = server.posts(process, "/v1/publish", PUBLISHED, self.bench.cores.all_load(), users=1_000,
+                                      threads=self.bench.client_threads, seconds=self.seconds, warmup=0.3)
+                if result["statuses"].get("202", 0) < result["requests"] * 0.99:
+                    raise Unavailable(f"POST /v1/publish on {process.name}: {result['statuses']}")
+                rate = result["goodRps"]
+                return {"rate": rate, "cpu": result["serverUsPerRequest"], "notified": self.rate(process, server)["rate"]}
+
+        found = self.bench.take_turns(measure)
+        self.report.add(Row.measured(
+            "Events of one's own (`POST /v1/publish`, 64 connections) / durable notifications of the same service",
+            found.ours("rate"), "requests/s", None, found.ours("notified"),
+            beside=f"{found.ours('notified').text('requests/s')}; CPU of each {found.ours('cpu').text('µs')}"))
 
     def service(self, binary):
         server = Bellhop(binary)

@@ -232,9 +232,13 @@ class Bellhop:
         options = {"seconds": seconds, "warmup": warmup}
         if count:
             options = {"count": count, "seconds": 240}
-        return load("http_load", cores, port=server.port, connections=64, threads=threads, method="POST",
-                    path="/v1/events", header=self.publisher, body=self.event_body(f"n{time.time_ns()}"), users=users,
-                    server_pid=server.pid, timeout=280, **options)
+        return self.posts(server, "/v1/events", self.event_body(f"n{time.time_ns()}"), cores, users=users, threads=threads,
+                          **options)
+
+    def posts(self, server, path, body, cores, **options):
+        """Load of a backend's POSTs over 64 connections; {n} and {u} of the body differ from request to request."""
+        return load("http_load", cores, port=server.port, connections=64, method="POST", path=path, header=self.publisher,
+                    body=body, server_pid=server.pid, timeout=280, **options)
 
     def badges_query(self):
         """The table in which the service keeps its counts, found by its columns, and a point read of it."""

@@ -35,6 +35,13 @@ public enum AudienceKey {
         }
     }
 
+    /// Whether a text is a key as ``make(_:)`` writes it.
+    public static func isKey(_ text: String) -> Bool {
+        text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).allSatisfy { segment in
+            !segment.isEmpty && decode(segment) != nil
+        }
+    }
+
     /// The value of an encoded segment; nil unless it is exactly what `appendEncoded` writes for some text.
     static func decode(_ segment: Substring.UTF8View) -> String? {
         var bytes: [UInt8] = []

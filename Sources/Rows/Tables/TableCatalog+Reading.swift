@@ -6,16 +6,15 @@ extension TableCatalog {
     ///
     /// - Parameters:
     ///   - document: the file; YAML is turned into values elsewhere.
-    ///   - reserved: templates of other tables of the service. A template here that could make one of their keys with
-    ///     another meaning would open their rows.
+    ///   - reserved: what the service has already.
     /// - Throws: `invalid` with code `tables.invalid`: the first ``TableLimits/mistakesMax`` mistakes, each with its
     ///   place (`/tables/3/audience/select/0`).
-    public init(reading document: JSONValue, reserved: [AudienceTemplate] = []) throws(Failure) {
+    public init(reading document: JSONValue, reserved: ReservedNames = ReservedNames()) throws(Failure) {
         var reader = TableFileReader()
-        let tables = reader.tables(of: document)
-        reader.compare(tables, reserved: reserved)
+        let (tables, topics) = reader.declarations(of: document)
+        reader.compare(tables, topics, reserved: reserved)
         guard reader.mistakes.isEmpty else { throw reader.failure }
-        self.init(checked: tables.compactMap(\.declaration))
+        self.init(checked: tables.compactMap(\.declaration), topics: topics.map(\.declaration))
     }
 }
 
@@ -45,16 +44,25 @@ struct TableFileReader {
         mistakes.append(Failure.Field(pointer, detail))
     }
 
-    mutating func tables(of document: JSONValue) -> [Read] {
+    /// A declaration of topics and where it stands.
+    typealias Topic = (pointer: String, declaration: TopicDeclaration)
+
+    mutating func declarations(of document: JSONValue) -> (tables: [Read], topics: [Topic]) {
         guard case .object(let members) = document else {
             reject("", "must be an object with the member tables, not \(document.typeName)")
-            return []
+            return ([], [])
         }
         var file = Fields(members)
         _ = file.int("version", in: 1...1)
-        let items = file.objects("tables", countMax: TableLimits.tablesMax, required: true)
+        let named = file.objects("topics", countMax: TableLimits.topicsMax)
+        let items = file.objects("tables", countMax: TableLimits.tablesMax, required: named.isEmpty)
         _ = close(&file)
-        return items.map { item in
+        let topics = named.compactMap { item -> Topic? in
+            var fields = Fields(item.members, at: "/\(item.place)")
+            let declaration = fields.topic()
+            return close(&fields) ? declaration.map { ("/\(item.place)", $0) } : nil
+        }
+        let tables = items.map { item in
             let pointer = "/\(item.place)"
             var fields = Fields(item.members, at: pointer)
             let declaration = fields.table()
@@ -62,6 +70,7 @@ struct TableFileReader {
             check(declaration, at: pointer)
             return Read(pointer: pointer, declaration: declaration)
         }
+        return (tables, topics)
     }
 
     /// Adds the mistakes that the reader of an object found; true if there are none.
@@ -73,6 +82,45 @@ struct TableFileReader {
             mistakes += error.fields
             return false
         }
+    }
+}
+
+// MARK: - Members of a declaration of topics
+
+extension Fields {
+    fileprivate mutating func topic() -> TopicDeclaration? {
+        let text = string("pattern", bytesMax: TableLimits.templateBytesMax)
+        let pattern = text.isEmpty ? nil : template(text, at: "pattern")
+        let templates = (array("audience", countMax: TableLimits.templatesMax, required: true) ?? []).enumerated()
+            .compactMap { index, value -> AudienceTemplate? in
+                guard case .string(let text) = value else {
+                    reject("audience/\(index)", "must be a template such as user:{id}, not \(value.typeName)")
+                    return nil
+                }
+                return template(text, at: "audience/\(index)")
+            }
+        guard let pattern else { return nil }
+        guard pattern.segments.count == 2, case .constant(let prefix) = pattern.segments[0],
+            case .column(let column) = pattern.segments[1], Self.isTopicPrefix(prefix)
+        else {
+            reject(
+                "pattern",
+                "must be a word of 1 to \(TableLimits.topicPrefixBytesMax) letters, digits, - and _, a colon, and a name "
+                    + "in braces, such as order:{id}")
+            return nil
+        }
+        for (index, template) in templates.enumerated() where template.columns.contains(where: { $0 != column }) {
+            reject("audience/\(index)", "\(template) needs more than {\(column)}, and a topic's name has nothing else")
+        }
+        return TopicDeclaration(prefix: prefix, column: column, audience: templates)
+    }
+
+    private static func isTopicPrefix(_ text: String) -> Bool {
+        (1...TableLimits.topicPrefixBytesMax).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+            }
     }
 }
 

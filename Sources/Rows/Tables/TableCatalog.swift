@@ -4,6 +4,7 @@ import Visibility
 /// All declared tables, checked against one another.
 public struct TableCatalog: Sendable {
     public let tables: [TableDeclaration]
+    public let topics: [TopicDeclaration]
     private let places: [Name: Int]
     /// The memberships in groups that grant keys of one shape, each after those that grant its subjects.
     let membershipOrder: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]
@@ -20,8 +21,9 @@ public struct TableCatalog: Sendable {
     }
 
     /// - Precondition: the reader has found no mistake in them.
-    init(checked tables: [TableDeclaration]) {
+    init(checked tables: [TableDeclaration], topics: [TopicDeclaration] = []) {
         self.tables = tables
+        self.topics = topics
         places = Dictionary(
             tables.enumerated().map { (Name(schema: $1.schema, table: $1.name), $0) },
             uniquingKeysWith: { first, _ in first })
@@ -36,12 +38,12 @@ public struct TableCatalog: Sendable {
     /// The names of all memberships that some table carries.
     public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
 
-    /// Every template of the tables, for the check against the templates of other tables.
+    /// Every template of the file, for the check against the templates of other tables.
     public var templates: [AudienceTemplate] {
         tables.flatMap { table in
             table.audience.select.map(\.template) + table.invalidates.flatMap { ($0.audience ?? []).map(\.template) }
                 + table.memberships.flatMap { [$0.subject, $0.grants] }
-        }
+        } + topics.flatMap(\.audience)
     }
 }
 

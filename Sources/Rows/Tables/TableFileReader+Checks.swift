@@ -131,12 +131,16 @@ extension TableFileReader {
 
     // MARK: Between tables
 
-    mutating func compare(_ tables: [Read], reserved: [AudienceTemplate]) {
+    mutating func compare(_ tables: [Read], _ topics: [Topic], reserved: ReservedNames) {
         compareNames(tables)
+        compareNames(topics, reserved: reserved.topics)
         let known = tables.compactMap(\.declaration)
         // A table that could not be read may carry what another one refers to.
         if known.count == tables.count { resolve(tables, known) }
-        compareTemplates(tables, reserved: reserved)
+        let audiences = topics.flatMap { topic in
+            topic.declaration.audience.enumerated().map { ($0.element, "\(topic.pointer)/audience/\($0.offset)") }
+        }
+        compareTemplates(tables.flatMap(\.templates) + audiences, reserved: reserved.templates)
         let memberships = known.flatMap(\.memberships)
         if memberships.count > TableLimits.membershipsMax {
             reject(
@@ -159,6 +163,16 @@ extension TableFileReader {
                 if let first = memberships.updateValue(place, forKey: membership.name) {
                     reject(place, "\(membership.name) is declared at \(first) already")
                 }
+            }
+        }
+    }
+
+    private mutating func compareNames(_ topics: [Topic], reserved: [String]) {
+        var seen = Dictionary(reserved.map { ($0, "the service") }) { first, _ in first }
+        for topic in topics {
+            let prefix = topic.declaration.prefix
+            if let first = seen.updateValue(topic.pointer, forKey: prefix) {
+                reject("\(topic.pointer)/pattern", "topics that begin with \(prefix): are of \(first) already")
             }
         }
     }
@@ -190,19 +204,18 @@ extension TableFileReader {
     }
 
     /// Two templates of different meaning that could make one key: each would open the other's rows.
-    private mutating func compareTemplates(_ tables: [Read], reserved: [AudienceTemplate]) {
+    private mutating func compareTemplates(
+        _ templates: [(AudienceTemplate, String)], reserved: [AudienceTemplate]
+    ) {
         var seen: [String: (template: AudienceTemplate, place: String)] = [:]
         for template in reserved where seen[template.shape] == nil { seen[template.shape] = (template, "the service") }
-        for table in tables {
-            for (template, place) in table.templates where seen[template.shape] == nil {
-                for other in seen.values.sorted(by: { $0.place < $1.place }) where template.mayEqual(other.template) {
-                    reject(
-                        place,
-                        "\(template) may make the same key as \(other.template) of \(other.place), with another meaning"
-                    )
-                }
-                seen[template.shape] = (template, place)
+        for (template, place) in templates where seen[template.shape] == nil {
+            for other in seen.values.sorted(by: { $0.place < $1.place }) where template.mayEqual(other.template) {
+                reject(
+                    place,
+                    "\(template) may make the same key as \(other.template) of \(other.place), with another meaning")
             }
+            seen[template.shape] = (template, place)
         }
     }
 }

@@ -2,6 +2,10 @@
 public enum TableLimits {
     /// Templates are compared with one another: without a bound a generated file could delay the start for minutes.
     public static let tablesMax = 200
+    /// Kinds of topics; each is looked at for every topic that a stream names.
+    static let topicsMax = 64
+    /// With a colon and an id of 128 bytes a topic has 160 at most.
+    static let topicPrefixBytesMax = 31
     /// PostgreSQL's own bound for names (NAMEDATALEN − 1): a longer name is never the name of a table or column.
     public static let nameBytesMax = 63
     /// Every row is put through every template of its operation, twice for an update.

@@ -2,6 +2,7 @@ import Database
 import Foundation
 import Logging
 import MicroHTTP
+import Rows
 import Synchronization
 
 /// The running service.
@@ -92,7 +93,8 @@ public final class App: Sendable {
                 isCongested: { shards.all.contains { $0.counters.inboxDepth > Limits.shardInboxMax } }),
             explain: .init(
                 memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
-                tables: streams.tables))
+                tables: streams.tables),
+            publish: .init(topics: start.memberships.catalog.topics, taken: Catalog.eventPrefixes))
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
             cursors: PageCursors(secret: start.cursorSecret), logger: logger)
@@ -117,7 +119,8 @@ public final class App: Sendable {
             revocations: start.revocations, admission: admission, metrics: StreamMetrics(metrics),
             failures: StreamFailures(logger: logger, metrics: metrics),
             authenticator: authenticator, tickets: TicketSeal(secret: start.cursorSecret),
-            topicKinds: features.flatMap(\.topics), live: features.flatMap(\.live),
+            topicKinds: features.flatMap(\.topics) + start.memberships.catalog.topics.map(TopicKind.init),
+            live: features.flatMap(\.live),
             tables: SubscribableTables(catalog: start.memberships.catalog, watched: features.flatMap(\.watched)),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
     }

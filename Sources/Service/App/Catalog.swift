@@ -20,11 +20,13 @@ enum Catalog {
             ConversationsFeature.feature,
             RequestsFeature.feature,
             PostsFeature.feature,
+            PublishFeature.feature(dependencies?.publish),
+            ClientLibraryFeature.feature,
+            ConsoleFeature.feature,
         ]
-        // These two show what the others list.
+        // This one shows what the others list.
         return features + [
-            MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants)),
-            ConsoleFeature.feature(events: features.flatMap(\.events)),
+            MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants))
         ]
     }
 
@@ -46,6 +48,19 @@ enum Catalog {
         ]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }
+
+    /// What a file of tables cannot take for its own.
+    static var reserved: ReservedNames {
+        ReservedNames(
+            templates: tables.flatMap { $0.read.templates + $0.write.templates },
+            topics: [StreamTopics.personal] + features().flatMap(\.topics).map(\.prefix))
+    }
+
+    /// What begins the names of the service's own events: those of apps begin otherwise.
+    static var eventPrefixes: Set<Substring> {
+        let names = features().flatMap(\.events) + [EventLog.internalPrefix]
+        return Set(names.map { $0.prefix { $0 != ":" } })
+    }
 
     /// What two parts would both take for their own. Empty, or the service does not start.
     static var ambiguities: [String] { ambiguousTemplates + sharedNames }
@@ -72,10 +87,10 @@ enum Catalog {
 }
 
 extension Settings {
-    /// Reads the settings, with the tables of all features as those whose names the file of tables may not take.
+    /// Reads the settings, with what all features have, which the file of tables cannot take for its own.
     ///
     /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
     public init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
-        try self.init(reader: reader, reserved: Catalog.tables, verifiesTokens: verifiesTokens)
+        try self.init(reader: reader, reserved: Catalog.reserved, verifiesTokens: verifiesTokens)
     }
 }

@@ -5,4 +5,5 @@ struct Dependencies: Sendable {
     let streams: StreamsFeature.Parts
     let changes: ChangesFeature.Parts
     let explain: ExplainFeature.Parts
+    let publish: PublishFeature.Parts
 }

@@ -22,7 +22,7 @@ public struct TablesPage: Sendable {
             throw Mistakes(list: [(nil, "", error.detail)], detail: error.detail)
         }
         do throws(Failure) {
-            tables = try file.read(reserved: Catalog.tables).tables
+            tables = try file.read(reserved: Catalog.reserved).tables
         } catch {
             let list = error.fields.map { (file.line(of: $0.pointer) as Int?, $0.pointer, $0.detail) }
             throw Mistakes(list: list, detail: error.detail)

@@ -10,11 +10,12 @@ enum ShippedTables {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Deploy/tables")
 
-    /// Templates of the service's own tables.
-    static let reserved: [AudienceTemplate] = [
-        "user:{user_id}", "tenant:admin", "tenant:service", "shop:{shop_id}", "shop:{shop_id}:staff", "everyone",
-        "conversation:{id}",
-    ]
+    /// What the service has itself.
+    static let reserved = ReservedNames(
+        templates: [
+            "user:{user_id}", "tenant:admin", "tenant:service", "shop:{shop_id}", "shop:{shop_id}:staff", "everyone",
+            "conversation:{id}",
+        ], topics: ["personal", "queue"])
 
     static func document(_ name: String) throws -> JSONValue {
         try value(yaml: String(contentsOf: folder.appendingPathComponent("\(name).yaml"), encoding: .utf8))

@@ -173,6 +173,37 @@ import Values
         #expect(failure?.fields.map(\.pointer).contains(bad.pointer) == true, "\(failure?.fields ?? [])")
     }
 
+    private static func topics(_ list: String) throws -> TableCatalog {
+        let text = "version: 1\ntopics: \(list)"
+        return try TableCatalog(reading: ShippedTables.value(yaml: text), reserved: ShippedTables.reserved)
+    }
+
+    @Test func topics_areRead_alsoWithoutTables() throws {
+        let catalog = try Self.topics("[{pattern: 'order:{id}', audience: ['user:{id}', 'a:{id}:b', everyone]}]")
+        let topic = try #require(catalog.topics.first)
+        #expect(topic.prefix == "order")
+        #expect(topic.audience(of: "o:1") == ["user:o%3A1", "a:o%3A1:b", "everyone"])
+    }
+
+    @Test(arguments: [
+        ("[{pattern: 'queue:{id}', audience: [everyone]}]", "/topics/0/pattern"),
+        ("[{pattern: 'a:{id}', audience: [everyone]}, {pattern: 'a:{x}', audience: [everyone]}]", "/topics/1/pattern"),
+        ("[{pattern: 'order', audience: [everyone]}]", "/topics/0/pattern"),
+        ("[{pattern: 'a:b:{id}', audience: [everyone]}]", "/topics/0/pattern"),
+        ("[{pattern: '{id}', audience: [everyone]}]", "/topics/0/pattern"),
+        ("[{pattern: 'a,b:{id}', audience: [everyone]}]", "/topics/0/pattern"),
+        ("[{pattern: 'a:{id}', audience: []}]", "/topics/0/audience"),
+        ("[{pattern: 'a:{id}'}]", "/topics/0/audience"),
+        ("[{pattern: 'a:{id}', audience: ['user:{user_id}']}]", "/topics/0/audience/0"),
+        ("[{pattern: 'a:{id}', audience: [everyone, 'tenant:{id}']}]", "/topics/0/audience/1"),
+        ("[{pattern: 'a:{id}', audience: [7]}]", "/topics/0/audience/0"),
+        ("[{pattern: 'a:{id}', audience: [everyone], more: 1}]", "/topics/0/more"),
+    ])
+    func mistakesOfTopics_areRefused_withThePlace(_ list: String, _ place: String) throws {
+        let failure = #expect(throws: Failure.self) { try Self.topics(list) }
+        #expect(failure?.fields.map(\.pointer).contains(place) == true, "\(failure?.fields ?? [])")
+    }
+
     @Test func allMistakes_areReportedAtOnce() throws {
         let document = JSONValue.object([
             "version": 1,

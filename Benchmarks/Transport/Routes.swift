@@ -1,39 +1,22 @@
-import Foundation
 import MicroHTTP
 
-/// The server is made after its routes, and they publish to its shards: they meet here.
-final class ShardList: @unchecked Sendable {
-    /// Guards `shards`.
-    private let lock = NSLock()
-    /// Guarded by `lock`.
-    private var shards: [StreamShard<Fanout>] = []
-
-    func append(_ shard: StreamShard<Fanout>) {
-        lock.withLock { shards.append(shard) }
-    }
-
-    func publish(_ publications: [Publication]) {
-        for shard in lock.withLock({ shards }) {
-            shard.post(contentsOf: publications)
-        }
-    }
-}
-
-func makeServer(port: Int, shards: Int) throws -> Server<Fanout> {
-    let list = ShardList()
+/// The service's transport alone (module MicroHTTP: reactors, detached streams, shards), for the comparison with a bare
+/// `send` loop: no tokens, no database, no routing by audience.
+func startServer(port: Int, shards: Int) throws -> Server {
     var configuration = ServerConfiguration()
     configuration.host = "127.0.0.1"
     configuration.port = port
     configuration.reactors = 1
     configuration.shards = shards
     configuration.streamsMax = 25_000
-    return try Server(configuration: configuration, routes: routes(list)) { _, shard in
-        list.append(shard)
-        return Fanout(shard: shard)
-    }
+    let streams = try StreamShards<Fanout>(configuration)
+    let server = try Server(configuration: configuration, routes: routes(streams), streams: streams)
+    streams.start { Fanout(shard: $0) }
+    try server.start()
+    return server
 }
 
-private func routes(_ list: ShardList) -> [Route] {
+private func routes(_ streams: StreamShards<Fanout>) -> [Route] {
     [
         Route(.get, "/healthz") { _ in .response(Response(status: 200, headers: [], body: .bytes(Array("ok".utf8)))) },
         Route(.get, "/stream") { _ in
@@ -43,7 +26,7 @@ private func routes(_ list: ShardList) -> [Route] {
             let bytes = SharedBytes(request.body)
             let count = number("count", of: request) ?? 1
             let publication = Publication(bytes: bytes, target: number("target", of: request))
-            list.publish(Array(repeating: publication, count: count))
+            streams.post(contentsOf: Array(repeating: publication, count: count))
             return .response(Response(status: 202, headers: [], body: .none))
         },
     ]

@@ -1,0 +1,104 @@
+import Rows
+import Values
+import Visibility
+
+/// An event of an app, as it is to be published: the service knows its audience, and not what it means.
+struct OwnEvent: Sendable {
+    let name: String
+    let audience: [String]
+    let topic: String?
+    /// Names the state that the event carries whole: one that has not been sent yet is replaced by the next.
+    let collapse: String?
+    let data: [UInt8]
+
+    /// What names and topics are checked against.
+    struct Rules: Sendable {
+        let topics: [TopicDeclaration]
+        /// What begins the names of the service's own events.
+        let taken: Set<Substring>
+    }
+
+    init(reading fields: inout Fields, by rules: Rules) {
+        name = Self.name(&fields, rules)
+        let keys = Self.keys(&fields)
+        topic = fields.optionalString("topic", bytesMax: StreamLimits.topicBytesMax)
+        collapse = fields.optionalLine("collapse", bytesMax: PublishLimits.collapseBytesMax)
+        let value = fields.value("data")
+        if !fields.has("data") { fields.reject("data", "is missing; it may be null") }
+        data = value.map { JSONWriter.bytes($0) } ?? Array("null".utf8)
+        if data.count > PublishLimits.dataBytesMax {
+            fields.reject("data", "must have at most \(PublishLimits.dataBytesMax) bytes, and has \(data.count)")
+        }
+        if fields.has("to") == fields.has("topic") { fields.reject("", "must have either to or topic") }
+        // Each once: a key is a row of the log's index.
+        var seen: Set<String> = []
+        audience = (topic.map { Self.audience(of: $0, &fields, rules) } ?? keys).filter { seen.insert($0).inserted }
+    }
+
+    func publish(_ tx: Transaction) {
+        tx.publish(
+            named: name, audience: audience, topic: topic,
+            // Apart from the names of the service's own states.
+            collapse: collapse.map { "publish:\($0)" }, data: data)
+    }
+
+    private static func name(_ fields: inout Fields, _ rules: Rules) -> String {
+        let name = fields.string("event", bytesMax: PublishLimits.nameBytesMax)
+        guard !name.isEmpty else { return name }
+        let parts = name.split(separator: ":", omittingEmptySubsequences: false)
+        let isPlain = parts.allSatisfy { part in
+            !part.isEmpty
+                && part.utf8.allSatisfy { byte in
+                    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+                        || "_-.".utf8.contains(byte)
+                }
+        }
+        if !isPlain {
+            fields.reject(
+                "event", "must be words of letters, digits, _ - and . with colons between, such as order:changed")
+        } else if rules.taken.contains(parts[0]) {
+            fields.reject("event", "begins as events of the service do; name it otherwise than \(parts[0])")
+        }
+        return name
+    }
+
+    private static func keys(_ fields: inout Fields) -> [String] {
+        let keys = fields.strings("to", countMax: PublishLimits.keysMax, bytesMax: PublishLimits.keyBytesMax) ?? []
+        if fields.has("to"), keys.isEmpty { fields.reject("to", "must name at least one key, such as user:ada") }
+        for (index, key) in keys.enumerated() where !AudienceKey.isKey(key) {
+            fields.reject("to/\(index)", "is no key such as user:ada or shop:s1:staff")
+        }
+        return keys
+    }
+
+    private static func audience(of topic: String, _ fields: inout Fields, _ rules: Rules) -> [String] {
+        let colon = topic.firstIndex(of: ":") ?? topic.endIndex
+        let id = String(topic[colon...].dropFirst())
+        guard let declared = rules.topics.first(where: { $0.prefix == topic[..<colon] }), Fields.isIdentifier(id) else {
+            let known = rules.topics.map { "\($0.prefix):{\($0.column)}" }.sorted().joined(separator: ", ")
+            fields.reject(
+                "topic", "is none that the file of tables declares\(known.isEmpty ? "" : "; there are: \(known)")")
+            return []
+        }
+        return declared.audience(of: id)
+    }
+}
+
+/// The bounds of events of apps, each with what breaks without it.
+enum PublishLimits {
+    /// Events of one request: one transaction, for which other writes wait.
+    static let eventsMax = 100
+    /// Bytes of a request: as many events as it may have, of usual size.
+    static let bodyBytesMax = 1 << 20
+    /// Bytes of an event's data. A stream's socket buffers 64 KiB: with a few events of this size on their way a client
+    /// would look slow. What is larger is better fetched by those who want it.
+    static let dataBytesMax = 16 * 1024
+    /// Bytes of a name, which stands in every event.
+    static let nameBytesMax = 64
+    /// Keys of one event, each a row of the log's index: as many as a conversation has members.
+    static let keysMax = 256
+    /// Bytes of a key: some segments, one of them an id of 128 bytes.
+    static let keyBytesMax = 512
+    /// Bytes of the name of a state.
+    static let collapseBytesMax = 128
+}

@@ -1,0 +1,63 @@
+import MicroHTTP
+import Values
+
+/// Events of an app's own: whatever it wants to tell its users, under a name of its own.
+enum PublishFeature {
+    typealias Parts = OwnEvent.Rules
+
+    /// - Parameter parts: nil lists the route without serving it.
+    static func feature(_ parts: Parts?) -> Feature {
+        Feature(
+            name: "publish",
+            endpoints: [
+                Endpoint(
+                    .post, "/v1/publish", access: .service, bodyBytesMax: PublishLimits.bodyBytesMax,
+                    Endpoint.serving(parts, publish))
+            ],
+            constants: Feature.constants(
+                "publish",
+                [
+                    "eventsMax": PublishLimits.eventsMax, "dataBytesMax": PublishLimits.dataBytesMax,
+                    "keysMax": PublishLimits.keysMax,
+                ]))
+    }
+
+    /// `POST /v1/publish`: one event, or several in their order. 202: they are on disk, and on their way.
+    @Sendable private static func publish(_ call: Call, _ parts: Parts) throws -> Answer {
+        let events = try read(call, parts)
+        return .write { tx in
+            for event in events { event.publish(tx) }
+            return Response.json(202) { $0.member("accepted", events.count) }
+        }
+    }
+
+    private static func read(_ call: Call, _ rules: OwnEvent.Rules) throws -> [OwnEvent] {
+        let body = try call.json()
+        guard case .array(let items) = body else { return [try read(body, at: "", rules)] }
+        guard (1...PublishLimits.eventsMax).contains(items.count) else {
+            throw Failure.invalid("", "must have 1 to \(PublishLimits.eventsMax) events, and has \(items.count)")
+        }
+        var events: [OwnEvent] = []
+        var mistakes: [Failure.Field] = []
+        for (index, item) in items.enumerated() {
+            do throws(Failure) { events.append(try read(item, at: "/\(index)", rules)) } catch {
+                mistakes += error.fields
+            }
+        }
+        // All or none: they are one transaction.
+        guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
+        return events
+    }
+
+    private static func read(
+        _ value: JSONValue, at pointer: String, _ rules: OwnEvent.Rules
+    ) throws(Failure) -> OwnEvent {
+        guard case .object(let members) = value else {
+            throw Failure.invalid(pointer, "must be an object, not \(value.typeName)")
+        }
+        var fields = Fields(members, at: pointer)
+        let event = OwnEvent(reading: &fields, by: rules)
+        try fields.finish()
+        return event
+    }
+}

@@ -9,6 +9,7 @@ COPY Package.swift openapi.yaml /context/
 # What the package links into its resources.
 COPY Deploy/tables /context/Deploy/tables
 COPY Benchmarks/Simulation /context/Benchmarks/Simulation
+COPY Benchmarks/Transport /context/Benchmarks/Transport
 COPY Sources /context/Sources
 # The package names its tests, so their folders must be there; nothing of them is built.
 COPY Tests /context/Tests
@@ -18,7 +19,7 @@ COPY Tests /context/Tests
 # since it packs the relocations and folds functions that are the same: 3 MB less.
 RUN --mount=type=cache,id=bellhop,target=/cache,sharing=locked \
     rsync -rl --checksum --delete --exclude=/.build --exclude=/Package.resolved /context/ /cache/bellhop/ \
-    && cd /cache/bellhop \
+    && cd /cache/bellhop && export BELLHOP_COMMANDS_ALONE=1 \
     && build="swift build -c release --product bellhop --static-swift-stdlib -Xswiftc -use-ld=lld \
         -Xlinker -lcurl -Xlinker -s -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --icf=safe" \
     && $build --cache-path /cache/packages \

@@ -31,7 +31,7 @@ image-test: ## build the image, run it, and speak to it
 	@.ci/image test
 
 format: ## format all Swift code in place
-	swift format format -i -r -p Package.swift Sources Tests
+	swift format format -i -r -p Package.swift Sources Tests Deploy/examples
 
 clean: ## forget what was built (not the development database in .bellhop/)
 	rm -rf .build .build-*

@@ -7,12 +7,50 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// What the service takes from other packages. Apps leave the trait out, and fetch none of them.
+func outside(_ product: String, _ package: String) -> Target.Dependency {
+    .product(name: product, package: package, condition: .when(traits: ["Service"]))
+}
+
+// The commands need of the client its calls and its streams. The image holds nothing else of it: with the models of all of
+// /v1, and what stands on them, it would be 2.5 MB larger.
+let models = [
+    "Bookings", "Challenges", "Counts", "DJ", "Messages", "Notifications", "Posts", "Queue", "Requests", "Service",
+    "Shops", "Streams", "Tables",
+]
+let machines = [
+    "Booking", "Conversation", "Conversations", "Counts", "DJ", "Feed", "Invalidation", "Leaderboard", "Notifications",
+    "Outbox", "Queue", "Reconciliation", "VisibleRows",
+]
+let leftOut =
+    Context.environment["BELLHOP_COMMANDS_ALONE"] == nil
+    ? []
+    : [
+        "Bell", "Outbox", "Calls/Booking+Version.swift", "Calls/ServerSentEvent+Typed.swift", "DJQueueState.swift",
+        "LeaderboardTop.swift",
+    ]
+        + ["Generated/StreamEvent.swift"]
+        + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }
+        + machines.map { "Machines/\($0)Machine.swift" }
+        + [
+            "ApplicationLifecycle", "Device", "HapticPlayer", "KeychainTokens", "Observed", "PathNetwork",
+            "SceneLifecycle",
+        ].map {
+            "Platforms/\($0).swift"
+        }
+
 let package = Package(
     name: "bellhop",
+    // Of apps, which build BellhopClient alone: `Duration` and `ContinuousClock` ask for these. The service is for Linux.
+    platforms: [.iOS(.v16), .macCatalyst(.v16), .macOS(.v13), .tvOS(.v16), .visionOS(.v1)],
     products: [
         .executable(name: "bellhop", targets: ["bellhop"]),
         .library(name: "BellhopClient", targets: ["BellhopClient"]),
         .library(name: "MicroHTTP", targets: ["MicroHTTP"]),
+    ],
+    traits: [
+        .trait(name: "Service", description: "All but BellhopClient, which stands on no other package."),
+        .default(enabledTraits: ["Service"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", .upToNextMinor(from: "1.8.2")),
@@ -36,7 +74,7 @@ let package = Package(
             name: "Database",
             dependencies: [
                 "CSQLite", "CPostgreSQL", "Threads", "Visibility", "Values",
-                .product(name: "Crypto", package: "swift-crypto"),
+                outside("Crypto", "swift-crypto"),
             ],
             swiftSettings: strict),
         .target(name: "Visibility", swiftSettings: strict),
@@ -48,31 +86,41 @@ let package = Package(
             name: "Service",
             dependencies: [
                 "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain", "Visibility",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "CryptoExtras", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "SystemPackage", package: "swift-system"),
-                .product(name: "Yams", package: "Yams"),
+                outside("Crypto", "swift-crypto"),
+                outside("CryptoExtras", "swift-crypto"),
+                outside("Logging", "swift-log"),
+                outside("Configuration", "swift-configuration"),
+                outside("SystemPackage", "swift-system"),
+                outside("Yams", "Yams"),
             ],
             resources: [
-                .embedInCode("Features/Console/console.html"), .embedInCode("openapi.yaml"),
+                .embedInCode("openapi.yaml"),
                 .embedInCode("Configuration/school.yaml"), .embedInCode("Configuration/posts.yaml"),
                 .embedInCode("Configuration/todo.yaml"),
-            ],
+                .embedInCode("Features/ClientLibrary/bellhop.js"),
+                .embedInCode("Features/ClientLibrary/bellhop-core.js"),
+                .embedInCode("Features/ClientLibrary/bellhop-features.js"),
+                .embedInCode("Features/ClientLibrary/bellhop-tabs.js"),
+                .embedInCode("Features/ClientLibrary/bellhop-worker.js"),
+            ]
+                + [
+                    "console.html", "console.css", "app.js", "dom.js", "session.js", "status.js", "cards.js",
+                    "places.js", "events.js", "tools.js", "operations.js",
+                ].map { .embedInCode("Features/Console/\($0)") },
             swiftSettings: strict),
-        .target(name: "BellhopClient", dependencies: ["Threads"], swiftSettings: strict),
+        // What apps build: it stands on nothing of the service.
+        .target(name: "BellhopClient", exclude: leftOut, swiftSettings: strict),
         .executableTarget(
             name: "bellhop",
             dependencies: [
                 "Service", "BellhopClient", "Rows", "Values",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SystemPackage", package: "swift-system"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-                .product(name: "Yams", package: "Yams"),
+                outside("ArgumentParser", "swift-argument-parser"),
+                outside("Configuration", "swift-configuration"),
+                outside("Crypto", "swift-crypto"),
+                outside("Logging", "swift-log"),
+                outside("SystemPackage", "swift-system"),
+                outside("UnixSignals", "swift-service-lifecycle"),
+                outside("Yams", "Yams"),
             ],
             swiftSettings: strict),
         // A shop that is simulated: what the wait estimate is tried on, by its tests and as a command.
@@ -82,6 +130,12 @@ let package = Package(
         .executableTarget(
             name: "queue-simulation", dependencies: ["Values", "Domain", "QueueSimulation"],
             path: "Benchmarks/Simulation/Command", swiftSettings: strict),
+        // The transport without the service, for the benchmark: built with everything, so that it is never left behind.
+        .executableTarget(
+            name: "transport-fanout", dependencies: ["MicroHTTP"], path: "Benchmarks/Transport", swiftSettings: strict),
+        // An app that tests kill.
+        .executableTarget(
+            name: "outbox-writer", dependencies: ["BellhopClient"], path: "Tests/OutboxWriter", swiftSettings: strict),
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Values", "Visibility"],
@@ -90,7 +144,7 @@ let package = Package(
             name: "DomainTests",
             dependencies: [
                 "Values", "Rows", "Domain", "PostgresServer", "QueueSimulation", "TestSupport", "Visibility",
-                .product(name: "Yams", package: "Yams"),
+                outside("Yams", "Yams"),
             ],
             swiftSettings: strict),
         // What tests of all modules need: seeded numbers, directories, waiting, bare TCP connections, processes.
@@ -111,11 +165,11 @@ let package = Package(
             dependencies: [
                 "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain",
                 "Visibility", "PostgresServer", "TestSupport",
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "JWTKit", package: "jwt-kit"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Yams", package: "Yams"),
+                outside("Configuration", "swift-configuration"),
+                outside("Crypto", "swift-crypto"),
+                outside("JWTKit", "jwt-kit"),
+                outside("Logging", "swift-log"),
+                outside("Yams", "Yams"),
             ],
             swiftSettings: strict),
     ],
@@ -129,9 +183,9 @@ if Context.environment["BELLHOP_FUZZ"] != nil {
             name: "Fuzz",
             dependencies: [
                 "Service", "MicroHTTP", "Rows", "Values",
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
+                outside("Configuration", "swift-configuration"),
+                outside("Crypto", "swift-crypto"),
+                outside("Logging", "swift-log"),
             ],
             path: "Tests/Fuzz", exclude: ["Corpus"], swiftSettings: strict))
 }

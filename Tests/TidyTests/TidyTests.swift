@@ -36,7 +36,7 @@ import Testing
         let allowed: [String: Set<String>] = [
             "Threads": [], "MicroHTTP": ["CMicroHTTPD", "Threads"], "Visibility": [], "Realtime": ["Values"],
             "Values": [],
-            "BellhopClient": ["Threads"], "Rows": ["Values", "Visibility"], "Domain": ["Rows", "Values", "Visibility"],
+            "BellhopClient": [], "Rows": ["Values", "Visibility"], "Domain": ["Rows", "Values", "Visibility"],
             "Database": ["CSQLite", "CPostgreSQL", "Threads", "Values", "Visibility"],
             "Service": ["MicroHTTP", "Database", "Realtime", "Domain", "Rows", "Threads", "Values", "Visibility"],
             "bellhop": ["Service", "BellhopClient", "Rows", "Values"],

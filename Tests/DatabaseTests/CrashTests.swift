@@ -43,7 +43,7 @@ import Testing
         for _ in 1...3 {
             let before = lines(of: log).count
             let child = try start(in: directory)
-            let deadline = Date().addingTimeInterval(60)
+            let deadline = Date().addingTimeInterval(patience / .seconds(1))
             while lines(of: log).count < before + 500 {
                 guard child.isRunning, Date() < deadline else {
                     child.send(SIGKILL)

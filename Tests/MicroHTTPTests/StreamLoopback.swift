@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import MicroHTTP
@@ -182,7 +183,7 @@ final class StreamRecord: @unchecked Sendable {
 
     /// Waits until a condition is met; the test fails if that takes a minute.
     func wait(_ comment: Comment, until isMet: (StreamRecord.State) -> Bool) {
-        let deadline = Date(timeIntervalSinceNow: 60)
+        let deadline = Date(timeIntervalSinceNow: patience / .seconds(1))
         condition.lock()
         defer { condition.unlock() }
         while !isMet(State(entries: list, released: releases)) {
@@ -245,7 +246,7 @@ final class ShardFixture: Sendable {
 
     /// Waits until the shard's counters satisfy it. They are published after the last call of a batch.
     func waitForCounters(_ comment: Comment, until isMet: @escaping @Sendable (StreamCounters) -> Bool) {
-        let deadline = Date(timeIntervalSinceNow: 60)
+        let deadline = Date(timeIntervalSinceNow: patience / .seconds(1))
         while !isMet(shard.counters) {
             guard Date() < deadline else {
                 Issue.record(comment)

@@ -10,7 +10,6 @@ import Values
 /// The events of one transaction and audience are one record of the log, and each is read as if it stood alone.
 @Suite struct EventRecordsTests {
     private typealias Draft = LoggedTransactions.Draft
-    private static let stores = VisibilityMatrixTests.stores
     private static let both: Set = ["user:u1", "user:u2"]
     private static let (u1, u2) = (["user:u1"], ["user:u2"])
 
@@ -25,8 +24,8 @@ import Values
 
     // MARK: Numbers and order
 
-    @Test(arguments: stores) func eventsOfOneAudience_areOneRow_withTheirOwnNumbers(onPostgres: Bool) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test func eventsOfOneAudience_areOneRow_withTheirOwnNumbers() async throws {
+        let log = try LoggedTransactions(TestService.start())
         try await log.publish(Self.interleaved)
         #expect(try log.count(of: EventLog.events) == 4)
         #expect(try log.count(of: EventLog.routes) == 5)
@@ -49,9 +48,9 @@ import Values
     }
 
     /// Any transactions, read from any place to any other, by any page; also while the oldest go.
-    @Test(arguments: stores, [1, 2, 3] as [UInt64])
-    func anyTransactions_areReadAsPublished(onPostgres: Bool, seed: UInt64) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func anyTransactions_areReadAsPublished(seed: UInt64) async throws {
+        let log = try LoggedTransactions(TestService.start())
         var random = SeededGenerator(seed: seed)
         for _ in 0..<10 { try await log.publishAny(12, random: &random) }
         #expect(try log.count(of: EventLog.events) < log.events.count)
@@ -80,8 +79,8 @@ import Values
 
     // MARK: Limits and pages
 
-    @Test(arguments: stores) func limits_countEvents_andNotRecords(onPostgres: Bool) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test func limits_countEvents_andNotRecords() async throws {
+        let log = try LoggedTransactions(TestService.start())
         try await log.publish((0..<6).map { _ in Draft(audience: Self.u1) })
         func count(after: Int64 = 0, through: Int64 = 6, limit: Int) throws -> Int? {
             try log.replay(
@@ -95,8 +94,8 @@ import Values
     }
 
     /// More of a topic than may be replayed is more, whether all of it may be seen or not: what follows would be missed.
-    @Test(arguments: stores) func eventsThatAreNotSeen_cutOffNothing(onPostgres: Bool) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test func eventsThatAreNotSeen_cutOffNothing() async throws {
+        let log = try LoggedTransactions(TestService.start())
         for user in ["u2", "u2", "u2", "u1"] {
             try await log.publish([Draft(audience: ["user:\(user)"], topic: "queue:s1")])
         }
@@ -109,8 +108,8 @@ import Values
     }
 
     /// As a message to the most members is: each has an event and, as far behind it as there are members, counts.
-    @Test(arguments: stores) func pages_endWithinRecords_andLoseNothing(onPostgres: Bool) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test func pages_endWithinRecords_andLoseNothing() async throws {
+        let log = try LoggedTransactions(TestService.start())
         let (users, transactions) = (256, 3)
         for _ in 0..<transactions {
             try await log.publish((0..<2 * users).map { Draft(audience: ["user:\($0 % users)"], data: "\($0)") })
@@ -129,8 +128,8 @@ import Values
     }
 
     /// Whoever reads up to a number looks behind it no further than this.
-    @Test(arguments: stores) func records_reachNoFurtherThanTheirBound(onPostgres: Bool) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test func records_reachNoFurtherThanTheirBound() async throws {
+        let log = try LoggedTransactions(TestService.start())
         for between in [Limits.recordSpanMax - 2, Limits.recordSpanMax - 1] {
             let others = (0..<between).map { Draft(audience: ["user:\($0)x"]) }
             let before = try log.count(of: EventLog.events)
@@ -149,8 +148,8 @@ import Values
     // MARK: What the database has
 
     /// Rows from before records have neither column.
-    @Test(arguments: stores) func rowsFromBefore_areRecordsOfOneEvent(onPostgres: Bool) async throws {
-        let log = try LoggedTransactions(TestService.start(onPostgres: onPostgres))
+    @Test func rowsFromBefore_areRecordsOfOneEvent() async throws {
+        let log = try LoggedTransactions(TestService.start())
         for draft in Self.interleaved { try await log.publish([draft]) }
         let looking = Unscoped.audit("a test looks")
         let others: SQL = """
@@ -184,8 +183,8 @@ import Values
     // MARK: Streams
 
     /// The client has the notification and not the count that its transaction published with it.
-    @Test(arguments: stores) func resumeWithinARecord_deliversTheRest(onPostgres: Bool) async throws {
-        let service = try TestService.start(onPostgres: onPostgres)
+    @Test func resumeWithinARecord_deliversTheRest() async throws {
+        let service = try TestService.start()
         let live = try await service.listen(as: .user("u1"))
         #expect(try await service.publish(NotificationsTests.event("e1", "visit.created", to: "u1")).status == 201)
         let created = try await live.next("notification:created")
@@ -234,8 +233,7 @@ import Values
     }
 
     /// Each replica delivers what the other has written, in the order of its numbers.
-    @Test(.enabled(if: stores.contains(true), "needs replicas"))
-    func recordsOfAReplica_areDeliveredByTheOther_inTheirOrder() async throws {
+    @Test func recordsOfAReplica_areDeliveredByTheOther_inTheirOrder() async throws {
         let (a, b) = try TestService.startReplicas()
         let streams = try await (b.listen(as: .user("u1")), b.listen(as: .user("u2")))
         let log = try LoggedTransactions(a)

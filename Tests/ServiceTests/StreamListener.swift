@@ -1,4 +1,5 @@
 import BellhopClient
+import TestSupport
 
 /// One open stream, read as it comes.
 ///
@@ -37,9 +38,9 @@ final class StreamListener: @unchecked Sendable {
 
     /// The next event of a name; others are passed over and stay in `received`. The deadline only bounds a failure.
     @discardableResult
-    func next(_ name: String? = nil, within seconds: Int = 30) async throws -> ServerSentEvent {
+    func next(_ name: String? = nil, within limit: Duration = patience) async throws -> ServerSentEvent {
         let deadline = Task { [reading] in
-            try await Task.sleep(for: .seconds(seconds))
+            try await Task.sleep(for: limit)
             reading.cancel()
         }
         defer { deadline.cancel() }

@@ -15,8 +15,8 @@ struct TestDatabase: Sendable {
         self.name = name
     }
 
-    init(in directory: TemporaryDirectory, onPostgres isOnPostgres: Bool = PostgresServer.isTheStore) throws {
-        guard isOnPostgres else {
+    init(in directory: TemporaryDirectory) throws {
+        guard PostgresServer.isTheStore else {
             url = "sqlite:\(directory.file("test.sqlite"))"
             name = nil
             return

@@ -74,17 +74,13 @@ final class TestService: @unchecked Sendable {
         }
     }
 
-    /// - Parameters:
-    ///   - overrides: settings that differ from the tests' own, as texts.
-    ///   - isOnPostgres: for tests that run on both stores by themselves.
-    static func start(
-        _ overrides: [String: String] = [:], at moment: String? = nil, onPostgres isOnPostgres: Bool? = nil
-    ) throws -> TestService {
+    /// - Parameter overrides: settings that differ from the tests' own, as texts.
+    static func start(_ overrides: [String: String] = [:], at moment: String? = nil) throws -> TestService {
         let directory = try TemporaryDirectory()
         let clock = ManualClock(moment.flatMap { Timestamp(rfc3339: $0) })
         return try TestService(
             clock: clock, directory: directory, overrides: overrides,
-            database: TestDatabase(in: directory, onPostgres: isOnPostgres ?? PostgresServer.isTheStore))
+            database: TestDatabase(in: directory))
     }
 
     /// The service on a database that is there already.

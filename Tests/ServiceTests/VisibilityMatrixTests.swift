@@ -5,8 +5,7 @@ import Yams
 
 @testable import Service
 
-/// Every operation of `openapi.yaml` and every stream, as everybody that there is, on both stores: nothing that anybody is
-/// sent has a text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
+/// Every operation of `openapi.yaml` and every stream, as everybody that there is: nothing that anybody is sent has a text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
 @Suite struct VisibilityMatrixTests {
     private typealias Caller = VisibilityWorld.Caller
     private typealias Mark = VisibilityWorld.Mark
@@ -14,8 +13,6 @@ import Yams
     /// A stream is opened, and not asked.
     private static let stream = "GET /v1/stream"
     private static let verbs: Set = ["get", "put", "post", "patch", "delete"]
-
-    static let stores: [Bool] = ProcessInfo.processInfo.environment["TEST_POSTGRES"] == nil ? [false] : [false, true]
 
     /// As the contract has them: what is new there and not here fails the test.
     private static func operations() throws -> [String] {
@@ -30,8 +27,8 @@ import Yams
         }
     }
 
-    @Test(arguments: stores) func everybody_seesWhatTheyMay_andNothingElse(onPostgres: Bool) async throws {
-        let world = try await VisibilityWorld.make(onPostgres: onPostgres)
+    @Test func everybody_seesWhatTheyMay_andNothingElse() async throws {
+        let world = try await VisibilityWorld.make()
         var seen: [Mark: Set<Caller>] = [:]
         for (caller, events) in try await world.receivedByStreams() {
             for event in events { note(world.marks(in: event.data), to: caller, "the event \(event.name)", &seen) }

@@ -115,9 +115,9 @@ struct VisibilityWorld {
 
     // MARK: Making
 
-    static func make(onPostgres: Bool) async throws -> VisibilityWorld {
+    static func make() async throws -> VisibilityWorld {
         let service = try TestService.start(
-            ["changesSecret": School.secret, "tables": "school"], at: TestService.morning, onPostgres: onPostgres)
+            ["changesSecret": School.secret, "tables": "school"], at: TestService.morning)
         var world = VisibilityWorld(service: service, school: try await School(service))
         for mark in Mark.allCases { world.texts[mark] = "mark-\(mark.rawValue.lowercased())-end" }
         try await world.prepare()

@@ -24,7 +24,7 @@ public final class Collected<Element: Sendable>: @unchecked Sendable {
     /// The elements once there are as many, or those there are after a minute.
     public func wait(for count: Int) -> [Element] {
         condition.withLock {
-            let deadline = Date().addingTimeInterval(60)
+            let deadline = Date().addingTimeInterval(patience / .seconds(1))
             while elements.count < count, condition.wait(until: deadline) {}
             return elements
         }

@@ -16,7 +16,7 @@ import urllib.request
 
 from playwright.sync_api import sync_playwright
 
-from service import ROOT, Files, Service, chromium, free_port, until
+from service import ROOT, Files, Service, chromium, context, free_port, until
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--tabs", type=int, default=12)
@@ -57,7 +57,7 @@ class Nginx:
         self.process = subprocess.Popen(["nginx", "-c", folder / "nginx.conf", "-g", "daemon off;"])
         self.trust = ssl.create_default_context(cafile=str(folder / "tls.crt"))
         self.trust.check_hostname = False
-        until(self.answers, what="nginx answers")
+        until(self.answers, "nginx answers")
 
     def answers(self):
         try:
@@ -78,9 +78,9 @@ class Nginx:
 
 
 def run(browser, files, service, proxy):
-    context = browser.new_context(ignore_https_errors=True)
+    window = context(browser, ignore_https_errors=True)
     query = {"url": proxy.url, "token": service.token("ada"), "tabs": "off"}
-    pages = [context.new_page() for _ in range(options.tabs)]
+    pages = [window.new_page() for _ in range(options.tabs)]
     for page in pages:
         page.goto(f"{files.url}/page.html?{urllib.parse.urlencode(query)}")
     for page in pages:
@@ -122,12 +122,12 @@ def run(browser, files, service, proxy):
     service.start()
     service.notify("ada", "after")
     for page in pages:
-        page.wait_for_function("arrived['after']", timeout=60000)
+        page.wait_for_function("arrived['after']")
         assert page.evaluate("resyncs") == 0, "a tab was told of a gap"
     print("killed and started again: every tab went on where it was")
-    context.close()
+    window.close()
     streams = lambda: [line for line in proxy.access.read_text().splitlines() if "GET /v1/stream " in line]
-    until(lambda: len(streams()) >= 2 * options.tabs, what="the streams are in nginx's log")
+    until(lambda: len(streams()) >= 2 * options.tabs, "the streams are in nginx's log")
     assert all("HTTP/2.0" in line for line in streams()), streams()
 
 

@@ -16,7 +16,7 @@ import urllib.parse
 
 from playwright.sync_api import sync_playwright
 
-from service import CuttingProxy, Files, Service, chromium, until
+from service import CuttingProxy, Files, Service, chromium, context, until
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--cycles", type=int, default=20)
@@ -35,7 +35,7 @@ KINDS = ["offline", "killed", "stopped", "cut", "online"]
 class Trial:
     def __init__(self, browser, files, service, proxy):
         self.browser, self.files, self.service, self.proxy = browser, files, service, proxy
-        self.context = browser.new_context()
+        self.context = context(browser)
         self.ada = service.token("ada")
         self.home = self.address("ada")
         self.sent = []
@@ -67,7 +67,7 @@ class Trial:
         """They are safe once they are stored, or done."""
         page, texts = written
         # Not `wait_for_function`, which takes the promise itself for an answer.
-        until(lambda: page.evaluate("texts => unstored(texts)", texts) == [], what=f"{texts} are stored")
+        until(lambda: page.evaluate("texts => unstored(texts)", texts) == [], f"{texts} are stored")
 
     def fill(self):
         for _ in range(chance.randrange(1, 4)):
@@ -108,7 +108,7 @@ class Trial:
             # As a user's hand would, who does not want to wait for the next try.
             page.wait_for_function("window.isUp")
             page.evaluate("bell.connection.get().status === 'live' || bell.retry()")
-            page.wait_for_function("bell.connection.get().status === 'live'", timeout=60000)
+            page.wait_for_function("bell.connection.get().status === 'live'")
 
     def without_service(self):
         """The files are still there: tabs are reloaded while the service is not."""
@@ -123,14 +123,14 @@ class Trial:
     def check(self):
         """All that was written so far is done, once and in order, and was heard so by another user."""
         for page in self.pages:
-            page.wait_for_function("bell.outbox.get().waiting === 0", timeout=60000)
+            page.wait_for_function("bell.outbox.get().waiting === 0")
         self.same("done", lambda: self.service.texts(CONVERSATION, self.ada))
         self.same("heard by another user", lambda: self.reader.evaluate("heard"))
         assert self.pages[0].evaluate("async () => (await stored()).length") == 0, "something is still stored"
 
     def same(self, what, find):
         with contextlib.suppress(AssertionError):
-            until(lambda: len(find()) >= len(self.sent), 60)
+            until(lambda: len(find()) >= len(self.sent), "all that was sent")
         found = find()
         if found == self.sent:
             return
@@ -158,7 +158,7 @@ class Trial:
 
     def run(self):
         self.service.post("/v1/conversations", {"id": CONVERSATION, "memberIds": ["ada", "ben"]})
-        self.reader = self.browser.new_context().new_page()
+        self.reader = context(self.browser).new_page()
         self.reader.goto(self.address("ben"))
         self.reader.wait_for_function("window.isUp && bell.connection.get().status === 'live'")
         self.pages = [self.enter() for _ in range(options.tabs)]

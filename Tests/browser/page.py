@@ -2,97 +2,42 @@
 """The page at / in a real Chromium, against the real service: what it says without a token, that it is never called
 live when it is not, what it shows of demo's people, that the keyboard suffices, and what axe finds.
 
-    page.py --binary FILE [--database URL] [--shots FOLDER] [--only NAME …]
+    page.py [--shots FOLDER] [--only NAME …]
 
 With --shots each state is drawn wide and narrow, light and dark, into FOLDER."""
 import argparse
 import contextlib
+import functools
 import os
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
-SECRET = "a secret of tests that is long enough for HS256, 48"
+from service import Service, chromium, context, until
+
 OTHER_SECRET = "another secret, of tests as well, for HS256, 48 bytes"
 LIVE = "#state[data-state=live]"
 
 
-class Service:
-    """The service on a port of its own, as `make run` would start it."""
+class PageService(Service):
+    """The service as `make run` would start it."""
 
-    def __init__(self, binary, database):
-        self.binary = binary
-        self.folder = tempfile.mkdtemp(prefix="bellhop-page-")
-        self.database = database or f"sqlite:{self.folder}/page.sqlite"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.ada = self.token("ada", "--lifetime", "1d")
-        self.backend = self.token("backend", "--role", "service_role", "--lifetime", "1d")
-        self.process = None
-        self.start()
-
-    def environment(self, secret=SECRET):
-        # The service refuses variables that it does not know.
-        return {"PATH": os.environ["PATH"], "BELLHOP_JWT_SECRET": secret}
-
-    def token(self, subject, *more, secret=SECRET):
-        command = [self.binary, "token", "--subject", subject, *more]
-        done = subprocess.run(command, env=self.environment(secret), check=True, capture_output=True, text=True)
-        return done.stdout.strip()
+    @functools.cached_property
+    def ada(self):
+        return self.token("ada", "--lifetime", "1d")
 
     def start(self):
-        command = [self.binary, "serve", "--port", str(self.port), "--database", self.database]
-        command += ["--drain-seconds", "0", "--rate-limit-user", "0"]
-        environment = {**self.environment(), "BELLHOP_CONSOLE_TOKENS": f"{self.ada},{self.backend}"}
-        self.log = open(f"{self.folder}/log", "ab")
-        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
-        try:
-            until(self.is_ready, "the service is ready")
-        except AssertionError:
-            self.process.kill()
-            with open(f"{self.folder}/log") as log:
-                raise SystemExit(f"the service did not start:\n{log.read()[-2000:]}") from None
-
-    def is_ready(self):
-        try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=20)
-
-    def remove(self):
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.flags = ["--drain-seconds=0", f"--console-tokens={self.ada},{self.backend}"]
+        super().start()
 
     def demo(self, *more):
         """Runs `bellhop demo` and returns the link to the console that it prints."""
-        environment = {**self.environment(), "BELLHOP_URL": self.url}
-        command = [self.binary, "demo", "--pace", "0", *more]
-        text = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        text = self.run("demo", "--pace", "0", *more, BELLHOP_URL=self.url)
         return next(word for word in text.split() if word.startswith(f"{self.url}/#token="))
 
-
-def until(condition, what, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 class Tests:
@@ -104,10 +49,10 @@ class Tests:
 
     @contextlib.contextmanager
     def page(self, width=1400, scheme="light", worker=True, expects_errors=False):
-        context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        window = context(self.browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
         if not worker:
-            context.add_init_script("delete window.SharedWorker")
-        page = context.new_page()
+            window.add_init_script("delete window.SharedWorker")
+        page = window.new_page()
         # Whatever the policy forbids, and whatever is not caught, is said there.
         page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
         page.on("console", lambda line: line.type == "error" and (
@@ -115,7 +60,7 @@ class Tests:
         try:
             yield page
         finally:
-            context.close()
+            window.close()
         assert not self.complaints, self.complaints
 
     def open(self, page, token=None, more=""):
@@ -223,7 +168,7 @@ class Tests:
         with self.page(expects_errors=True) as page:
             self.open(page, more=self.with_backend)
             self.send_test_event(page)
-            self.service.stop()
+            self.service.kill(signal.SIGTERM)
             try:
                 page.wait_for_selector("#state[data-state=waiting]")
                 page.wait_for_selector("#notice-more:has-text('Next try in'), #notice-more:has-text('Trying again')")
@@ -232,7 +177,7 @@ class Tests:
                 assert seen <= {"Waiting", "Connecting"}, seen
             finally:
                 self.service.start()
-            page.wait_for_selector(LIVE, timeout=40_000)
+            page.wait_for_selector(LIVE)
             assert not page.is_visible("#notice")
             self.send_test_event(page)
             page.click("text=Develop")
@@ -264,7 +209,9 @@ class Tests:
 
     def token_is_renewed_before_its_end_without_a_break(self):
         with self.page() as page:
-            self.open(page, self.service.token("eve", "--lifetime", "24s"))
+            token = self.service.token("eve", "--lifetime", "40s")
+            end = (time.time() + 42) * 1000
+            self.open(page, token)
             page.wait_for_selector("#renewal:not([hidden])")
             assert "runs out soon" in page.inner_text("#notice-text")
             assert self.state(page) == "live"
@@ -275,7 +222,7 @@ class Tests:
             assert not page.is_visible("#renewal")
             page.wait_for_function("old => document.querySelector('#token-raw').textContent !== old", arg=old)
             # Longer than the first token lived: nothing has expired, and it is the same stream.
-            page.wait_for_timeout(26_000)
+            page.wait_for_function("end => Date.now() > end", arg=end)
             timeline = page.locator("#timeline").text_content()
             assert self.state(page) == "live", timeline
             assert page.text_content("#connection [data-key=Stream] dd") == stream, timeline
@@ -283,7 +230,7 @@ class Tests:
     def expired_token_is_called_that_and_its_successor_goes_on(self):
         with self.page(expects_errors=True) as page:
             self.open(page, self.service.token("eve", "--lifetime", "6s"))
-            page.wait_for_selector("#state[data-state=expired]", timeout=20_000)
+            page.wait_for_selector("#state[data-state=expired]")
             assert "has expired" in page.inner_text("#notice-text")
             assert self.never_live(page, 2) == {"Expired"}
             self.shoot(page, "expired")
@@ -481,19 +428,16 @@ class Tests:
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--binary", required=True)
-    options.add_argument("--chromium", default=shutil.which("chromium"))
-    options.add_argument("--database", default=None, help="an empty one; a file of SQLite unless told")
     options.add_argument("--shots", default=None)
     options.add_argument("--only", nargs="*", default=[])
     options = options.parse_args()
     if options.shots:
         os.makedirs(options.shots, exist_ok=True)
-    service = Service(options.binary, options.database)
+    service = PageService()
     failed = []
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
+            browser = chromium(playwright)
             for test in Tests.TESTS:
                 if options.only and test.__name__ not in options.only:
                     continue
@@ -506,7 +450,7 @@ def main():
                     print(f"FAIL  {test.__name__}: {type(error).__name__}: {error}", flush=True)
             browser.close()
     finally:
-        service.remove()
+        service.stop()
     if failed:
         sys.exit(f"page: {len(failed)} failed: {', '.join(failed)}")
 

@@ -1,6 +1,6 @@
 """Many tabs are one stream, and whoever holds it is killed again and again (CLIENT: one connection for all tabs).
 
-    python tabs.py [--cycles 20] [--tabs 50] [--seed N] [--only worker|election] [--within-ms 2000]
+    python tabs.py [--cycles 20] [--tabs 50] [--seed N] [--only worker|election] [--within-ms N]
 
 A holder dies by the tab being closed, by its process being killed, or as the worker by ending itself. Another one must serve
 within 2 s (on a machine that has nothing else to do), and no tab may miss an event or have one twice.
@@ -14,13 +14,13 @@ import urllib.parse
 
 from playwright.sync_api import Error, sync_playwright
 
-from service import Files, Service, chromium, until
+from service import Files, Service, chromium, context, until
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--cycles", type=int, default=20)
 parser.add_argument("--tabs", type=int, default=50)
 parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-parser.add_argument("--within-ms", type=int, default=2000)
+parser.add_argument("--within-ms", type=int, help="fails if a stream took longer to go on; unless told, that is only said")
 parser.add_argument("--only", choices=["worker", "election"])
 options = parser.parse_args()
 print(f"SEED={options.seed}")
@@ -30,7 +30,7 @@ chance = random.Random(options.seed)
 class Tabs:
     def __init__(self, browser, files, service, mode):
         self.mode, self.service, self.user = mode, service, f"user-{mode}"
-        self.context = browser.new_context()
+        self.context = context(browser)
         self.browser = browser
         query = {"url": service.url, "token": service.token(self.user)}
         if mode == "election":
@@ -66,8 +66,8 @@ class Tabs:
             return page.evaluate("heard")
         for page, since in self.pages.items():
             wanted = self.log[since:]
-            found = until(lambda: (lambda it: it if len(it) >= len(wanted) else None)(heard(page)), 10,
-                          f"a tab has {len(wanted)} events, not {len(heard(page))}")
+            until(lambda: len(heard(page)) >= len(wanted), f"a tab has {len(wanted)} events, not {len(heard(page))}")
+            found = heard(page)
             assert found == wanted, f"heard {found[-10:]}, not {wanted[-10:]}"
             assert page.evaluate("resyncs") == 0, "a tab was told of a gap"
 
@@ -147,11 +147,11 @@ def run(browser, files, service, mode):
             for page in [tabs.open() for _ in range(3)]:
                 tabs.settle(page)
             # What was sent before they were opened is not theirs.
-    until(lambda: service.streams() == 1, what=f"1 stream, not {service.streams()}")
+    until(lambda: service.streams() == 1, f"1 stream, not {service.streams()}")
     times.sort()
     print(f"{mode}: {options.cycles} holders killed {kinds}, {len(tabs.log)} events, nothing missed; the next one served after "
           f"{times[len(times) // 2]:.0f} ms (median), {times[-1]:.0f} ms (slowest)", flush=True)
-    assert times[-1] < options.within_ms, f"{times[-1]:.0f} ms"
+    assert options.within_ms is None or times[-1] < options.within_ms, f"{times[-1]:.0f} ms"
     tabs.context.close()
 
 
@@ -162,7 +162,7 @@ try:
         for mode in ["worker", "election"]:
             if options.only in (None, mode):
                 run(browser, files, service, mode)
-                until(lambda: service.streams() == 0, what="no stream after the last tab")
+                until(lambda: service.streams() == 0, "no stream after the last tab")
         browser.close()
 finally:
     files.stop()

@@ -51,7 +51,7 @@ final class PostgresConnection: Connection {
         self.vocabulary = vocabulary
         var settings = [ScopeVocabulary.service: "on"]
         if options.isPooled, options.access != .owner {
-            for (name, value) in PostgresLink.timeouts(options) { settings[name] = value }
+            for (name, value) in PostgresLink.sessionSettings(options) { settings[name] = value }
         }
         baseSettings = settings
         super.init()

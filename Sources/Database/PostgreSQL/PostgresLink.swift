@@ -79,18 +79,23 @@ final class PostgresLink {
         PQfinish(handle)
     }
 
-    /// The times after which the server gives a statement, and a transaction whose client is silent, up. Without the
-    /// second one a replica that stops in the middle would lock its rows, and with them everybody, until TCP gives it
-    /// up.
-    static func timeouts(_ options: StoreOptions) -> [(name: String, value: String)] {
+    /// How the server treats a session of the service.
+    ///
+    /// It gives up a statement that takes too long, and a transaction whose client is silent: without that a replica that
+    /// stops in the middle would lock its rows, and with them everybody, until TCP gives it up. And it compiles no
+    /// statement: each touches a few rows, but with the policies, or before a table has been analyzed, it can look so
+    /// costly that the server spends half a second of compilation on what takes a millisecond.
+    static func sessionSettings(_ options: StoreOptions) -> [(name: String, value: String)] {
         let milliseconds = "\(options.statementTimeout.milliseconds)"
-        return [("statement_timeout", milliseconds), ("idle_in_transaction_session_timeout", milliseconds)]
+        return [
+            ("statement_timeout", milliseconds), ("idle_in_transaction_session_timeout", milliseconds), ("jit", "off"),
+        ]
     }
 
     /// A pooler takes no options; what makes the tables may take its time.
     private static func startOptions(_ options: StoreOptions) -> String {
         guard !options.isPooled, options.access != .owner else { return "" }
-        return timeouts(options).map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")
+        return sessionSettings(options).map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")
     }
 
     var socket: Int32 { PQsocket(handle) }

@@ -29,7 +29,7 @@ final class PostgresQueries: Sendable {
     private let slowMax: Int
     private let vocabulary: ScopeVocabulary
     /// What a pooler's connections are set to for each transaction.
-    private let timeouts: [(name: String, value: String)]
+    private let sessionSettings: [(name: String, value: String)]
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
     private let threads: [LoopThread]
     /// Signalled when a thread is wanted or the end has come.
@@ -69,7 +69,7 @@ final class PostgresQueries: Sendable {
         self.connect = connect
         depthMax = options.queueDepthMax
         statementTimeout = options.statementTimeout
-        timeouts = options.isPooled ? PostgresLink.timeouts(options) : []
+        sessionSettings = options.isPooled ? PostgresLink.sessionSettings(options) : []
         slowMax = max(1, threads / 2)
         self.threads = (0..<threads).map { _ in LoopThread("postgres-queries") }
         for thread in self.threads { thread.start { [self] in run() } }
@@ -178,7 +178,7 @@ final class PostgresQueries: Sendable {
         var previous: Job?
         for job in rest {
             let target = job.scope.predicates.settings(ofQuery: job.kind) {
-                vocabulary.settings(of: job.scope, for: job.woven).merging(timeouts) { $1 }
+                vocabulary.settings(of: job.scope, for: job.woven).merging(sessionSettings) { $1 }
             }
             // The same caller's queries come in a row often enough.
             let isSame = job.scope.predicates === previous?.scope.predicates
@@ -214,7 +214,7 @@ final class PostgresQueries: Sendable {
     /// What goes before queries with a position: their transaction sees one state, and says which.
     private func opening(of job: Job) -> (commands: [PostgresLink.Command], settings: [String: String]) {
         guard let position = job.position else { return ([], [:]) }
-        let settings = vocabulary.settings(of: job.scope, for: position).merging(timeouts) { $1 }
+        let settings = vocabulary.settings(of: job.scope, for: position).merging(sessionSettings) { $1 }
         return (
             [
                 Self.oneState, vocabulary.command(from: [:], to: settings),

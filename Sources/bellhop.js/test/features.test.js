@@ -33,7 +33,7 @@ after(async () => {
 async function device(user, { claims = [], ...options } = {}) {
   const bell = connect({ url: service.url, token: service.token(user, ...claims), ...options });
   bells.push(bell);
-  await until(() => bell.connection.get().status === "live", 20_000, `live for ${user}`);
+  await until(() => bell.connection.get().status === "live", `live for ${user}`);
   return bell;
 }
 
@@ -41,31 +41,30 @@ async function device(user, { claims = [], ...options } = {}) {
 const shows = (store, condition) => until(() => {
   const snapshot = store.get();
   return condition(snapshot) ? snapshot : null;
-}, 20_000, condition);
+}, condition);
 
 const visit = (id, userId, data = {}) => backend("POST", "/v1/events", {
   id, type: "visit.created", userId, data: { visitId: id, visitType: "Check-up", hospital: "St. Mary",
     status: "confirmed", ...data },
 });
 
-test("VIS FR-1.4, 4.2: a notification shows, counts and rings within 100 ms of its event, on two devices once each",
+test("VIS FR-1.4, 4.2: a notification shows, counts and rings with its event, on two devices once each",
   { skip }, async () => {
   const played = [];
-  const first = await device("ada", { player: (haptic, sound) => played.push({ haptic, sound,
-    at: performance.now() }) });
+  const first = await device("ada", { player: (haptic, sound) => played.push({ haptic, sound }) });
   const second = await device("ada");
   const [list, other] = [first.notifications, second.notifications];
   first.badges.get();
-  let arrivedAt = 0;
-  first.on("notification:created", () => void (arrivedAt = performance.now()));
+  // Sooner than any timer: the phone waits for nothing.
+  let rings;
+  first.on("notification:created", () => setTimeout(() => { rings = played.length === 1; }));
   await Promise.all([shows(list, (it) => it.isLoaded), shows(other, (it) => it.isLoaded)]);
   await visit("v1", "ada");
   const { items: [item] } = await shows(list, (it) => it.items.length === 1);
   assert.equal(item.title, "Check-up Scheduled");
-  await until(() => played.length === 1);
+  assert.equal(await until(() => rings !== undefined && [rings]).then(([it]) => it), true);
   assert.deepEqual(played[0].haptic, { notification: "warning", impacts: [], pulses: 2 });
   assert.equal(played[0].sound, true);
-  assert.ok(Math.abs(played[0].at - arrivedAt) < 100, "played within 100 ms");
   await shows(first.badges, (it) => it?.bell === 1);
 
   // Seen on one: at once there, then on the other, and the badge falls.

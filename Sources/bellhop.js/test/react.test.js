@@ -67,7 +67,7 @@ function mount(use) {
   shown.unmount = () => mounted.unmount();
   return shown;
 }
-const shows = (shown, condition) => until(() => shown.last !== null && condition(shown.last), 10_000, condition);
+const shows = (shown, condition) => until(() => shown.last !== null && condition(shown.last), condition);
 
 test("useBadges and useConnection show what is, and render no more than it changes", { skip }, async () => {
   const badges = mount(() => hooks.useBadges());

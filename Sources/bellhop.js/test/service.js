@@ -67,13 +67,16 @@ export async function startService(settings = {}) {
   };
 }
 
+// Only a failure waits so long: on a slow machine, beside other work, what takes milliseconds can take a minute.
+const PATIENCE_MS = 180_000;
+
 /** Waits for a condition, which is asked again whenever the event loop has done something else. */
-export async function until(condition, ms = 20_000, what = condition) {
-  const end = Date.now() + ms;
+export async function until(condition, what = condition) {
+  const end = Date.now() + PATIENCE_MS;
   while (Date.now() < end) {
     const found = await condition();
     if (found) return found;
     await new Promise((done) => setTimeout(done, 5));
   }
-  throw new Error(`not in ${ms} ms: ${what}`);
+  throw new Error(`not in ${PATIENCE_MS} ms: ${what}`);
 }

@@ -63,7 +63,7 @@ import Values
         _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation, step: () -> Void = {},
         _ condition: () async throws -> Bool
     ) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + patience
         while try await !condition() {
             try #require(ContinuousClock.now < deadline, comment, sourceLocation: sourceLocation)
             step()

@@ -164,7 +164,7 @@ import Testing
         try await school.send(School.attendance("a1", of: "s1", "late"))
         service.clock.advance(seconds: 61)
         #expect(try await stream.next("stream:closing").json["reason"].string == "expired")
-        await #expect(throws: (any Error).self) { try await stream.next("query:invalidate", within: 5) }
+        await #expect(throws: (any Error).self) { try await stream.next("query:invalidate", within: .seconds(5)) }
     }
 
     /// SCH EC5, FR-001, FR-013: no filter, no header and no claim that users can edit brings another school's rows.

@@ -1,3 +1,5 @@
+import Values
+
 /// A place in the event log, as clients carry it: `<epoch>-<13 digits>`, the `id` of every event.
 ///
 /// The epoch names one log: a database that was made anew counts from 1 again, and without the epoch an old id would
@@ -38,10 +40,7 @@ public struct Cursor: Sendable, Hashable {
 
     /// Whether a text can serve as an epoch; the log checks its own with this.
     static func isEpoch(_ bytes: Substring.UTF8View) -> Bool {
-        !bytes.isEmpty && bytes.count <= epochBytesMax
-            && bytes.allSatisfy { byte in
-                (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-            }
+        !bytes.isEmpty && bytes.count <= epochBytesMax && bytes.allSatisfy(\.isAlphanumeric)
     }
 }
 

@@ -12,8 +12,10 @@ public struct Fields: Sendable {
     private var mistakes: [Failure.Field] = []
 
     /// Reads a body that must be a JSON object.
-    public init(_ body: [UInt8]) throws(Failure) {
-        guard case .object(let members) = try JSONValue(parsing: body) else {
+    public init(_ body: [UInt8]) throws(Failure) { try self.init(JSONValue(parsing: body)) }
+
+    public init(_ body: JSONValue) throws(Failure) {
+        guard case .object(let members) = body else {
             throw Failure(.malformed, "request.malformed_json", "The body must be a JSON object.")
         }
         self.init(members)

@@ -22,6 +22,17 @@ extension String? {
     }
 }
 
+extension UInt8 {
+    /// Whether it is a letter or a digit of ASCII.
+    @inlinable
+    public var isAlphanumeric: Bool {
+        switch self {
+        case 48...57, 65...90, 97...122: true
+        default: false
+        }
+    }
+}
+
 extension [UInt8] {
     /// Appends a number in decimal digits.
     public mutating func append(decimal number: Int64) {

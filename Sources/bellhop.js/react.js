@@ -39,31 +39,20 @@ function useFeature(store) {
   }, [store, shown]);
 }
 
-/** `{messages, requests, bell, total, …}`; null until they are known.
- * @returns {import("./features").Badges | null} */
 export const useBadges = () => useStore(useBellhop().badges);
-/** `{status, retryAt, …}` */
 export const useConnection = () => useStore(useBellhop().connection);
-/** @returns {import("./features").Notifications & import("./features").NotificationCommands} */
 export const useNotifications = () => useFeature(useBellhop().notifications);
-/** @returns {import("./features").Conversations & {more(): import("./features").Answered}} */
 export const useConversations = () => useFeature(useBellhop().conversations);
-/** @param {string} id
- * @returns {import("./features").Thread & import("./features").ThreadCommands} */
+/** @param {string} id */
 export const useConversation = (id) => useFeature(useBellhop().conversation(id));
-/** @param {string} shopId
- * @returns {import("./features").Queue} */
+/** @param {string} shopId */
 export const useQueue = (shopId) => useFeature(useBellhop().queue(shopId));
-/** @param {string} id
- * @returns {import("./features").Booking & import("./features").BookingCommands} */
+/** @param {string} id */
 export const useBooking = (id) => useFeature(useBellhop().booking(id));
-/** @param {string} challengeId
- * @returns {import("./features").Leaderboard} */
+/** @param {string} challengeId */
 export const useLeaderboard = (challengeId) => useFeature(useBellhop().leaderboard(challengeId));
-/** @returns {import("./features").Feed & import("./features").FeedCommands} */
 export const useFeed = () => useFeature(useBellhop().feed());
-/** @param {string} shopId
- * @returns {import("./features").DJ & import("./features").DJCommands} */
+/** @param {string} shopId */
 export const useDJ = (shopId) => useFeature(useBellhop().dj(shopId));
 
 /** The rows that this component shows, kept up to date; one component of a table at a time, as there is one screen.

@@ -117,10 +117,7 @@ extension Fields {
 
     private static func isTopicPrefix(_ text: String) -> Bool {
         (1...TableLimits.topicPrefixBytesMax).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-            }
+            && text.utf8.allSatisfy { $0.isAlphanumeric || "-_".utf8.contains($0) }
     }
 }
 

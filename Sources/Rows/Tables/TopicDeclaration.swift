@@ -11,8 +11,14 @@ public struct TopicDeclaration: Sendable {
     public let column: String
     public let audience: [AudienceTemplate]
 
-    /// The keys by which one topic is heard.
-    public func audience(of id: String) -> [String] { audience.compactMap { $0.key { _ in id } } }
+    /// The keys by which one topic is heard, each once.
+    public func audience(of id: String) -> [String] {
+        var keys: [String] = []
+        for template in audience {
+            if let key = template.key(of: { _ in id }), !keys.contains(key) { keys.append(key) }
+        }
+        return keys
+    }
 }
 
 /// What a file of tables cannot take for its own, since the service has it.

@@ -55,10 +55,7 @@ final class Call: Sendable {
     }
 
     /// The body as the members of a JSON object.
-    func fields() throws -> Fields {
-        guard request.withHeader("Content-Type", Self.isJSON) else { throw Self.notJSON }
-        return try Fields(request.body)
-    }
+    func fields() throws -> Fields { try Fields(json()) }
 
     /// Whether a media type is JSON's, in whatever case and with whatever parameters.
     private static func isJSON(_ type: UnsafeBufferPointer<UInt8>?) -> Bool {

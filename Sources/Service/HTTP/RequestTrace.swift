@@ -2,6 +2,7 @@ import Domain
 import MicroHTTP
 import Realtime
 import Synchronization
+import Values
 
 /// What is known of a request between its beginning and its answer.
 ///
@@ -52,10 +53,6 @@ enum RequestId {
     }
 
     private static func isSafe(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"):
-            true
-        default: false
-        }
+        byte.isAlphanumeric || "-_.:".utf8.contains(byte)
     }
 }

@@ -67,9 +67,10 @@ extension Response {
     /// A text as a part of a path or a query.
     static func encoded(_ text: String) -> String {
         text.utf8.reduce(into: "") { out, byte in
-            switch byte {
-            case 65...90, 97...122, 48...57, 45, 46, 95, 126: out.unicodeScalars.append(Unicode.Scalar(byte))
-            default: out += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
+            if byte.isAlphanumeric || "-._~".utf8.contains(byte) {
+                out.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                out += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
             }
         }
     }

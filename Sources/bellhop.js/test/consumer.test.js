@@ -13,16 +13,32 @@ const app = `
 import { connect } from "bellhop.js";
 import { connect as connectCore } from "bellhop.js/core";
 import { badges, queue } from "bellhop.js/features";
+import { expoPlayer } from "bellhop.js/players";
+import { useNotifications, useVisibleRows } from "bellhop.js/react";
+import { memoryStorage } from "bellhop.js/storage/memory";
+import { bridge } from "bellhop.js/tanstack";
 import { tabs } from "bellhop.js/tabs";
+import { xhrTransport } from "bellhop.js/transport/xhr";
 
 const url = "https://bells.example";
-const all = connect({ url, token: "t" });
+const all = connect({
+  url, token: "t", player: expoPlayer({}), storage: memoryStorage(), transport: xhrTransport(),
+});
 export const total: number = all.badges.get()?.total ?? 0;
 all.conversation("c1").send("Hi").then((answer) => answer?.status);
 const small = connectCore({ url, token: "t", tabs, features: { badges, queue } });
+export function component(): string {
+  const { items, markRead } = useNotifications();
+  if (items[0]) void markRead(items[0].id);
+  return useVisibleRows("posts", [1, "2"]).ids.join();
+}
+declare const queryClient: Parameters<typeof bridge>[0];
+export const stop: () => void = bridge(queryClient, all);
 export const isLive: boolean = small.queue("s1").get().isLive;
 // @ts-expect-error: the core was not given it
 small.feed();
+// @ts-expect-error: nor was there invalidation
+bridge(queryClient, small);
 `;
 
 for (const [resolution, module] of [["node", "es2022"], ["node16", "node16"]]) {

@@ -20,7 +20,9 @@ struct OwnEvent: Sendable {
 
     init(reading fields: inout Fields, by rules: Rules) {
         name = Self.name(&fields, rules)
-        let keys = Self.keys(&fields)
+        // Each once: a key is a row of the log's index.
+        var seen: Set<String> = []
+        let keys = Self.keys(&fields).filter { seen.insert($0).inserted }
         topic = fields.optionalString("topic", bytesMax: StreamLimits.topicBytesMax)
         collapse = fields.optionalLine("collapse", bytesMax: PublishLimits.collapseBytesMax)
         let value = fields.value("data")
@@ -30,9 +32,7 @@ struct OwnEvent: Sendable {
             fields.reject("data", "must have at most \(PublishLimits.dataBytesMax) bytes, and has \(data.count)")
         }
         if fields.has("to") == fields.has("topic") { fields.reject("", "must have either to or topic") }
-        // Each once: a key is a row of the log's index.
-        var seen: Set<String> = []
-        audience = (topic.map { Self.audience(of: $0, &fields, rules) } ?? keys).filter { seen.insert($0).inserted }
+        audience = topic.map { Self.audience(of: $0, &fields, rules) } ?? keys
     }
 
     func publish(_ tx: Transaction) {
@@ -47,11 +47,7 @@ struct OwnEvent: Sendable {
         guard !name.isEmpty else { return name }
         let parts = name.split(separator: ":", omittingEmptySubsequences: false)
         let isPlain = parts.allSatisfy { part in
-            !part.isEmpty
-                && part.utf8.allSatisfy { byte in
-                    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-                        || "_-.".utf8.contains(byte)
-                }
+            !part.isEmpty && part.utf8.allSatisfy { $0.isAlphanumeric || "_-.".utf8.contains($0) }
         }
         if !isPlain {
             fields.reject(

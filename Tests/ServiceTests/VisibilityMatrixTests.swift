@@ -5,7 +5,8 @@ import Yams
 
 @testable import Service
 
-/// Every operation of `openapi.yaml` and every stream, as everybody that there is: nothing that anybody is sent has a text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
+/// Every operation of `openapi.yaml` and every stream, as everybody that there is: nothing that anybody is sent has a
+/// text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
 @Suite struct VisibilityMatrixTests {
     private typealias Caller = VisibilityWorld.Caller
     private typealias Mark = VisibilityWorld.Mark

@@ -1,7 +1,7 @@
 import Testing
 
-/// How long a test waits for what must come, before it calls it missing. Only a failure waits so long: beside other tests, on
-/// a slow machine, what takes milliseconds can take a minute.
+/// How long a test waits for what must come, before it calls it missing. Only a failure waits so long: beside other
+/// tests, on a slow machine, what takes milliseconds can take a minute.
 public let patience: Duration = .seconds(300)
 
 /// Waits until a condition is true. The deadline only bounds a failure; whoever waits goes on as soon as it is true.

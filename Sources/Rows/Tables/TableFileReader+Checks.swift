@@ -210,7 +210,8 @@ extension TableFileReader {
         var seen: [String: (template: AudienceTemplate, place: String)] = [:]
         for template in reserved where seen[template.shape] == nil { seen[template.shape] = (template, "the service") }
         for (template, place) in templates where seen[template.shape] == nil {
-            for other in seen.values.sorted(by: { $0.place < $1.place }) where template.mayEqual(other.template) {
+            let others = seen.values.sorted { ($0.place, "\($0.template)") < ($1.place, "\($1.template)") }
+            for other in others where template.mayEqual(other.template) {
                 reject(
                     place,
                     "\(template) may make the same key as \(other.template) of \(other.place), with another meaning")

@@ -68,8 +68,10 @@ let package = Package(
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(name: "Threads", swiftSettings: strict),
         .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Threads"], swiftSettings: strict),
+        .target(name: "OutboundHTTP", dependencies: ["CCurl", "Threads"], swiftSettings: strict),
         .target(
             name: "Database",
             dependencies: [
@@ -85,7 +87,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain", "Visibility",
+                "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain",
+                "Visibility",
                 outside("Crypto", "swift-crypto"),
                 outside("CryptoExtras", "swift-crypto"),
                 outside("Logging", "swift-log"),
@@ -155,6 +158,8 @@ let package = Package(
             name: "PostgresServer", dependencies: ["CPostgreSQL"], path: "Tests/PostgresServer", swiftSettings: strict),
         .testTarget(
             name: "MicroHTTPTests", dependencies: ["MicroHTTP", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "OutboundHTTPTests", dependencies: ["OutboundHTTP", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         // The house's style, as a test.
         .testTarget(name: "TidyTests", swiftSettings: strict),
@@ -163,8 +168,8 @@ let package = Package(
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "Service", "BellhopClient", "MicroHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain",
-                "Visibility", "PostgresServer", "TestSupport",
+                "Service", "BellhopClient", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values",
+                "Rows", "Domain", "Visibility", "PostgresServer", "TestSupport",
                 outside("Configuration", "swift-configuration"),
                 outside("Crypto", "swift-crypto"),
                 outside("JWTKit", "jwt-kit"),

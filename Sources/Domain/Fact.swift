@@ -14,6 +14,11 @@ public enum Fact: Sendable {
     case preferencesChanged(Preferences, of: ID<User>)
     /// A feature asks for a notification; the notifications feature creates it from the draft.
     case notificationRequested(NotificationDraft)
+    /// Notifications were stored, each with its user's preferences of that moment; those of repeated events are not among
+    /// them.
+    case notificationsCreated([(notification: Notification, preferences: Preferences)])
+    /// Notifications that their user had not seen were seen, or removed.
+    case notificationsNoticed([Notification], isRemoved: Bool)
     /// The caller has seen the notifications that ask for these requests, or says not to have; the requests feature
     /// stores it.
     case requestsNoticed([ID<UserRequest>], isSeen: Bool)

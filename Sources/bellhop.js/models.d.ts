@@ -412,6 +412,40 @@ export interface Published {
   accepted: number;
 }
 
+export interface WebhookState {
+  /** Whether an address is set. Without one nothing is stored. */
+  enabled: boolean;
+  /** Not accepted yet, those included whose time has not come. */
+  waiting: number;
+  oldestDueAt: string | null;
+  /** The most attempts that one of them has had. */
+  attemptsMax: number;
+  dead: number;
+  /**
+   * Of what waits or is dead: `status_` and the receiver's answer, `private_address`, `name_not_found`,
+   * `unreachable`, `timeout`, `tls` or `no_answer`.
+   */
+  lastError: string | null;
+  lastErrorAt: string | null;
+}
+
+export interface DeadWebhook {
+  /** Its `webhook-id`. */
+  id: string;
+  type: WebhookType;
+  userId: string | null;
+  /** The id of the notification or the booking. */
+  subjectId: string;
+  reason: "expired" | "outbox.full" | Word;
+  attempts: number;
+  lastError: string | null;
+  createdAt: string;
+  triedAt: string | null;
+  diedAt: string;
+}
+
+export type WebhookType = "notification.unreached" | "notification.withdrawn" | "booking.changed" | Word;
+
 export interface ExplainBody {
   eventId: string;
   token?: string;
@@ -1384,7 +1418,8 @@ export type ProblemCode =
   | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow" | "shop.full"
   | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid" | "stream.token_pending"
   | "stream.too_many" | "stream.unanswered" | "subscriptions.full" | "subscriptions.too_many" | "topic.forbidden"
-  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.refused" | Word;
+  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off" | "webhook.refused"
+  | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {
@@ -1633,6 +1668,24 @@ export interface Operations {
     query: {};
     body: OwnEvent | OwnEvent[];
     answer: Published;
+  };
+  /** What waits to be sent to the app's own address. For backends. */
+  "GET /v1/webhooks": {
+    query: {};
+    body: undefined;
+    answer: WebhookState;
+  };
+  /** Webhooks that are tried no more, the newest first. For backends. */
+  "GET /v1/webhooks/dead": {
+    query: { limit?: number; cursor?: string };
+    body: undefined;
+    answer: Page<DeadWebhook>;
+  };
+  /** Has a dead webhook be tried for another day, from now on. For backends. */
+  "POST /v1/webhooks/dead/{id}/retry": {
+    query: {};
+    body: undefined;
+    answer: DeadWebhook;
   };
   /** Why an event reached, or did not reach, the holder of a token. For backends. */
   "POST /v1/explain": {

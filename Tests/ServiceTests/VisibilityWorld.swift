@@ -321,8 +321,10 @@ struct VisibilityWorld {
         return switch operation {
         case "GET /v1/challenges", "GET /v1/posts", "GET /v1/feed", "GET /v1/me", "GET /v1/config", "GET /healthz",
             "GET /readyz", "GET /metrics", "GET /openapi.yaml", "GET /", "GET /console/tokens", "GET /bellhop.js",
-            "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js":
+            "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js",
+            "GET /v1/webhooks", "GET /v1/webhooks/dead":
             at([:], nil)
+        case "POST /v1/webhooks/dead/{id}/retry": at(["id": "w1"], nil)
         case "GET /console/{name}": at(["name": "app.js"], nil)
         case "POST /v1/publish": at([:], ["event": "tidings", "to": ["user:nobody"], "data": .string(new)])
         case "GET /v1/challenges/{id}", "DELETE /v1/challenges/{id}", "GET /v1/challenges/{id}/leaderboard",

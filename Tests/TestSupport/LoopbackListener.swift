@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 
 /// A listening TCP socket on the loopback interface, whose connections are served each on a thread of its own.
 public final class LoopbackListener: Sendable {
@@ -7,6 +8,7 @@ public final class LoopbackListener: Sendable {
 
     public let port: Int
     private let descriptor: Int32
+    private let isServing = Atomic<Bool>(false)
 
     public init() throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -26,9 +28,12 @@ public final class LoopbackListener: Sendable {
         port = Int(UInt16(bigEndian: address.sin_port))
     }
 
-    /// Accepts connections until the listener is stopped. Whoever serves a connection owns its descriptor.
+    /// Accepts connections until the listener is stopped, once. Whoever serves a connection owns its descriptor.
     public func serve(_ connection: @escaping @Sendable (Int32) -> Void) {
+        isServing.store(true, ordering: .relaxed)
         Thread.detachNewThread { [descriptor] in
+            // Closed here, where it is used: its number may be another listener's at once, with connections of its own.
+            defer { close(descriptor) }
             while true {
                 let accepted = accept(descriptor, nil, nil)
                 guard accepted >= 0 else { return }
@@ -40,6 +45,6 @@ public final class LoopbackListener: Sendable {
     /// To be called once.
     public func stop() {
         shutdown(descriptor, Int32(SHUT_RDWR))
-        close(descriptor)
+        if !isServing.load(ordering: .relaxed) { close(descriptor) }
     }
 }

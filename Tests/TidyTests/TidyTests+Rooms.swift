@@ -7,7 +7,7 @@ extension TidyTests {
     /// of one line do not know one another.
     private static let floors: [[String]] = [
         ["Threads"],
-        ["Visibility", "MicroHTTP", "BellhopClient"],
+        ["Visibility", "MicroHTTP", "OutboundHTTP", "BellhopClient"],
         ["Values"],
         ["Realtime", "Rows"],
         ["Domain"],

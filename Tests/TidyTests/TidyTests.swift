@@ -38,10 +38,14 @@ import Testing
             "Values": [],
             "BellhopClient": [], "Rows": ["Values", "Visibility"], "Domain": ["Rows", "Values", "Visibility"],
             "Database": ["CSQLite", "CPostgreSQL", "Threads", "Values", "Visibility"],
-            "Service": ["MicroHTTP", "Database", "Realtime", "Domain", "Rows", "Threads", "Values", "Visibility"],
+            "OutboundHTTP": ["CCurl", "Threads"],
+            "Service": [
+                "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Domain", "Rows", "Threads", "Values",
+                "Visibility",
+            ],
             "bellhop": ["Service", "BellhopClient", "Rows", "Values"],
         ]
-        let ours = Set(allowed.keys).union(["CMicroHTTPD", "CSQLite", "CPostgreSQL"])
+        let ours = Set(allowed.keys).union(["CCurl", "CMicroHTTPD", "CSQLite", "CPostgreSQL"])
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
             let module = String(file.path.split(separator: "/")[1])
             for line in file.lines where line.hasPrefix("import ") {

@@ -3,6 +3,84 @@
 import Foundation
 
 extension Bellhop {
+    public struct WebhookState: Codable, Sendable, Hashable {
+        /// Whether an address is set. Without one nothing is stored.
+        public let enabled: Bool
+        /// Not accepted yet, those included whose time has not come.
+        public let waiting: Int
+        public let oldestDueAt: Date?
+        /// The most attempts that one of them has had.
+        public let attemptsMax: Int
+        public let dead: Int
+        /// Of what waits or is dead: `status_` and the receiver's answer, `private_address`, `name_not_found`,
+        /// `unreachable`, `timeout`, `tls` or `no_answer`.
+        public let lastError: String?
+        public let lastErrorAt: Date?
+
+        public init(
+            enabled: Bool, waiting: Int, oldestDueAt: Date? = nil, attemptsMax: Int, dead: Int,
+            lastError: String? = nil, lastErrorAt: Date? = nil
+        ) {
+            self.enabled = enabled
+            self.waiting = waiting
+            self.oldestDueAt = oldestDueAt
+            self.attemptsMax = attemptsMax
+            self.dead = dead
+            self.lastError = lastError
+            self.lastErrorAt = lastErrorAt
+        }
+    }
+
+    public struct DeadWebhook: Codable, Sendable, Hashable {
+        /// Its `webhook-id`.
+        public let id: String
+        public let type: WebhookType
+        public let userId: String?
+        /// The id of the notification or the booking.
+        public let subjectId: String
+        public let reason: DeadWebhook.Reason
+        public let attempts: Int
+        public let lastError: String?
+        public let createdAt: Date
+        public let triedAt: Date?
+        public let diedAt: Date
+
+        public init(
+            id: String, type: WebhookType, userId: String? = nil, subjectId: String, reason: DeadWebhook.Reason,
+            attempts: Int, lastError: String? = nil, createdAt: Date, triedAt: Date? = nil, diedAt: Date
+        ) {
+            self.id = id
+            self.type = type
+            self.userId = userId
+            self.subjectId = subjectId
+            self.reason = reason
+            self.attempts = attempts
+            self.lastError = lastError
+            self.createdAt = createdAt
+            self.triedAt = triedAt
+            self.diedAt = diedAt
+        }
+
+        public struct Reason: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let expired = Reason(rawValue: "expired")
+            public static let outboxFull = Reason(rawValue: "outbox.full")
+        }
+    }
+
+    public struct WebhookType: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let notificationUnreached = WebhookType(rawValue: "notification.unreached")
+        public static let notificationWithdrawn = WebhookType(rawValue: "notification.withdrawn")
+        public static let bookingChanged = WebhookType(rawValue: "booking.changed")
+    }
+
     public struct Me: Codable, Sendable, Hashable {
         public let userId: String
         public let tenant: String

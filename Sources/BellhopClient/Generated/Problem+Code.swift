@@ -269,6 +269,9 @@ extension Bellhop.Problem {
         /// 422: A text holds U+0000, which cannot be stored.
         public static let validation = Code(rawValue: "validation")
 
+        /// 409: No address is set to which webhooks are sent.
+        public static let webhookOff = Code(rawValue: "webhook.off")
+
         /// 401: The secret or signature of a delivery is not the configured one.
         public static let webhookRefused = Code(rawValue: "webhook.refused")
     }

@@ -91,8 +91,9 @@ public struct Booking: Sendable, Hashable {
         }
     }
 
-    /// Writes the booking as JSON; its estimated completion depends on the shop's median service time.
-    public func write(membersTo writer: inout JSONWriter, medianMinutes: Double, epoch: String) {
+    /// Writes the booking as JSON; its estimated completion depends on the shop's median service time, and is left out
+    /// where that is not known.
+    public func write(membersTo writer: inout JSONWriter, medianMinutes: Double?, epoch: String) {
         writer.member("id", id)
         writer.member("userId", userId)
         writer.member("shopId", shopId)
@@ -108,7 +109,9 @@ public struct Booking: Sendable, Hashable {
         writer.member("arrivedAt", arrivedAt)
         writer.member("startedAt", startedAt)
         writer.member("completedAt", completedAt)
-        writer.member("estimatedCompletion", estimatedCompletion(medianMinutes: medianMinutes))
+        if let medianMinutes {
+            writer.member("estimatedCompletion", estimatedCompletion(medianMinutes: medianMinutes))
+        }
         writer.member("createdAt", createdAt)
         writer.member("updatedAt", updatedAt)
     }

@@ -23,6 +23,7 @@ public final class App: Sendable {
     private let replicas: ReplicaRequests?
     private let server: Server
     private let ticker: Ticker
+    private let webhooks: WebhookSender?
     private let report: ServiceReport
 
     /// - Throws: in one line, what stands in the way.
@@ -105,6 +106,9 @@ public final class App: Sendable {
             runner: runner, ticks: features.flatMap(\.ticks),
             prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
             limiter: authenticator.limiter, logger: logger)
+        webhooks = settings.webhook.map { [logger] in
+            WebhookSender($0, store: store, clock: clock, admission: admission, metrics: metrics, logger: logger)
+        }
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
     }
@@ -176,6 +180,7 @@ public final class App: Sendable {
         rankUpdates.start()
         try server.start()
         ticker.start()
+        webhooks?.start()
         warnOfLoweredLimits()
         logger.info(
             "Bellhop is listening.",
@@ -215,6 +220,7 @@ public final class App: Sendable {
             // On a thread of its own: everything here waits.
             Thread { [self] in
                 ticker.stop()
+                webhooks?.stop()
                 rankUpdates.stop()
                 server.shutdown(
                     deadlineSeconds: Double(settings.shutdownSeconds),

@@ -21,6 +21,7 @@ enum Catalog {
             RequestsFeature.feature,
             PostsFeature.feature,
             PublishFeature.feature(dependencies?.publish),
+            WebhooksFeature.feature,
             ClientLibraryFeature.feature,
             ConsoleFeature.feature,
         ]

@@ -70,6 +70,8 @@ public struct Settings: Sendable {
     /// By which a feed of table changes proves itself.
     let changesSecret: String?
     let changesSigningSecrets: [WebhookSignature.Secret]
+    /// Nil: no webhooks are sent.
+    let webhook: WebhookSettings?
     /// Stands in the text of the notification of `auth.signup`; nil greets without a name.
     public let appName: String?
     public let literalBlackCardFormula: Bool
@@ -153,13 +155,8 @@ public struct Settings: Sendable {
         if let changesSecret, changesSecret.utf8.count < 16 {
             throw Mistake("changesSecret", "must have at least 16 bytes: it opens the way to all tenants")
         }
-        changesSigningSecrets = try values.list("changesSigningSecrets").map { text throws(Mistake) in
-            do throws(Failure) {
-                return try WebhookSignature.Secret(text)
-            } catch {
-                throw Mistake("changesSigningSecrets", error.detail)
-            }
-        }
+        changesSigningSecrets = try values.secrets("changesSigningSecrets")
+        webhook = try WebhookSettings(values)
         appName = values.optionalText("appName")
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
         selfDeclared = try values.bool("selfDeclared")
@@ -300,6 +297,20 @@ extension Settings {
             "changesSigningSecrets", "Tables",
             "Secrets (whsec_…) by which webhooks are signed (Standard Webhooks); two while keys change.",
             isSecret: true),
+        Key(
+            "webhookURL", "Webhooks",
+            "Where notifications go that reached nobody, and bookings' changes (Docs/webhooks.md).",
+            isSecret: true),
+        Key(
+            "webhookSecrets", "Webhooks", "Secrets (whsec_…) by which they are signed; two while keys change.",
+            isSecret: true),
+        Key("webhookPriorities", "Webhooks", "Priorities of the notifications that are sent.", "URGENT,HIGH"),
+        Key("webhookAfterSeconds", "Webhooks", "How long a notification may be unseen before it is sent.", "30"),
+        Key(
+            "webhookAtOnce", "Webhooks",
+            "true: without that pause where its user has no open stream, which is known on SQLite alone.", "true"),
+        Key("webhookPrivate", "Webhooks", "true: receivers on private networks, also by http://.", "false"),
+        Key("webhookTimeoutSeconds", "Webhooks", "How long the receiver may take to answer.", "10"),
         Key("appName", "Texts", "The app's name in the greeting of new users; without it they are just welcome."),
         Key(
             "literalBlackCardFormula", "Texts",
@@ -323,7 +334,7 @@ extension Settings {
 
 /// Reads settings as texts, whatever a file calls their type, and parses them here, so that a mistake is reported and not
 /// replaced by the default.
-private struct SettingsReader {
+struct SettingsReader {
     let reader: ConfigReader
 
     func text(_ name: String) -> String { optionalText(name) ?? "" }

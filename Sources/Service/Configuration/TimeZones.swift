@@ -53,4 +53,15 @@ enum TimeZones {
     private static func timestamp(_ date: Date) -> Timestamp {
         Timestamp(microseconds: Int64(date.timeIntervalSince1970.rounded()) * 1_000_000)
     }
+
+    /// The minute of a user's day; not computed for a user without quiet hours.
+    static func minuteOfDay(_ now: Timestamp, _ preferences: Preferences) -> Int {
+        guard preferences.quietHours != nil else { return 0 }
+        // A zone that the system no longer knows is taken as UTC: silence at the wrong hour is better than no
+        // notification.
+        let zone = TimeZone(identifier: preferences.timeZone)
+        let offset = zone?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(now.seconds))) ?? 0
+        let secondOfDay = (Int(now.seconds) + offset) % 86400
+        return (secondOfDay < 0 ? secondOfDay + 86400 : secondOfDay) / 60
+    }
 }

@@ -31,10 +31,8 @@ struct FeedCredentials: Sendable {
             do throws(WebhookSignature.Refusal) {
                 _ = try WebhookSignature.verify(
                     id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"),
-                    signatures: signature, body: request.body, secrets: signingSecrets, now: now
-                ) { key, message in
-                    Array(HMAC<SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key)))
-                }
+                    signatures: signature, body: request.body, secrets: signingSecrets, now: now,
+                    hmac: WebhookSignature.hmac)
             } catch {
                 throw error.failure
             }

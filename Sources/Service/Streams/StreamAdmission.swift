@@ -24,6 +24,8 @@ final class StreamAdmission: Sendable {
         }
     }
 
+    func hasStream(_ owner: Owner) -> Bool { counts.withLock { $0[owner.tenant]?[owner.userId] != nil } }
+
     /// Users of a tenant who have a stream open.
     func users(of tenant: ID<Tenant>) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
 

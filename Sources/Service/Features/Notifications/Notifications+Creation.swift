@@ -1,8 +1,6 @@
 import Database
 import Domain
 import Values
-import struct Foundation.Date
-import struct Foundation.TimeZone
 
 extension NotificationsFeature {
     /// Creates notifications from drafts: rows, counts and events in the caller's transaction.
@@ -36,12 +34,13 @@ extension NotificationsFeature {
         let inboxes = try addToInboxes(of: drafts, tx)
         let candidates = zip(drafts, inboxes).map { draft, inbox in
             let delivery = inbox.preferences.delivery(
-                of: draft.priority, atMinuteOfDay: minuteOfDay(tx.now, inbox.preferences))
+                of: draft.priority, atMinuteOfDay: TimeZones.minuteOfDay(tx.now, inbox.preferences))
             return Notification(
                 draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         }
         let areAllNew = try insert(candidates, tx) == candidates.count
-        return try zip(candidates, inboxes).map { notification, inbox in
+        var created: [(notification: Notification, preferences: Preferences)] = []
+        let results = try zip(candidates, inboxes).map { notification, inbox in
             guard try areAllNew || isStored(notification, tx) else {
                 try changeInbox(of: notification.userId, by: inbox.evicting - 1, tx)
                 return (JSONWriter.bytes(try first(of: notification, tx)), isNew: false)
@@ -50,8 +49,11 @@ extension NotificationsFeature {
             publish("notification:created", of: notification.userId, data: json, tx)
             try adjust(notification.badgeShare, of: notification.userId, tx)
             if inbox.evicting > 0 { try evict(inbox.evicting, before: notification, tx) }
+            created.append((notification, inbox.preferences))
             return (json, isNew: true)
         }
+        if !created.isEmpty { tx.record(.notificationsCreated(created)) }
+        return results
     }
 
     /// Leaves out those whose event their user had before, even if its notification has been removed since.
@@ -249,6 +251,7 @@ extension NotificationsFeature {
         }
         let ids = JSONWriter.object { $0.member("ids", [removed.id]) }
         publish("notification:removed", of: removed.userId, data: ids, tx)
+        if !removed.state.isSeen { tx.record(.notificationsNoticed([removed], isRemoved: true)) }
         try adjust(-removed.badgeShare, of: removed.userId, tx)
     }
 
@@ -273,16 +276,5 @@ extension NotificationsFeature {
     static func adjust(_ change: BadgeChange, of userId: ID<User>, _ tx: Transaction) throws {
         guard !change.isNone else { return }
         try tx.adjustBadges(of: userId, messages: change.messages, requests: change.requests, bell: change.bell)
-    }
-
-    /// The minute of the user's day; not computed for a user without quiet hours.
-    private static func minuteOfDay(_ now: Timestamp, _ preferences: Preferences) -> Int {
-        guard preferences.quietHours != nil else { return 0 }
-        // A zone that the system no longer knows is taken as UTC: silence at the wrong hour is better than no
-        // notification.
-        let zone = TimeZone(identifier: preferences.timeZone)
-        let offset = zone?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(now.seconds))) ?? 0
-        let secondOfDay = (Int(now.seconds) + offset) % 86400
-        return (secondOfDay < 0 ? secondOfDay + 86400 : secondOfDay) / 60
     }
 }

@@ -120,6 +120,7 @@ extension NotificationsFeature {
         _ change: NotificationStateChange, to candidates: [Notification], _ tx: Transaction
     ) throws -> [Notification] {
         var changed: [Notification] = []
+        var noticed: [Notification] = []
         var badgeChange = BadgeChange.none
         var requests: [ID<UserRequest>] = []
         for before in candidates {
@@ -127,6 +128,7 @@ extension NotificationsFeature {
             after.state = before.state.applying(change, at: tx.now)
             guard after.state != before.state else { continue }
             changed.append(after)
+            if after.state.isSeen, !before.state.isSeen { noticed.append(after) }
             badgeChange += after.badgeShare + -before.badgeShare
             if let requestId = after.requestId, after.state.isSeen != before.state.isSeen { requests.append(requestId) }
         }
@@ -134,6 +136,7 @@ extension NotificationsFeature {
         try store(change, of: changed, tx)
         publishState(changed.map(\.id), change, of: tx.caller.userId, tx)
         try adjust(badgeChange, of: tx.caller.userId, tx)
+        if !noticed.isEmpty { tx.record(.notificationsNoticed(noticed, isRemoved: false)) }
         if !requests.isEmpty {
             tx.record(.requestsNoticed(requests, isSeen: change.seen ?? true))
         }

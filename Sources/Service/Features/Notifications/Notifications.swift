@@ -39,6 +39,7 @@ enum NotificationsFeature {
             after.requestId = nil
             guard after != before else { return }
             try storeHandled(after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
+            if !before.state.isSeen { tx.record(.notificationsNoticed([after], isRemoved: false)) }
             if after.state != before.state { publishState([after.id], change, of: after.userId, tx) }
             try adjust(after.badgeShare + -before.badgeShare, of: after.userId, tx)
         }

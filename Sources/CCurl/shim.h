@@ -1,0 +1,59 @@
+#ifndef BELLHOP_CCURL_SHIM_H
+#define BELLHOP_CCURL_SHIM_H
+
+#define CURL_DISABLE_TYPECHECK
+#include <curl/curl.h>
+
+// Swift does not import variadic functions, nor what curl puts together from macros.
+
+static inline CURLcode ccurl_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+static inline CURLcode ccurl_set_text(CURL *handle, CURLoption option, const char *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+static inline CURLcode ccurl_set_headers(CURL *handle, struct curl_slist *headers) {
+    return curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+}
+
+// Without bytes curl would read the body from standard input.
+static inline CURLcode ccurl_set_body(CURL *handle, const void *bytes, long count) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, count);
+    return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, bytes ? bytes : "");
+}
+
+typedef size_t (*ccurl_receive)(char *bytes, size_t size, size_t count, void *context);
+typedef int (*ccurl_progress)(void *context, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
+typedef curl_socket_t (*ccurl_open_socket)(void *context, curlsocktype purpose, struct curl_sockaddr *address);
+
+static inline void ccurl_set_callbacks(CURL *handle, void *context, ccurl_receive header, ccurl_receive body,
+                                       ccurl_progress progress, ccurl_open_socket open_socket) {
+    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, header);
+    curl_easy_setopt(handle, CURLOPT_HEADERDATA, context);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, body);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, progress);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, context);
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, context);
+}
+
+static inline long ccurl_status(CURL *handle) {
+    long status = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+static inline long long ccurl_retry_after(CURL *handle) {
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &seconds);
+    return seconds;
+}
+
+static inline curl_socket_t ccurl_bad_socket(void) { return CURL_SOCKET_BAD; }
+
+#endif

@@ -1,0 +1,169 @@
+#if canImport(Glibc)
+    import CCurl
+    import Glibc
+    import Synchronization
+    import Threads
+
+    /// Sends requests to addresses of the internet, and to no others unless it may: libcurl's client, without redirects,
+    /// proxies of the environment, cookies and files of credentials.
+    ///
+    /// An address is judged when its socket is made, behind every resolution, so that a name which means another address a
+    /// moment later (DNS rebinding) gains nothing.
+    public final class OutboundClient: Sendable {
+        private let allowsPrivate: Bool
+        private let timeoutSeconds: Int
+        private let isStopping = Atomic<Bool>(false)
+        /// Handles that nobody uses, each with a connection that may still be open.
+        private let idle = Locked([CurlHandle]())
+
+        /// libcurl's own state, once for the process.
+        private static let isReady = ccurl_global_init() == CURLE_OK
+
+        /// - Parameters:
+        ///   - allowsPrivate: whether private, loopback and other special addresses are connected to, also without TLS.
+        ///   - timeoutSeconds: for the whole of a request, from the name to the end of the answer.
+        public init(allowsPrivate: Bool, timeoutSeconds: Int) {
+            precondition(Self.isReady, "libcurl cannot be initialized")
+            (self.allowsPrivate, self.timeoutSeconds) = (allowsPrivate, timeoutSeconds)
+        }
+
+        /// Ends requests that wait, within a second, and refuses others.
+        public func stop() { isStopping.store(true, ordering: .relaxed) }
+
+        /// Sends a request and waits for its answer, on the calling thread, until the timeout. Several threads may.
+        public func post(_ post: OutboundPost) -> OutboundOutcome {
+            guard !isStopping.load(ordering: .relaxed) else { return .failed(.stopped) }
+            let handle = idle.withLock { $0.popLast() } ?? CurlHandle()
+            let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
+            let outcome = handle.perform(post, exchange, timeoutSeconds: timeoutSeconds)
+            idle.withLock { $0.append(handle) }
+            return outcome
+        }
+    }
+
+    /// What libcurl's callbacks know of one request, all on its thread.
+    private final class Exchange {
+        let allowsPrivate: Bool
+        let isStopping: () -> Bool
+        var hasRefusedAddress = false
+        var hasOpenedSocket = false
+        var headBytes = 0
+        var bodyBytes = 0
+        /// Whether the head of the last answer is complete. One of 1xx may stand before.
+        var isHeadComplete = false
+
+        init(allowsPrivate: Bool, isStopping: @escaping () -> Bool) {
+            (self.allowsPrivate, self.isStopping) = (allowsPrivate, isStopping)
+        }
+
+        /// Of the pointer that libcurl hands back while `perform` runs.
+        static func of(_ context: UnsafeMutableRawPointer?) -> Exchange? {
+            context.map { Unmanaged<Exchange>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        /// - Returns: how many bytes were taken; fewer than came end the request.
+        func receive(head line: UnsafeRawBufferPointer) -> Int {
+            headBytes += line.count
+            guard headBytes <= OutboundLimits.headBytesMax else { return 0 }
+            // A status begins a head; lines behind its end are trailers.
+            if line.starts(with: "HTTP/".utf8) { isHeadComplete = false }
+            if line.elementsEqual([0x0D, 0x0A]) || line.elementsEqual([0x0A]) { isHeadComplete = true }
+            return line.count
+        }
+
+        func receive(body bytes: Int) -> Int {
+            bodyBytes += bytes
+            return bodyBytes <= OutboundLimits.bodyBytesMax ? bytes : 0
+        }
+
+        func openSocket(to address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+            let target = withUnsafePointer(to: &address.pointee.addr) {
+                RemoteAddress($0, length: Int(address.pointee.addrlen))
+            }
+            guard let target, allowsPrivate || target.isPublic else {
+                hasRefusedAddress = true
+                return ccurl_bad_socket()
+            }
+            hasOpenedSocket = true
+            let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+            return socket(address.pointee.family, kind, address.pointee.protocol)
+        }
+    }
+
+    /// One handle of libcurl, used by one thread at a time. All of libcurl that is called is called here.
+    private final class CurlHandle {
+        private let handle: UnsafeMutableRawPointer
+
+        init() {
+            guard let handle = curl_easy_init() else { fatalError("libcurl makes no handle: there is no memory") }
+            self.handle = handle
+        }
+
+        deinit { curl_easy_cleanup(handle) }
+
+        func perform(_ post: OutboundPost, _ exchange: Exchange, timeoutSeconds: Int) -> OutboundOutcome {
+            // Settings go, connections stay.
+            curl_easy_reset(handle)
+            set(post.url, timeoutSeconds: timeoutSeconds, allowsPlain: exchange.allowsPrivate)
+            var lines: UnsafeMutablePointer<curl_slist>?
+            // Without Expect, for which some receivers have no answer.
+            for line in ["Content-Type: application/json", "Expect:"] + post.headers.map({ "\($0.name): \($0.value)" })
+            {
+                lines = curl_slist_append(lines, line)
+            }
+            defer { curl_slist_free_all(lines) }
+            _ = ccurl_set_headers(handle, lines)
+            _ = post.body.withUnsafeBytes { ccurl_set_body(handle, $0.baseAddress, $0.count) }
+            ccurl_set_callbacks(
+                handle, Unmanaged.passUnretained(exchange).toOpaque(),
+                { bytes, size, count, context in
+                    Exchange.of(context)?.receive(head: UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+                },
+                { _, size, count, context in Exchange.of(context)?.receive(body: size * count) ?? 0 },
+                { context, _, _, _, _ in Exchange.of(context)?.isStopping() == false ? 0 : 1 },
+                { context, _, address in
+                    guard let exchange = Exchange.of(context), let address else { return ccurl_bad_socket() }
+                    return exchange.openSocket(to: address)
+                })
+            let code = withExtendedLifetime(exchange) { curl_easy_perform(handle) }
+            return outcome(code, exchange)
+        }
+
+        private func set(_ url: String, timeoutSeconds: Int, allowsPlain: Bool) {
+            let texts: [(CURLoption, String)] = [
+                (CURLOPT_URL, url), (CURLOPT_USERAGENT, "Bellhop"),
+                (CURLOPT_PROTOCOLS_STR, allowsPlain ? "http,https" : "https"),
+                // One of the environment would connect in our place, to addresses that nobody judges.
+                (CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*"),
+            ]
+            for (option, text) in texts { _ = ccurl_set_text(handle, option, text) }
+            let numbers: [(CURLoption, Int)] = [
+                (CURLOPT_POST, 1), (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
+                (CURLOPT_TIMEOUT_MS, timeoutSeconds * 1000), (CURLOPT_CONNECTTIMEOUT_MS, timeoutSeconds * 1000),
+                // Signals belong to the process. A resolver that does not end is left behind when the time is over.
+                (CURLOPT_NOSIGNAL, 1), (CURLOPT_QUICK_EXIT, 1), (CURLOPT_NOPROGRESS, 0), (CURLOPT_MAXCONNECTS, 1),
+            ]
+            for (option, number) in numbers { _ = ccurl_set_long(handle, option, number) }
+        }
+
+        private func outcome(_ code: CURLcode, _ exchange: Exchange) -> OutboundOutcome {
+            let status = Int(ccurl_status(handle))
+            // The head is the answer: a body that does not end, or is not what it says, changes nothing of it.
+            if exchange.isHeadComplete, status >= 200 {
+                let seconds = ccurl_retry_after(handle)
+                return .answered(status: status, retryAfterSeconds: seconds > 0 ? Int(seconds) : nil)
+            }
+            if exchange.hasRefusedAddress, !exchange.hasOpenedSocket { return .failed(.privateAddress) }
+            switch code {
+            case CURLE_ABORTED_BY_CALLBACK: return .failed(.stopped)
+            case CURLE_OPERATION_TIMEDOUT: return .failed(.timeout)
+            case CURLE_COULDNT_RESOLVE_HOST: return .failed(.unresolved)
+            case CURLE_COULDNT_CONNECT: return .failed(.unreachable)
+            case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+                CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER:
+                return .failed(.tls)
+            default: return .failed(.broken)
+            }
+        }
+    }
+#endif

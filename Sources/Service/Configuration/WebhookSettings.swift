@@ -1,0 +1,83 @@
+import Domain
+import Foundation
+import OutboundHTTP
+import Rows
+import Values
+
+/// Where webhooks go, what they are sent of, and how they are signed.
+struct WebhookSettings: Sendable {
+    let url: String
+    /// Of the address: all of it that stands in the log.
+    let host: String
+    /// Each signs.
+    let secrets: [WebhookSignature.Secret]
+    let priorities: Set<Priority>
+    /// How long a notification may be unseen.
+    let afterSeconds: Int
+    /// Whether a user without an open stream is not waited for.
+    let isAtOnce: Bool
+    let allowsPrivate: Bool
+    let timeoutSeconds: Int
+
+    /// - Returns: nil where no address is set: then nothing is sent, and the others are checked all the same.
+    init?(_ values: SettingsReader) throws {
+        secrets = try values.secrets("webhookSecrets")
+        priorities = Set(
+            try values.list("webhookPriorities").map { word throws(Settings.Mistake) in
+                guard let priority = Priority(rawValue: word) else {
+                    let known = Priority.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw Settings.Mistake("webhookPriorities", "\(word) is none of \(known)")
+                }
+                return priority
+            })
+        afterSeconds = try values.int("webhookAfterSeconds", in: 0...86_400)
+        isAtOnce = try values.bool("webhookAtOnce")
+        allowsPrivate = try values.bool("webhookPrivate")
+        timeoutSeconds = try values.int("webhookTimeoutSeconds", in: 1...60)
+        guard let url = values.optionalText("webhookURL") else { return nil }
+        self.url = url
+        host = try Self.host(of: url, allowsPrivate: allowsPrivate)
+        guard (1...WebhookSignature.secretsMax).contains(secrets.count) else {
+            throw Settings.Mistake(
+                "webhookSecrets",
+                """
+                must have 1 to \(WebhookSignature.secretsMax) secrets, by which the receiver knows who sends: make one with \
+                echo whsec_$(head -c 32 /dev/urandom | base64)
+                """)
+        }
+    }
+
+    private static func host(of url: String, allowsPrivate: Bool) throws(Settings.Mistake) -> String {
+        func mistake(_ problem: String) -> Settings.Mistake { Settings.Mistake("webhookURL", problem) }
+        let isPlain = url.utf8.count <= 2048 && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        guard isPlain, let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
+            scheme == "https" || scheme == "http", let host = parts.host, !host.isEmpty
+        else { throw mistake("must be an address such as https://app.example/hooks") }
+        guard parts.user == nil, parts.password == nil else {
+            throw mistake("must have no user and no password: the signature says who sends")
+        }
+        guard parts.fragment == nil else { throw mistake("must have no part behind #, which is sent to nobody") }
+        guard !allowsPrivate else { return host }
+        let setting = Settings.Key.variable("webhookPrivate")
+        guard scheme == "https" else {
+            throw mistake("must be https://, unless \(setting) allows receivers on private networks")
+        }
+        if let address = RemoteAddress(host.trimmingCharacters(in: ["[", "]"])), !address.isPublic {
+            throw mistake("\(host) is a private address: set \(setting)=true if the receiver is meant to be there")
+        }
+        return host
+    }
+}
+
+extension SettingsReader {
+    /// Secrets of webhooks, `whsec_…`.
+    func secrets(_ name: String) throws(Settings.Mistake) -> [WebhookSignature.Secret] {
+        try list(name).map { text throws(Settings.Mistake) in
+            do throws(Failure) {
+                return try WebhookSignature.Secret(text)
+            } catch {
+                throw Settings.Mistake(name, error.detail)
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Domain
+import Threads
+import Values
+
+/// The numbers of webhooks: those of this process, and how the outbox stood when it was last looked at.
+final class WebhookMetrics: Sendable {
+    private struct State {
+        var sent: [WebhookType: Int] = [:]
+        /// By a word of the sender's or `status_` and three digits: some hundred at most.
+        var failed: [String: Int] = [:]
+        var dead: [WebhookDeath: Int] = [:]
+        var figures = WebhooksFeature.Figures()
+    }
+
+    private let state = Locked(State())
+
+    init(_ metrics: MetricsRegistry, clock: Clock) {
+        metrics.register { [state] text in
+            let now = clock.now()
+            let state = state.withLock { $0 }
+            text.family("bellhop_webhooks_sent_total", .counter, "Webhooks that were accepted, by type.")
+            for type in WebhookType.allCases {
+                text.sample("bellhop_webhooks_sent_total", [("type", type.rawValue)], Double(state.sent[type] ?? 0))
+            }
+            text.family("bellhop_webhooks_failed_total", .counter, "Attempts that were not accepted, by reason.")
+            for (reason, count) in state.failed.sorted(by: { $0.key < $1.key }) {
+                text.sample("bellhop_webhooks_failed_total", [("reason", reason)], Double(count))
+            }
+            text.family("bellhop_webhooks_died_total", .counter, "Webhooks that are tried no more, by reason.")
+            for reason in WebhookDeath.allCases {
+                text.sample(
+                    "bellhop_webhooks_died_total", [("reason", reason.rawValue)], Double(state.dead[reason] ?? 0))
+            }
+            text.single(
+                "bellhop_webhooks_waiting", .gauge, "Webhooks that wait to be sent, of all replicas.",
+                state.figures.waiting)
+            text.single("bellhop_webhooks_dead", .gauge, "Dead webhooks that are stored.", state.figures.dead)
+            let age = state.figures.oldestDueAt.map { max(0, now.seconds - $0.seconds) } ?? 0
+            text.single(
+                "bellhop_webhooks_oldest_seconds", .gauge, "How long the webhook has waited that fell due first.", age)
+        }
+    }
+
+    func noteSent(_ type: WebhookType) { state.withLock { $0.sent[type, default: 0] += 1 } }
+
+    func noteFailed(_ reason: String) { state.withLock { $0.failed[reason, default: 0] += 1 } }
+
+    func noteDead(_ dead: [WebhookDeath: Int]) { state.withLock { $0.dead.merge(dead, uniquingKeysWith: +) } }
+
+    func note(_ figures: WebhooksFeature.Figures) { state.withLock { $0.figures = figures } }
+}

@@ -1,0 +1,243 @@
+import Database
+import Domain
+import Logging
+import MicroHTTP
+import OutboundHTTP
+import Rows
+import Threads
+import Values
+
+/// Sends what is due in the outbox: users side by side, each one's webhooks one after the other.
+///
+/// One thread looks, begins attempts in transactions, and stores what came of them; requests run on threads of their own.
+/// So nobody but other webhooks ever waits for a receiver. On several replicas each sends what it has begun: an attempt is
+/// leased in its row, and what a killed process had begun is sent again when the lease is over.
+final class WebhookSender: Sendable {
+    private typealias Rows = WebhooksFeature
+
+    /// What the thread that looks goes by.
+    private struct Progress {
+        var busy: Set<Int> = []
+        /// The newest webhook of which it was looked whether its user is there.
+        var lookedAt = 0
+        var failuresInARow = 0
+        /// All by the clock's uptime.
+        var soughtAt: Duration?
+        var tidiedAt: Duration?
+        var loggedAt: Duration?
+        /// A line says so that no other line has taken back.
+        var isFailureSaid = false
+    }
+
+    private let settings: WebhookSettings
+    private let store: Store
+    private let clock: Clock
+    /// Who has a stream open. Nil where other replicas have streams too, of which nothing is known here.
+    private let admission: StreamAdmission?
+    private let metrics: WebhookMetrics
+    private let logger: Logger
+    private let client: OutboundClient
+    private let thread = LoopThread("webhooks")
+    private let finished = Locked([(attempt: WebhookAttempt, outcome: OutboundOutcome)]())
+
+    /// How often it is looked what is due: a look at a file costs nothing; one at a server, by each replica, a little.
+    private var pause: Duration { store.engine == .sqlite ? .milliseconds(250) : .seconds(1) }
+
+    init(
+        _ settings: WebhookSettings, store: Store, clock: Clock, admission: StreamAdmission, metrics: MetricsRegistry,
+        logger: Logger
+    ) {
+        (self.settings, self.store, self.clock) = (settings, store, clock)
+        self.admission = store.engine == .sqlite ? admission : nil
+        self.logger = logger
+        self.metrics = WebhookMetrics(metrics, clock: clock)
+        client = OutboundClient(allowsPrivate: settings.allowsPrivate, timeoutSeconds: settings.timeoutSeconds)
+    }
+
+    func start() {
+        thread.start { [self] in
+            let workers = WorkerPool(name: "webhook", threads: WebhookLimits.slots, queueMax: WebhookLimits.slots)
+            var progress = Progress()
+            // Nobody else has begun what is begun: the process before this one was killed.
+            if store.engine == .sqlite { try? store.writeAndWait { try Rows.endLeases(in: $0) } }
+            while thread.wait(atMost: pause) { round(&progress, workers) }
+            workers.shutdown()
+            // What was broken off is sent by the next process without waiting for the lease.
+            try? record(&progress)
+        }
+    }
+
+    /// Breaks off what is on its way, and returns when the threads have ended.
+    func stop() {
+        client.stop()
+        thread.stop()
+    }
+
+    private func round(_ progress: inout Progress, _ workers: WorkerPool) {
+        do {
+            try record(&progress)
+            try makeDue(&progress)
+            try tidy(&progress)
+            try begin(&progress, workers)
+        } catch {
+            // StorageWatch says it once a minute.
+            if (error as? DatabaseError)?.storageTrouble != nil { return }
+            log("Webhooks could not be looked after; it is tried again.", ["reason": "\(error)"], &progress)
+        }
+    }
+
+    // MARK: Attempts
+
+    private func begin(_ progress: inout Progress, _ workers: WorkerPool) throws {
+        let free = (isDown(progress) ? 1 : WebhookLimits.slots) - progress.busy.count
+        guard free > 0, !isPausing(progress) else { return }
+        progress.soughtAt = clock.uptime()
+        let now = clock.now()
+        let due = Rows.due(at: now, except: progress.busy, limit: free)
+        let numbers = try store.read(isSingle: true) { db in try db.rows(due) { try $0.integer(0) } }
+        guard !numbers.isEmpty else { return }
+        let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + WebhookLimits.leaseSeconds)
+        let attempts = try store.writeAndWait { db in
+            try db.lock([LockKey.tick("webhooks").name(in: "")])
+            return try Rows.begin(numbers, at: now, leasedUntil: leasedUntil, in: db)
+        }
+        for attempt in attempts {
+            progress.busy.insert(attempt.number)
+            let isTaken = workers.submit { [self] in finish(attempt, client.post(request(attempt))) }
+            if !isTaken { finish(attempt, .failed(.stopped)) }
+        }
+    }
+
+    private func finish(_ attempt: WebhookAttempt, _ outcome: OutboundOutcome) {
+        finished.withLock { $0.append((attempt, outcome)) }
+        thread.wake()
+    }
+
+    private func request(_ attempt: WebhookAttempt) -> OutboundPost {
+        let now = clock.now()
+        let body = attempt.body(at: now)
+        let signatures = settings.secrets.map {
+            WebhookSignature.sign(
+                id: attempt.id, seconds: now.seconds, body: body, secret: $0, hmac: WebhookSignature.hmac)
+        }
+        let headers = [
+            (name: "webhook-id", value: attempt.id), (name: "webhook-timestamp", value: "\(now.seconds)"),
+            (name: "webhook-signature", value: signatures.joined(separator: " ")),
+        ]
+        return OutboundPost(url: settings.url, headers: headers, body: body)
+    }
+
+    /// Stores what came of attempts. While that cannot be done they count as running, and no others begin in their place.
+    private func record(_ progress: inout Progress) throws {
+        let ended = finished.withLock { finished in
+            defer { finished = [] }
+            return finished
+        }
+        guard !ended.isEmpty else { return }
+        let now = clock.now()
+        let results = ended.map { (attempt: $0.attempt, result: result(of: $0.attempt, $0.outcome, at: now)) }
+        do {
+            try store.writeAndWait { db in
+                for (attempt, result) in results { try Rows.record(result, of: attempt, at: now, in: db) }
+            }
+        } catch {
+            finished.withLock { $0 = ended + $0 }
+            throw error
+        }
+        for (attempt, result) in results {
+            progress.busy.remove(attempt.number)
+            note(result, of: attempt, &progress)
+        }
+    }
+
+    private func result(
+        of attempt: WebhookAttempt, _ outcome: OutboundOutcome, at now: Timestamp
+    ) -> WebhookResult {
+        let (error, asked): (String, Int?)
+        switch outcome {
+        case .answered(200..<300, _): return .accepted
+        case .failed(.stopped): return .brokenOff
+        case .answered(let status, let seconds):
+            (error, asked) = ("status_\(status)", status == 429 || status == 503 ? seconds : nil)
+        case .failed(let failure): (error, asked) = (failure.rawValue, nil)
+        }
+        let pause = WebhookRetry.pause(afterAttempt: attempt.attempt, asked: asked, chance: .random(in: 0..<1))
+        let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
+        return .refused(error: error, nextAt: nextAt < attempt.givesUpAt ? nextAt : nil)
+    }
+
+    private func note(_ result: WebhookResult, of attempt: WebhookAttempt, _ progress: inout Progress) {
+        switch result {
+        case .brokenOff: return
+        case .accepted:
+            metrics.noteSent(attempt.type)
+            progress.failuresInARow = 0
+            if progress.isFailureSaid {
+                progress.isFailureSaid = false
+                logger.info("Webhooks are accepted again.", metadata: ["host": "\(settings.host)"])
+            }
+        case .refused(let error, let nextAt):
+            metrics.noteFailed(error)
+            if nextAt == nil { metrics.noteDead([.expired: 1]) }
+            progress.failuresInARow += 1
+            let line: Logger.Metadata = ["host": "\(settings.host)", "reason": "\(error)"]
+            if log("A webhook was not accepted.", line, &progress) { progress.isFailureSaid = true }
+        }
+    }
+
+    // MARK: A receiver that is down
+
+    private func isDown(_ progress: Progress) -> Bool { progress.failuresInARow >= WebhookLimits.failuresMax }
+
+    private func isPausing(_ progress: Progress) -> Bool {
+        guard isDown(progress), let soughtAt = progress.soughtAt else { return false }
+        return clock.uptime() < soughtAt + WebhookLimits.downPause
+    }
+
+    /// At most once a minute: it is a state of the receiver, and would fill the log.
+    @discardableResult
+    private func log(_ message: Logger.Message, _ metadata: Logger.Metadata, _ progress: inout Progress) -> Bool {
+        let now = clock.uptime()
+        if let last = progress.loggedAt, now < last + .seconds(60) { return false }
+        progress.loggedAt = now
+        logger.warning(message, metadata: metadata)
+        return true
+    }
+
+    // MARK: What comes round
+
+    /// Has notifications be due whose users have no stream open, where that is known.
+    private func makeDue(_ progress: inout Progress) throws {
+        guard settings.isAtOnce, let admission else { return }
+        let (now, last) = (clock.now(), progress.lookedAt)
+        let (newest, owners) = try store.read { db in
+            let newest = try Rows.newest(in: db)
+            return (newest, newest > last ? try Rows.waitingForTheirTime(after: last, at: now, in: db) : [])
+        }
+        let away = owners.filter { !admission.hasStream($0) }
+        if !away.isEmpty {
+            try store.writeAndWait { db in
+                for owner in away { try Rows.makeDue(of: owner, at: now, in: db) }
+            }
+        }
+        progress.lookedAt = max(last, newest)
+    }
+
+    private func tidy(_ progress: inout Progress) throws {
+        let uptime = clock.uptime()
+        if let last = progress.tidiedAt, uptime < last + WebhookLimits.upkeepPause { return }
+        let now = clock.now()
+        var figures = try store.read { try Rows.figures(in: $0) }
+        let pauseSeconds = max(Int64(WebhookRetry.pauseMax), Int64(settings.afterSeconds))
+        if figures.needsUpkeep(at: now, pauseSeconds: pauseSeconds) {
+            let dead = try store.writeAndWait { db in
+                try db.lock([LockKey.tick("webhooks").name(in: "")])
+                return try Rows.tidy(at: now, pauseSeconds: pauseSeconds, in: db)
+            }
+            metrics.noteDead(dead)
+            figures = try store.read { try Rows.figures(in: $0) }
+        }
+        metrics.note(figures)
+        progress.tidiedAt = uptime
+    }
+}

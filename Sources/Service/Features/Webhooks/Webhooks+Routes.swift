@@ -1,0 +1,122 @@
+import Database
+import Domain
+import MicroHTTP
+import Values
+
+extension WebhooksFeature {
+    static let endpoints = [
+        Endpoint(.get, "/v1/webhooks", access: .service, showState),
+        Endpoint(.get, "/v1/webhooks/dead", access: .service, query: ["limit", "cursor"], listDead),
+        Endpoint(.post, "/v1/webhooks/dead/{id}/retry", access: .service, retry),
+    ]
+
+    /// A webhook that is tried no more. Without what it says: that is its user's, and goes to the receiver alone.
+    struct DeadWebhook: JSONObjectWritable, Sendable {
+        let id: String
+        let type: WebhookType
+        let userId: ID<User>?
+        let subject: String
+        let reason: WebhookDeath
+        let attempts: Int
+        let error: String?
+        let createdAt: Timestamp
+        let triedAt: Timestamp?
+        let diedAt: Timestamp
+
+        static let columns: SQL =
+            "id, type, user_id, subject, reason, attempts, error, created_at, tried_at, settled_at"
+
+        init(_ row: Row) throws {
+            id = try row.text(0)
+            type = try row.word(1, orElse: "a webhook has a type that cannot be")
+            userId = try row.optionalID(2)
+            subject = try row.text(3)
+            reason = try row.word(4, orElse: "a webhook died of what cannot be")
+            attempts = try row.integer(5)
+            error = try row.optionalText(6)
+            createdAt = try row.moment(7)
+            triedAt = try row.optionalMoment(8)
+            diedAt = try row.moment(9)
+        }
+
+        func write(membersTo writer: inout JSONWriter) {
+            writer.member("id", id)
+            writer.member("type", type)
+            writer.member("userId", userId)
+            writer.member("subjectId", subject)
+            writer.member("reason", reason)
+            writer.member("attempts", attempts)
+            writer.member("lastError", error)
+            writer.member("createdAt", createdAt)
+            writer.member("triedAt", triedAt)
+            writer.member("diedAt", diedAt)
+        }
+    }
+
+    /// `GET /v1/webhooks`: how the tenant's outbox stands.
+    private static func showState(_ call: Call) throws -> Answer {
+        let isOn = call.settings.webhook != nil
+        return .read { tx in
+            let waiting = try tx.db.row(
+                """
+                SELECT count(*), min(due_at), max(attempts) FROM \(outbox, visibleTo: tx.scope) WHERE state = 0
+                """
+            ) { (count: try $0.integer(0), oldest: try $0.optionalMoment(1), attempts: try $0.optionalInteger(2)) }
+            let dead = try tx.db.integer("SELECT count(*) FROM \(outbox, visibleTo: tx.scope) WHERE state = 2")
+            let error = try tx.db.row(
+                """
+                SELECT error, tried_at FROM \(outbox, visibleTo: tx.scope)
+                WHERE state <> 1 AND error IS NOT NULL ORDER BY tried_at DESC LIMIT 1
+                """
+            ) { (reason: try $0.text(0), at: try $0.moment(1)) }
+            return Response.json(200) { writer in
+                writer.member("enabled", isOn)
+                writer.member("waiting", waiting?.count ?? 0)
+                writer.member("oldestDueAt", waiting?.oldest)
+                writer.member("attemptsMax", waiting?.attempts ?? 0)
+                writer.member("dead", dead ?? 0)
+                writer.member("lastError", error?.reason)
+                writer.member("lastErrorAt", error?.at)
+            }
+        }
+    }
+
+    /// `GET /v1/webhooks/dead`: those that are tried no more, the newest first.
+    private static func listDead(_ call: Call) throws -> Answer {
+        let page = try call.page(limitMax: WebhookLimits.pageMax)
+        let isBehind: SQL? = page.after.map { "id < \($0)" }
+        let listing: SQL = """
+            SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: call.caller.scope)
+            WHERE \(SQL.all(["state = 2", isBehind])) ORDER BY id DESC LIMIT \(page.rowsMax)
+            """
+        return .query(listing) { rows in page.response(try rows.rows(DeadWebhook.init), by: \.id) }
+    }
+
+    /// `POST /v1/webhooks/dead/{id}/retry`: it is due now, and is tried for another day. Its notification is still unseen,
+    /// or it would not be there.
+    private static func retry(_ call: Call) throws -> Answer {
+        guard call.settings.webhook != nil else {
+            throw Failure(
+                .conflict, "webhook.off",
+                "No webhooks are sent: \(Settings.Key.variable("webhookURL")) is not set, and nothing would be tried.")
+        }
+        let id = try call.pathID(0, WebhookDraft.self)
+        return .write { tx in
+            let dead = try tx.db.row(
+                """
+                SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: tx.scope) WHERE state = 2 AND id = \(id)
+                """, DeadWebhook.init
+            ).required("dead webhook")
+            // Whether it was ever tried stays known: if so, its notification is withdrawn when it is seen.
+            try tx.db.run(
+                """
+                UPDATE \(outbox, writableBy: tx.scope)
+                SET state = 0, due_at = \(tx.now), next_at = \(tx.now), settled_at = NULL, reason = NULL, error = NULL,
+                    gives_up_at = \(tx.now.adding(seconds: WebhookRetry.seconds)),
+                    attempts = CASE WHEN attempts > 0 THEN 1 ELSE 0 END
+                WHERE tenant = \(tx.tenant) AND id = \(id) AND state = 2
+                """)
+            return Response.json(202, dead)
+        }
+    }
+}

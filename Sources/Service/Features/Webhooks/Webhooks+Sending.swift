@@ -1,0 +1,263 @@
+import Database
+import Domain
+import Values
+
+/// One attempt to send a webhook, as it stands in the outbox while it runs.
+struct WebhookAttempt: Sendable {
+    let number: Int
+    let tenant: ID<Tenant>
+    /// The same in every attempt.
+    let id: String
+    let lane: String
+    let type: WebhookType
+    let subject: String
+    /// 1 for the first.
+    let attempt: Int
+    let createdAt: Timestamp
+    let givesUpAt: Timestamp
+    /// The user's, for quiet hours.
+    let preferences: Preferences?
+    /// A JSON object.
+    let data: [UInt8]
+
+    /// What is sent.
+    func body(at now: Timestamp) -> [UInt8] {
+        let quiet = preferences.map { preferences in
+            SharedMembers { writer in
+                let minute = TimeZones.minuteOfDay(now, preferences)
+                writer.member("quietHours", preferences.quietHours?.contains(minuteOfDay: minute) ?? false)
+            }
+        }
+        return JSONWriter.object { writer in
+            writer.member("type", type)
+            writer.member("timestamp", createdAt)
+            writer.member("data", json: SharedMembers.joined(quiet?.members, data))
+        }
+    }
+}
+
+/// What came of an attempt.
+enum WebhookResult: Sendable {
+    case accepted
+    /// - Parameter nextAt: nil when it is over.
+    case refused(error: String, nextAt: Timestamp?)
+    /// It was broken off by the end of the process.
+    case brokenOff
+}
+
+/// The sender's statements.
+extension WebhooksFeature {
+    private static let sending = Unscoped.bookkeeping("the sender sends what is due, of whichever tenant")
+
+    // MARK: What is due
+
+    /// The first of each lane that may be sent now: of a user's notifications none overtakes another one, and nothing
+    /// overtakes what is due already, be it on its way or waiting to be tried again.
+    private static func isSendable(at now: Timestamp) -> SQL {
+        """
+        o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
+            SELECT 1 FROM \(outbox, unscoped: sending) AS q
+            WHERE q.state = 0 AND q.tenant = o.tenant AND q.lane = o.lane AND q.number < o.number
+                AND (q.due_at <= \(now) OR (q.type = 'notification.unreached' AND o.type = 'notification.unreached')))
+        """
+    }
+
+    /// - Parameter busy: those that this process sends already.
+    static func due(at now: Timestamp, except busy: Set<Int>, limit: Int) -> SQL {
+        let isFree: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
+        return """
+            SELECT o.number FROM \(outbox, unscoped: sending) AS o
+            WHERE \(SQL.all([isSendable(at: now), isFree])) ORDER BY o.next_at, o.number LIMIT \(limit)
+            """
+    }
+
+    /// Begins attempts of those that are still there and may still be sent. From its commit on nobody can know any more
+    /// whether they were.
+    ///
+    /// The caller has the lock of senders: what one replica begins, another one sees.
+    static func begin(
+        _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, in db: Connection
+    ) throws -> [WebhookAttempt] {
+        try db.rows(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET attempts = attempts + 1, tried_at = \(now), leased_until = \(leasedUntil)
+            WHERE number IN (SELECT o.number FROM webhook_outbox AS o
+                WHERE o.number IN \(values: numbers) AND \(isSendable(at: now)))
+            RETURNING number, tenant, id, lane, type, subject, attempts, created_at, gives_up_at, quiet_start, quiet_end,
+                time_zone, data
+            """
+        ) { row in
+            WebhookAttempt(
+                number: try row.integer(0), tenant: try row.id(1), id: try row.text(2), lane: try row.text(3),
+                type: try row.word(4, orElse: "a webhook has a type that cannot be"), subject: try row.text(5),
+                attempt: try row.integer(6), createdAt: try row.moment(7), givesUpAt: try row.moment(8),
+                preferences: try preferences(row, from: 9), data: try row.bytes(12))
+        }.sorted { $0.number < $1.number }
+    }
+
+    // MARK: What came of it
+
+    static func record(_ result: WebhookResult, of attempt: WebhookAttempt, at now: Timestamp, in db: Connection) throws
+    {
+        // Another replica may have begun the next attempt, if this one took longer than its lease.
+        let own: SQL = "number = \(attempt.number) AND state = 0 AND attempts = \(attempt.attempt)"
+        let isThere: Bool
+        switch result {
+        case .accepted where attempt.type == .unreached:
+            isThere =
+                try db.run(
+                    """
+                    UPDATE \(outbox, unscoped: sending) SET state = 1, settled_at = \(now), data = '', leased_until = 0
+                    WHERE number = \(attempt.number) AND state = 0
+                    """) > 0
+        case .accepted:
+            isThere = try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number = \(attempt.number)") > 0
+        case .refused(let error, let nextAt?):
+            isThere =
+                try db.run(
+                    """
+                    UPDATE \(outbox, unscoped: sending) SET next_at = \(nextAt), leased_until = 0, error = \(error)
+                    WHERE \(own)
+                    """) > 0
+        case .refused(let error, nil):
+            isThere = try bury(.expired, where: own, error: error, at: now, in: db) > 0
+        case .brokenOff:
+            isThere = try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)") > 0
+        }
+        guard !isThere, attempt.type == .unreached else { return }
+        // The notification was seen meanwhile: its withdrawal has waited for this attempt's end.
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending) SET next_at = \(now)
+            WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane) AND state = 0 AND attempts = 0
+                AND type = 'notification.withdrawn' AND subject = \(attempt.subject) AND next_at > \(now)
+            """)
+    }
+
+    private static func bury(
+        _ why: WebhookDeath, where condition: SQL, error: String? = nil, at now: Timestamp, in db: Connection
+    ) throws -> Int {
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET state = 2, settled_at = \(now), leased_until = 0, reason = \(why.rawValue), error = coalesce(\(error), error)
+            WHERE \(condition)
+            """)
+    }
+
+    /// Has what was begun be sent again without waiting for the end of leases.
+    static func endLeases(in db: Connection) throws {
+        try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE state = 0 AND leased_until > 0")
+    }
+
+    // MARK: At once
+
+    /// The newest number that was given.
+    static func newest(in db: Connection) throws -> Int {
+        try db.integer("SELECT max(number) FROM \(outbox, unscoped: sending)") ?? 0
+    }
+
+    /// Whose notifications wait for their time, of those that were written behind a number.
+    static func waitingForTheirTime(after number: Int, at now: Timestamp, in db: Connection) throws -> [Owner] {
+        try db.rows(
+            """
+            SELECT DISTINCT tenant, user_id FROM \(outbox, unscoped: sending)
+            WHERE number > \(number) AND state = 0 AND type = 'notification.unreached' AND due_at > \(now)
+            """
+        ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
+    }
+
+    /// Has all notifications of a user that wait for their time be due, in their order.
+    static func makeDue(of owner: Owner, at now: Timestamp, in db: Connection) throws {
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now)
+            WHERE tenant = \(owner.tenant) AND lane = \(WebhookLane.of(owner.userId)) AND state = 0
+                AND type = 'notification.unreached' AND attempts = 0 AND due_at > \(now)
+            """)
+    }
+
+    // MARK: Upkeep
+
+    /// How the outbox stands.
+    struct Figures: Sendable {
+        var waiting = 0
+        var dead = 0
+        /// When the one fell due that has waited longest.
+        var oldestDueAt: Timestamp?
+        fileprivate var nextEndAt: Timestamp?
+        fileprivate var oldestSentAt: Timestamp?
+        fileprivate var oldestDeadAt: Timestamp?
+        fileprivate var lastAttemptAt: Timestamp?
+
+        /// - Parameter pauseSeconds: the longest that one may wait for its next attempt.
+        func needsUpkeep(at now: Timestamp, pauseSeconds: Int64) -> Bool {
+            waiting > WebhookLimits.waitingMax
+                || (lastAttemptAt.map { $0 > now.adding(seconds: pauseSeconds) } ?? false)
+                || dead > WebhookLimits.deadMax || (nextEndAt.map { $0 <= now } ?? false)
+                || (oldestSentAt.map { $0 < now.adding(seconds: -WebhookLimits.sentSeconds) } ?? false)
+                || (oldestDeadAt.map { $0 < now.adding(seconds: -WebhookLimits.deadSeconds) } ?? false)
+        }
+    }
+
+    static func figures(in db: Connection) throws -> Figures {
+        let table: SQL = "\(outbox, unscoped: sending)"
+        return try db.row(
+            """
+            SELECT (SELECT count(*) FROM \(table) WHERE state = 0), (SELECT count(*) FROM \(table) WHERE state = 2),
+                (SELECT min(due_at) FROM \(table) WHERE state = 0), (SELECT min(gives_up_at) FROM \(table) WHERE state = 0),
+                (SELECT min(settled_at) FROM \(table) WHERE state = 1),
+                (SELECT min(settled_at) FROM \(table) WHERE state = 2), (SELECT max(next_at) FROM \(table) WHERE state = 0)
+            """
+        ) { row in
+            Figures(
+                waiting: try row.integer(0), dead: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
+                nextEndAt: try row.optionalMoment(3), oldestSentAt: try row.optionalMoment(4),
+                oldestDeadAt: try row.optionalMoment(5), lastAttemptAt: try row.optionalMoment(6))
+        } ?? Figures()
+    }
+
+    /// Buries what is too old or too much, and deletes what nobody needs any more, some at once.
+    ///
+    /// - Parameter pauseSeconds: the longest that one may wait for its next attempt. What would wait longer was written
+    ///   when the clock was ahead, and is due.
+    /// - Returns: how many died, by why.
+    static func tidy(
+        at now: Timestamp, pauseSeconds: Int64, waitingMax: Int = WebhookLimits.waitingMax,
+        deadMax: Int = WebhookLimits.deadMax,
+        in db: Connection
+    ) throws -> [WebhookDeath: Int] {
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now), leased_until = 0
+            WHERE state = 0 AND next_at > \(now.adding(seconds: pauseSeconds))
+            """)
+        let expired = try bury(
+            .expired, where: "state = 0 AND gives_up_at <= \(now) AND leased_until <= \(now)", at: now, in: db)
+        // By the order in which they were written, from the newest on.
+        let overfull: SQL = """
+            state = 0 AND leased_until <= \(now) AND number <= (SELECT number FROM webhook_outbox
+                WHERE state = 0 ORDER BY number DESC LIMIT 1 OFFSET \(waitingMax))
+            """
+        let crowdedOut = try bury(.outboxFull, where: overfull, at: now, in: db)
+        let bounds: [SQL] = [
+            "state = 1 AND settled_at < \(now.adding(seconds: -WebhookLimits.sentSeconds))",
+            "state = 2 AND settled_at < \(now.adding(seconds: -WebhookLimits.deadSeconds))",
+        ]
+        for bound in bounds {
+            try db.run(
+                """
+                DELETE FROM \(outbox, unscoped: sending) WHERE number IN (
+                    SELECT number FROM webhook_outbox WHERE \(bound) LIMIT \(Limits.prunedAtOnceMax))
+                """)
+        }
+        try db.run(
+            """
+            DELETE FROM \(outbox, unscoped: sending) WHERE number IN (
+                SELECT number FROM webhook_outbox WHERE state = 2
+                ORDER BY settled_at DESC, number DESC LIMIT \(Limits.prunedAtOnceMax) OFFSET \(deadMax))
+            """)
+        return [.expired: expired, .outboxFull: crowdedOut].filter { $0.value > 0 }
+    }
+}

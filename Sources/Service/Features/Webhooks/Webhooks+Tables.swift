@@ -1,0 +1,145 @@
+import Database
+import Domain
+import Values
+
+extension WebhooksFeature {
+    /// For backends of the tenant, which are whom webhooks are for.
+    static let outbox = Table("webhook_outbox", read: ["tenant:service"], write: ["tenant:service"])
+
+    static let migration = Migration(
+        "0001_webhooks",
+        sql: [
+            .sqlite(definition("INTEGER PRIMARY KEY AUTOINCREMENT", text: "TEXT", integer: "INTEGER") + " STRICT"),
+            .postgreSQL(
+                definition(
+                    "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", text: "TEXT COLLATE \"C\"", integer: "BIGINT")),
+            // What is due, and whether something of the same lane stands before it.
+            "CREATE INDEX webhook_outbox_due ON webhook_outbox (next_at) WHERE state = 0",
+            """
+            CREATE INDEX webhook_outbox_lanes ON webhook_outbox (tenant, lane, number, due_at, type) WHERE state = 0
+            """,
+            "CREATE INDEX webhook_outbox_ends ON webhook_outbox (gives_up_at) WHERE state = 0",
+            // Of a notification that is seen.
+            """
+            CREATE INDEX webhook_outbox_subjects ON webhook_outbox (tenant, lane, subject)
+            WHERE type = 'notification.unreached'
+            """,
+            "CREATE INDEX webhook_outbox_dead ON webhook_outbox (tenant, id) WHERE state = 2",
+            "CREATE INDEX webhook_outbox_settled ON webhook_outbox (state, settled_at) WHERE state > 0",
+        ])
+
+    /// Numbers rise in the order of a user's transactions. A state is 0 while it waits, 1 once it was accepted (for
+    /// notifications alone, which may be withdrawn), 2 when it is dead.
+    private static func definition(_ number: String, text: String, integer: String) -> String {
+        """
+        CREATE TABLE webhook_outbox (
+            number \(number),
+            tenant \(text) NOT NULL,
+            id \(text) NOT NULL,
+            lane \(text) NOT NULL,
+            user_id \(text),
+            type \(text) NOT NULL,
+            subject \(text) NOT NULL,
+            data \(text) NOT NULL,
+            quiet_start \(integer),
+            quiet_end \(integer),
+            time_zone \(text),
+            state \(integer) NOT NULL,
+            created_at \(integer) NOT NULL,
+            due_at \(integer) NOT NULL,
+            next_at \(integer) NOT NULL,
+            leased_until \(integer) NOT NULL,
+            gives_up_at \(integer) NOT NULL,
+            attempts \(integer) NOT NULL,
+            tried_at \(integer),
+            error \(text),
+            reason \(text),
+            settled_at \(integer)
+        )
+        """
+    }
+
+    private static let reacting = Unscoped.reaction("whoever caused it, the service tells the app")
+
+    // MARK: In the transactions of others
+
+    static func insert(_ drafts: [WebhookDraft], _ tx: Transaction) throws {
+        guard !drafts.isEmpty else { return }
+        var values: [SQLValue] = []
+        values.reserveCapacity(drafts.count * 16)
+        for draft in drafts {
+            let id: ID<WebhookDraft> = tx.makeID(WebhookDraft.self)
+            values += [
+                .text(tx.tenant.text), .text(id.text), .text(draft.lane), draft.userId.sqlValue,
+                .text(draft.type.rawValue), .text(draft.subject), .utf8(draft.data),
+                (draft.preferences?.quietHours?.startMinute).sqlValue,
+                (draft.preferences?.quietHours?.endMinute).sqlValue,
+                (draft.preferences?.timeZone).sqlValue, .integer(0), tx.now.sqlValue, draft.dueAt.sqlValue,
+                draft.notBefore.sqlValue, .integer(0), draft.dueAt.adding(seconds: WebhookRetry.seconds).sqlValue,
+                .integer(0),
+            ]
+        }
+        try tx.db.run(insertion.statements(of: values))
+    }
+
+    private static let insertion = Insertion(
+        """
+        INSERT INTO \(outbox, unscoped: reacting)
+            (tenant, id, lane, user_id, type, subject, data, quiet_start, quiet_end, time_zone, state, created_at, due_at,
+            next_at, leased_until, gives_up_at, attempts)
+        """, columns: 17)
+
+    /// What was in the outbox of a notification.
+    struct TakenBack {
+        let notificationId: ID<Notification>
+        let number: Int
+        /// Whether an attempt was begun. What came of it, nobody can know.
+        let isMaybeSent: Bool
+        let leasedUntil: Timestamp
+        let preferences: Preferences?
+    }
+
+    /// Deletes the webhooks that say that notifications of a user are unseen.
+    ///
+    /// An attempt that is begun at the same moment waits for this, and finds no row; or this one waits for it, and sees
+    /// that it was begun.
+    static func takeBack(_ ids: [ID<Notification>], of userId: ID<User>, _ tx: Transaction) throws -> [TakenBack] {
+        let ids = ids.map(\.text)
+        return try RowParts.ranges(of: ids.count, most: takenAtOnceMax).flatMap { part in
+            try tx.db.rows(
+                """
+                DELETE FROM \(outbox, unscoped: .reaction("whoever sees a notification makes its webhook void"))
+                WHERE tenant = \(tx.tenant) AND lane = \(WebhookLane.of(userId)) AND type = 'notification.unreached'
+                    AND subject IN \(values: ids[part])
+                RETURNING subject, number, attempts, leased_until, quiet_start, quiet_end, time_zone
+                """
+            ) { row in
+                TakenBack(
+                    notificationId: try row.id(0), number: try row.integer(1), isMaybeSent: try row.integer(2) > 0,
+                    leasedUntil: try row.moment(3), preferences: try preferences(row, from: 4))
+            }
+        }
+    }
+
+    /// Rows of one statement.
+    private static let takenAtOnceMax = 128
+
+    static func store(_ preferences: Preferences, of userId: ID<User>, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(outbox, unscoped: .reaction("a copy of what the user has just set"))
+            SET quiet_start = \(preferences.quietHours?.startMinute), quiet_end = \(preferences.quietHours?.endMinute),
+                time_zone = \(preferences.timeZone)
+            WHERE tenant = \(tx.tenant) AND lane = \(WebhookLane.of(userId)) AND state = 0 AND time_zone IS NOT NULL
+            """)
+    }
+
+    /// From three columns; nil where it is about no notification.
+    static func preferences(_ row: Row, from first: Int) throws -> Preferences? {
+        guard let zone = try row.optionalText(first + 2) else { return nil }
+        return Preferences(
+            quietHours: try QuietHours(
+                optionalStart: row.optionalInteger(first), optionalEnd: row.optionalInteger(first + 1)),
+            timeZone: zone)
+    }
+}

@@ -1,0 +1,107 @@
+import OutboundHTTP
+import TestSupport
+import Testing
+
+/// Requests of the service, to receivers of every kind.
+@Suite struct OutboundClientTests {
+    private static let post = OutboundPost(url: "", headers: [("webhook-id", "w1")], body: Array(#"{"a":1}"#.utf8))
+
+    private func post(to url: String, privately: Bool = true, timeoutSeconds: Int = 20) -> OutboundOutcome {
+        OutboundClient(allowsPrivate: privately, timeoutSeconds: timeoutSeconds).post(
+            OutboundPost(url: url, headers: Self.post.headers, body: Self.post.body))
+    }
+
+    private func outcome(
+        of reply: ScriptedReceiver.Reply, timeoutSeconds: Int = 20
+    ) throws -> OutboundOutcome {
+        let receiver = try ScriptedReceiver { _ in reply }
+        defer { receiver.stop() }
+        return post(to: receiver.url, timeoutSeconds: timeoutSeconds)
+    }
+
+    @Test func request_arrivesAsItIs() throws {
+        let receiver = try ScriptedReceiver { _ in .status(204) }
+        defer { receiver.stop() }
+        #expect(post(to: receiver.url) == .answered(status: 204, retryAfterSeconds: nil))
+        let delivery = try #require(receiver.deliveries.all.first)
+        #expect(delivery.line == "POST /hooks HTTP/1.1")
+        #expect(delivery.headers["webhook-id"] == "w1")
+        #expect(delivery.headers["content-type"] == "application/json")
+        #expect(delivery.headers["expect"] == nil)
+        #expect(delivery.body == Self.post.body)
+    }
+
+    @Test func redirect_isAnAnswer_andNotFollowed() throws {
+        let target = try ScriptedReceiver { _ in .status(200) }
+        defer { target.stop() }
+        for status in [301, 302, 303, 307, 308] {
+            let found = try outcome(of: .status(status, headers: ["Location: \(target.url)"]))
+            #expect(found == .answered(status: status, retryAfterSeconds: nil))
+        }
+        #expect(target.connections.all.isEmpty)
+    }
+
+    @Test func retryAfter_isRead() throws {
+        #expect(
+            try outcome(of: .status(503, headers: ["Retry-After: 120"]))
+                == .answered(status: 503, retryAfterSeconds: 120))
+    }
+
+    @Test func silence_costsTheTimeout() throws {
+        #expect(try outcome(of: .never, timeoutSeconds: 1) == .failed(.timeout))
+    }
+
+    @Test func endWithoutAnAnswer_isNoAnswer() throws {
+        #expect(try outcome(of: .nothing) == .failed(.broken))
+        #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nContent-Le")) == .failed(.broken))
+        #expect(try outcome(of: .raw("SSH-2.0-no\r\n")) == .failed(.broken))
+    }
+
+    /// What stands behind the head changes nothing of the answer, and is not stored.
+    @Test func body_isThrownAway_whateverItSays() throws {
+        let answered = OutboundOutcome.answered(status: 200, retryAfterSeconds: nil)
+        #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nless")) == answered)
+        let endless = String(repeating: "x", count: 1 << 20)
+        #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n\(endless)")) == answered)
+        #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")) == answered)
+    }
+
+    @Test func headWithoutAnEnd_isBounded() throws {
+        let lines = (0..<2000).map { "X-\($0): \(String(repeating: "y", count: 50))\r\n" }.joined()
+        #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\n\(lines)\r\n")) == .failed(.broken))
+    }
+
+    @Test func nobodyThere_isUnreachable() throws {
+        let receiver = try ScriptedReceiver { _ in .nothing }
+        receiver.stop()
+        #expect(post(to: receiver.url) == .failed(.unreachable))
+    }
+
+    /// By their numbers in any spelling, and by a name that means them.
+    @Test(arguments: [
+        "127.0.0.1", "localhost", "0x7f000001", "2130706433", "127.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
+    ])
+    func privateAddress_isNotConnectedTo(_ host: String) throws {
+        let receiver = try ScriptedReceiver { _ in .status(200) }
+        defer { receiver.stop() }
+        #expect(post(to: "https://\(host):\(receiver.port)/", privately: false) == .failed(.privateAddress))
+        #expect(receiver.connections.all.isEmpty)
+    }
+
+    @Test func plainHTTP_isForPrivateNetworksAlone() throws {
+        #expect(post(to: "http://1.1.1.1/", privately: false) == .failed(.broken))
+        #expect(post(to: "file:///etc/passwd") == .failed(.broken))
+    }
+
+    @Test func stoppedClient_breaksOffWhatWaits() async throws {
+        let receiver = try ScriptedReceiver { _ in .never }
+        defer { receiver.stop() }
+        let client = OutboundClient(allowsPrivate: true, timeoutSeconds: 60)
+        let request = OutboundPost(url: receiver.url, headers: [], body: [])
+        async let outcome = Task.detached { client.post(request) }.value
+        try await eventually("the request arrives") { !receiver.deliveries.all.isEmpty }
+        client.stop()
+        #expect(await outcome == .failed(.stopped))
+        #expect(client.post(request) == .failed(.stopped))
+    }
+}

@@ -1,0 +1,112 @@
+import BellhopClient
+import Crypto
+import Database
+import Foundation
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// A service that sends webhooks, and their receiver.
+struct WebhookProbe: Sendable {
+    static let secrets = [
+        "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=",
+    ]
+
+    let service: TestService
+    let receiver: ScriptedReceiver
+
+    /// - Parameters:
+    ///   - overrides: beside an address, a secret and a receiver on this machine; nothing is sent at once.
+    ///   - reply: what the receiver does; it accepts if nothing is said.
+    init(
+        _ overrides: [String: String] = [:],
+        reply: @escaping @Sendable (ScriptedReceiver.Delivery) -> ScriptedReceiver.Reply = { _ in .status(204) }
+    ) throws {
+        receiver = try ScriptedReceiver(reply)
+        service = try TestService.start(
+            Self.settings(receiver).merging(overrides) { $1 }, at: TestService.morning)
+    }
+
+    static func settings(_ receiver: ScriptedReceiver) -> [String: String] {
+        [
+            "webhookURL": receiver.url, "webhookSecrets": secrets[0], "webhookPrivate": "true",
+            "webhookAtOnce": "false",
+        ]
+    }
+
+    /// Notifies a user; gives the notification's id.
+    @discardableResult
+    func notify(_ user: String = "ada", _ priority: String = "HIGH") async throws -> String {
+        let made = try await service.notify(NotificationsTests.draft("visit", priority, to: user))
+        #expect(made.status == 201)
+        return try #require(made.json["notification"]["id"].string)
+    }
+
+    func mark(_ id: String, _ change: String = #"{"seen":true}"#, of user: String = "ada") async throws {
+        #expect(try await service.call("PATCH", "/v1/notifications/\(id)", as: .user(user), change).status == 200)
+    }
+
+    /// The deliveries once there are as many.
+    ///
+    /// - Parameter seconds: how the clock goes on between two looks; behind many failures the sender pauses by it.
+    func deliveries(_ count: Int, advancing seconds: Int64 = 0) async throws -> [WebhookDelivery] {
+        try await eventually("\(count) webhooks arrive", step: { service.clock.advance(seconds: seconds) }) {
+            receiver.deliveries.all.count >= count
+        }
+        return try received
+    }
+
+    var received: [WebhookDelivery] { get throws { try receiver.deliveries.all.map(WebhookDelivery.init) } }
+
+    /// Lets the time pass after which a notification is unreached.
+    func passTime() { service.clock.advance(seconds: 31) }
+
+    func state() async throws -> JSON { try await service.client(as: .service()).get("/v1/webhooks").json }
+
+    func dead() async throws -> [JSON] { try await service.client(as: .service()).get("/v1/webhooks/dead").items }
+
+    /// How many rows the outbox has.
+    func rows(_ condition: SQL = "TRUE") throws -> Int {
+        try service.app.store.read { db in
+            try db.integer(
+                "SELECT count(*) FROM \(WebhooksFeature.outbox, unscoped: .audit("a test")) WHERE \(condition)") ?? 0
+        }
+    }
+
+    /// Waits until what came of the attempts is stored.
+    func settled() async throws {
+        try await eventually("no attempt is left") { try rows("state = 0 AND leased_until > 0") == 0 }
+    }
+}
+
+/// A webhook as an app reads it.
+struct WebhookDelivery {
+    let id: String
+    let timestamp: String
+    let signatures: [String]
+    let json: JSON
+    let body: [UInt8]
+
+    var type: String { json["type"].string ?? "" }
+    var subject: String { json["data"]["id"].string ?? "" }
+    var user: String { json["data"]["userId"].string ?? "" }
+
+    init(_ delivery: ScriptedReceiver.Delivery) throws {
+        id = try #require(delivery.headers["webhook-id"])
+        timestamp = try #require(delivery.headers["webhook-timestamp"])
+        signatures = try #require(delivery.headers["webhook-signature"]).split(separator: " ").map(String.init)
+        json = try JSON(parsing: Data(delivery.body))
+        body = delivery.body
+    }
+
+    /// As Standard Webhooks has it, by nothing of the service.
+    func signature(by secret: String) throws -> String {
+        let key = try #require(Data(base64Encoded: String(secret.dropFirst("whsec_".count))))
+        var code = HMAC<SHA256>(key: SymmetricKey(data: key))
+        code.update(data: Data("\(id).\(timestamp).".utf8))
+        code.update(data: Data(body))
+        return "v1," + Data(code.finalize()).base64EncodedString()
+    }
+}

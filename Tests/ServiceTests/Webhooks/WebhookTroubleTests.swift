@@ -1,0 +1,321 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import TestSupport
+import Testing
+import Threads
+import Values
+
+@testable import Service
+
+/// Receivers that are down, slow, redirecting, lying or private, and a service that is killed: nothing is lost, nobody else
+/// waits, and none overtakes another one.
+@Suite struct WebhookTroubleTests {
+    @Test func failingUser_isTriedAgain_inOrder_andOthersDoNotWait() async throws {
+        let failures = Locked(3)
+        let probe = try WebhookProbe { delivery in
+            guard String(decoding: delivery.body, as: UTF8.self).contains("ada") else { return .status(200) }
+            let isFailing = failures.withLock { count in
+                count -= 1
+                return count >= 0
+            }
+            return .status(isFailing ? 500 : 200)
+        }
+        let first = try await probe.notify("ada")
+        let second = try await probe.notify("ada")
+        let other = try await probe.notify("ben")
+        probe.passTime()
+        _ = try await probe.deliveries(2)
+        try await probe.settled()
+        #expect(Set(try probe.received.map(\.subject)) == [first, other])
+        try await eventually("all of it arrives", step: { probe.service.clock.advance(seconds: 1) }) {
+            try probe.received.filter { $0.user == "ada" }.count >= 5
+        }
+        let adas = try probe.received.filter { $0.user == "ada" }
+        #expect(adas.map(\.subject) == [first, first, first, first, second])
+        // The same webhook each time, signed for the moment.
+        #expect(Set(adas.prefix(4).map(\.id)).count == 1)
+        #expect(Set(adas.prefix(4).map(\.timestamp)).count == 4)
+        for sent in adas { #expect(try sent.signatures == [sent.signature(by: WebhookProbe.secrets[0])]) }
+    }
+
+    @Test func webhookOfADay_isDead_andCanBeTriedAgain() async throws {
+        let up = Gate()
+        let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 410) }
+        let id = try await probe.notify()
+        probe.passTime()
+        _ = try await probe.deliveries(1)
+        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 600) }) {
+            try await !probe.dead().isEmpty
+        }
+        let dead = try #require(try await probe.dead().first)
+        #expect(dead["type"] == "notification.unreached")
+        #expect(dead["subjectId"].string == id)
+        #expect(dead["userId"] == "ada")
+        #expect(dead["reason"] == "expired")
+        #expect(dead["lastError"] == "status_410")
+        #expect(try #require(dead["attempts"].int) > 1)
+        #expect(try await probe.state()["dead"] == 1)
+        up.open()
+        let before = try probe.received.count
+        let path = "/v1/webhooks/dead/\(dead["id"].string ?? "")/retry"
+        let backend = probe.service.client(as: .service())
+        #expect(try await backend.post(path, [:]).status == 202)
+        #expect(try await probe.deliveries(before + 1, advancing: 1).last?.id == dead["id"].string)
+        #expect(try await backend.post(path, [:]).status == 404)
+        #expect(try await probe.dead().isEmpty)
+        #expect(try probe.rows("gives_up_at - due_at <> 86400000000") == 0)
+    }
+
+    /// Nobody is told of what they have seen in the meantime.
+    @Test func deadWebhook_isGone_whenItsNotificationIsSeen() async throws {
+        let up = Gate()
+        let probe = try WebhookProbe { _ in up.isOpen ? .status(200) : .nothing }
+        let id = try await probe.notify()
+        probe.passTime()
+        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 1800) }) {
+            try await !probe.dead().isEmpty
+        }
+        let before = try probe.received.count
+        up.open()
+        try await probe.mark(id)
+        #expect(try await probe.dead().isEmpty)
+        // It was tried, and may have arrived.
+        #expect(try await probe.deliveries(before + 1, advancing: 1).last?.type == "notification.withdrawn")
+    }
+
+    @Test func redirect_isAFailure_andNotFollowed() async throws {
+        let target = try ScriptedReceiver { _ in .status(200) }
+        defer { target.stop() }
+        let probe = try WebhookProbe { _ in .status(307, headers: ["Location: \(target.url)"]) }
+        try await probe.notify()
+        probe.passTime()
+        _ = try await probe.deliveries(1)
+        try await probe.settled()
+        #expect(try await probe.state()["lastError"] == "status_307")
+        #expect(target.connections.all.isEmpty)
+    }
+
+    @Test func retryAfter_isHeeded_withinBounds() async throws {
+        let asked = Locked(600)
+        let probe = try WebhookProbe { _ in
+            .status(429, headers: ["Retry-After: \(asked.withLock { $0 })"])
+        }
+        try await probe.notify()
+        probe.passTime()
+        _ = try await probe.deliveries(1)
+        try await probe.settled()
+        let now = probe.service.clock.now
+        #expect(try probe.rows("next_at = \(now.adding(seconds: 600))") == 1)
+        asked.withLock { $0 = 100_000_000 }
+        probe.service.clock.advance(seconds: 600)
+        _ = try await probe.deliveries(2)
+        try await probe.settled()
+        #expect(try probe.rows("next_at = \(now.adding(seconds: 4200))") == 1)
+    }
+
+    /// A receiver that says nothing to one user's has that one wait, and no request of the service.
+    @Test func silence_costsItsUserTheTimeout_andNobodyElse() async throws {
+        let speaking = Gate()
+        let probe = try WebhookProbe(["webhookTimeoutSeconds": "1"]) { delivery in
+            let isAdas = String(decoding: delivery.body, as: UTF8.self).contains("ada")
+            return isAdas && !speaking.isOpen ? .never : .status(200)
+        }
+        let adas = try await probe.notify("ada")
+        let bens = try await probe.notify("ben")
+        probe.passTime()
+        #expect(Set(try await probe.deliveries(2).map(\.subject)) == [adas, bens])
+        try await probe.settled()
+        #expect(try await probe.state()["lastError"] == "timeout")
+        speaking.open()
+        probe.service.clock.advance(seconds: 20)
+        let sent = try await probe.deliveries(3)
+        #expect(sent[2].subject == adas)
+        #expect(sent[2].id == sent.first { $0.subject == adas }?.id)
+    }
+
+    /// The name is fine, and what it means is this machine.
+    @Test func privateReceiver_isNotConnectedTo() async throws {
+        let receiver = try ScriptedReceiver { _ in .status(200) }
+        defer { receiver.stop() }
+        let probe = try WebhookProbe(
+            ["webhookURL": "https://localhost:\(receiver.port)/hooks", "webhookPrivate": "false"])
+        try await probe.notify()
+        probe.passTime()
+        try await eventually("it is tried") { try await probe.state()["lastError"].string != nil }
+        #expect(try await probe.state()["lastError"] == "private_address")
+        #expect(receiver.connections.all.isEmpty)
+    }
+
+    /// One attempt at a time, some seconds apart, until the first is accepted: then all of them.
+    @Test func receiverThatIsDown_isNotFlooded() async throws {
+        let up = Gate()
+        let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 502) }
+        for user in 0..<40 { try await probe.notify("u\(user)") }
+        probe.passTime()
+        _ = try await probe.deliveries(WebhookLimits.failuresMax)
+        try await probe.settled()
+        // Those that were on their way when it was found out, and no more.
+        let tried = try probe.received.count
+        #expect(tried < WebhookLimits.failuresMax * 2)
+        up.open()
+        probe.service.clock.advance(seconds: 6)
+        try await eventually("all of it arrives", step: { probe.service.clock.advance(seconds: 1) }) {
+            try probe.rows("state = 0") == 0
+        }
+        #expect(Set(try probe.received.suffix(40).map(\.user)).count == 40)
+    }
+
+    // MARK: Stops
+
+    @Test func whatWaits_survivesARestart() async throws {
+        let up = Gate()
+        let probe = try WebhookProbe { _ in
+            up.isOpen ? .status(200) : .never
+        }
+        let first = try await probe.notify()
+        probe.passTime()
+        _ = try await probe.deliveries(1)
+        let second = try await probe.notify()
+        probe.passTime()
+        // In the middle of the first one's request.
+        up.open()
+        try await probe.service.restart()
+        let sent = try await probe.deliveries(3)
+        #expect(sent.map(\.subject) == [first, first, second])
+        #expect(sent[0].id == sent[1].id)
+    }
+
+    /// Killed between the receiver's answer and its own note of it: it is sent once more, by its id, and then no more.
+    @Test func killedService_sendsAgain_byTheSameId() async throws {
+        let hasArrived = Gate()
+        let (isFirst, gate) = (Locked(true), Gate())
+        let receiver = try ScriptedReceiver { _ in
+            let isHeld = isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst
+            }
+            if isHeld {
+                hasArrived.open()
+                gate.wait()
+            }
+            return .status(200)
+        }
+        defer { receiver.stop() }
+        let directory = try TemporaryDirectory()
+        let settings = [
+            "WEBHOOK_URL": receiver.url, "WEBHOOK_SECRETS": WebhookProbe.secrets[0], "WEBHOOK_PRIVATE": "true",
+            "WEBHOOK_AFTER_SECONDS": "0",
+        ]
+        let killed = try RunningBellhop(directory.file("killed.sqlite"), settings: settings)
+        let draft: JSON = [
+            "userId": "ada", "category": "visit", "priority": "HIGH", "title": "T", "message": "M",
+        ]
+        #expect(try await killed.client(as: .service()).post("/v1/notifications", draft).status == 201)
+        try await eventually("it arrives") { hasArrived.isOpen }
+        killed.process.send(SIGKILL)
+        _ = killed.process.finish()
+        gate.open()
+        let again = try RunningBellhop(directory.file("killed.sqlite"), settings: settings)
+        try await eventually("it arrives again") { receiver.deliveries.all.count >= 2 }
+        let backend = again.client(as: .service())
+        try await eventually("that is known") { try await backend.get("/v1/webhooks").json["waiting"] == 0 }
+        #expect(Set(receiver.deliveries.all.map { $0.headers["webhook-id"] }).count == 1)
+        #expect(receiver.deliveries.all.count == 2)
+        _ = again.stop()
+    }
+
+    /// What a killed replica had begun, another one sends when the lease is over, and not before.
+    @Test func replicas_sendEachOnce_andWhatAKilledOneHadBegun() async throws {
+        let receiver = try ScriptedReceiver { _ in .status(200) }
+        defer { receiver.stop() }
+        let (a, b) = try TestService.startReplicas(WebhookProbe.settings(receiver))
+        for number in 0..<30 {
+            let draft = NotificationsTests.draft("visit", "HIGH", to: "u\(number % 3)")
+            #expect(try await (number % 2 == 0 ? a : b).notify(draft).status == 201)
+        }
+        // One was begun by a third one, which is no more.
+        let now = a.clock.now
+        try await a.app.store.write { db in
+            let first =
+                try db.rows(
+                    "SELECT min(number) FROM \(WebhooksFeature.outbox, unscoped: .audit("a test")) GROUP BY lane"
+                ) { try $0.integer(0) }.min() ?? 0
+            try db.run(
+                """
+                UPDATE \(WebhooksFeature.outbox, unscoped: .audit("a test"))
+                SET due_at = \(now), next_at = \(now), attempts = 1, leased_until = \(now.adding(seconds: 60))
+                WHERE number = \(first)
+                """)
+        }
+        a.clock.advance(seconds: 31)
+        try await eventually("the others' arrive") { receiver.deliveries.all.count >= 20 }
+        #expect(try !receiver.deliveries.all.map(WebhookDelivery.init).map(\.user).contains("u0"))
+        a.clock.advance(seconds: 31)
+        try await eventually("all arrive") { receiver.deliveries.all.count >= 30 }
+        let sent = try receiver.deliveries.all.map(WebhookDelivery.init)
+        #expect(Set(sent.map(\.id)).count == 30)
+        #expect(sent.count == 30)
+        for user in ["u0", "u1", "u2"] {
+            let subjects = sent.filter { $0.user == user }.map(\.subject)
+            #expect(subjects == subjects.sorted(), "\(user)")
+        }
+    }
+
+    // MARK: Bounds
+
+    @Test func outboxAndDead_areBounded() async throws {
+        let probe = try WebhookProbe(["webhookAfterSeconds": "3600"])
+        var ids: [String] = []
+        for _ in 0..<6 { ids.append(try await probe.notify()) }
+        let now = probe.service.clock.now
+        func tidy(_ waitingMax: Int, _ deadMax: Int) async throws -> [WebhookDeath: Int] {
+            try await probe.service.app.store.write {
+                try WebhooksFeature.tidy(
+                    at: now, pauseSeconds: 3600, waitingMax: waitingMax, deadMax: deadMax, in: $0)
+            }
+        }
+        #expect(try await tidy(6, 6) == [:])
+        #expect(try await tidy(2, 6) == [.outboxFull: 4])
+        let dead = try await probe.dead()
+        #expect(dead.map { $0["subjectId"].string } == ids.prefix(4).reversed())
+        #expect(dead.allSatisfy { $0["reason"] == "outbox.full" && $0["attempts"] == 0 })
+        #expect(try await tidy(2, 3) == [:])
+        #expect(try probe.rows("state = 2") == 3)
+        // The page has its next one.
+        let page = try await probe.service.client(as: .service()).get("/v1/webhooks/dead?limit=2")
+        #expect(page.items.count == 2)
+        let cursor = try #require(page.json["next"].string)
+        let rest = try await probe.service.client(as: .service()).get("/v1/webhooks/dead?limit=2&cursor=\(cursor)")
+        #expect(rest.items.count == 1)
+    }
+
+    /// What was written while the clock was ahead does not wait until that time comes.
+    @Test func clockThatIsSetBack_holdsNothingUp() async throws {
+        let probe = try WebhookProbe()
+        let morning = probe.service.clock.now
+        probe.service.clock.advance(seconds: 30 * 86_400)
+        let id = try await probe.notify()
+        probe.service.clock.set(morning)
+        let next = try await probe.notify()
+        // Its uptime goes on, and with it the upkeep.
+        try await eventually("both arrive", step: { probe.service.clock.advance(seconds: 11) }) {
+            probe.receiver.deliveries.all.count >= 2
+        }
+        #expect(Set(try probe.received.map(\.subject)) == [id, next])
+    }
+
+    @Test func pauses_doubleUpToAnHour_andLeaveHalfToChance() {
+        func pause(_ attempt: Int, _ chance: Double, asked: Int? = nil) -> Double {
+            WebhookRetry.pause(afterAttempt: attempt, asked: asked, chance: chance)
+        }
+        #expect([1, 2, 3, 4].map { pause($0, 1) } == [5, 10, 20, 40])
+        #expect([1, 2, 3, 4].map { pause($0, 0) } == [2.5, 5, 10, 20])
+        #expect(pause(12, 1) == 3600)
+        #expect(pause(1000, 1) == 3600)
+        #expect(pause(1, 1, asked: 60) == 60)
+        #expect(pause(12, 1, asked: 60) == 3600)
+        #expect(pause(1, 1, asked: .max) == 3600)
+    }
+}

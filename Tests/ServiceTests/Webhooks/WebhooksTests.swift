@@ -1,0 +1,243 @@
+import BellhopClient
+import Database
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// What the app is told of notifications that reached nobody, by a real receiver.
+@Suite struct WebhooksTests {
+    // MARK: What is sent
+
+    @Test func unseenNotification_isSent_whenItsTimeIsOver() async throws {
+        let probe = try WebhookProbe()
+        let id = try await probe.notify()
+        let low = try await probe.notify("ada", "NORMAL")
+        let stored = try await probe.service.call("GET", "/v1/notifications/\(id)", as: .user("ada")).json
+        #expect(try probe.rows() == 1)
+        probe.passTime()
+        let sent = try #require(try await probe.deliveries(1).first)
+        #expect(sent.type == "notification.unreached")
+        #expect(sent.subject == id)
+        #expect(sent.json["data"]["quietHours"] == false)
+        // As GET gives it.
+        for (name, value) in stored["notification"].object ?? [:] {
+            #expect(sent.json["data"][name] == value, "\(name)")
+        }
+        #expect(sent.json["timestamp"] == stored["notification"]["createdAt"])
+        try await probe.settled()
+        #expect(try await probe.state()["waiting"] == 0)
+        // Those of other priorities are nobody's business.
+        try await probe.mark(low)
+        try await probe.mark(id)
+        _ = try await probe.deliveries(2)
+        #expect(try probe.received.map(\.subject) == [id, id])
+    }
+
+    @Test func signature_isThatOfStandardWebhooks_byEachSecret() async throws {
+        let probe = try WebhookProbe(["webhookSecrets": WebhookProbe.secrets.joined(separator: ",")])
+        try await probe.notify()
+        probe.passTime()
+        let sent = try #require(try await probe.deliveries(1).first)
+        #expect(try sent.signatures == WebhookProbe.secrets.map(sent.signature))
+        #expect(sent.timestamp == "\(probe.service.clock.now.seconds)")
+    }
+
+    @Test func notificationSeenInTime_isNeverSent() async throws {
+        let probe = try WebhookProbe()
+        let seen = try await probe.notify()
+        let read = try await probe.notify()
+        let removed = try await probe.notify()
+        try await probe.mark(seen)
+        try await probe.mark(read, #"{"read":true}"#)
+        #expect(try await probe.service.call("DELETE", "/v1/notifications/\(removed)", as: .user("ada")).status == 200)
+        #expect(try probe.rows() == 0)
+        // What comes behind them shows that they do not come.
+        let last = try await probe.notify()
+        probe.passTime()
+        #expect(try await probe.deliveries(1).map(\.subject) == [last])
+        // Unseen again is no news: its user has had it before the eyes.
+        try await probe.mark(seen, #"{"seen":false}"#)
+        #expect(try probe.rows("state = 0") == 0)
+    }
+
+    @Test func sentNotification_isWithdrawn_whenItIsSeenOrRemoved() async throws {
+        let probe = try WebhookProbe()
+        let seen = try await probe.notify()
+        let removed = try await probe.notify()
+        probe.passTime()
+        #expect(try await probe.deliveries(2).map(\.subject) == [seen, removed])
+        try await probe.settled()
+        let body = #"{"upTo":"\#(seen)","set":{"read":true}}"#
+        #expect(try await probe.service.call("PATCH", "/v1/notifications", as: .user("ada"), body).status == 200)
+        #expect(try await probe.service.call("DELETE", "/v1/notifications/\(removed)", as: .user("ada")).status == 200)
+        let sent = try await probe.deliveries(4)
+        #expect(sent[2...].map(\.type) == ["notification.withdrawn", "notification.withdrawn"])
+        #expect(sent[2...].map(\.subject) == [seen, removed])
+        #expect(sent[2...].map { $0.json["data"]["reason"] } == ["seen", "removed"])
+        #expect(sent[2].json["data"]["seenAt"].string != nil)
+        #expect(Set(sent.map(\.id)).count == 4)
+        try await probe.settled()
+        #expect(try probe.rows() == 0)
+    }
+
+    /// Whoever sees it while it is on its way: it is not sent again, and its withdrawal does not overtake it.
+    @Test func notificationSeenOnItsWay_isWithdrawnBehindIt() async throws {
+        let gate = Gate()
+        let probe = try WebhookProbe(["webhookTimeoutSeconds": "60"]) { delivery in
+            guard String(decoding: delivery.body, as: UTF8.self).contains("notification.unreached") else {
+                return .status(200)
+            }
+            gate.wait()
+            return .status(500)
+        }
+        let id = try await probe.notify()
+        probe.passTime()
+        _ = try await probe.deliveries(1)
+        try await probe.mark(id)
+        // Another user's goes its way meanwhile, and tells that the sender has looked.
+        let other = try await probe.notify("ben")
+        probe.passTime()
+        #expect(try await probe.deliveries(2).map(\.subject) == [id, other])
+        gate.open()
+        #expect(try await probe.deliveries(3)[2].type == "notification.withdrawn")
+        #expect(try probe.received.filter { $0.subject == id }.map(\.type).count == 2)
+    }
+
+    @Test func quietHours_areSaid_asTheyAreWhenItIsSent() async throws {
+        let probe = try WebhookProbe()
+        try await probe.notify()
+        // Ten in the morning in UTC is eleven in Berlin.
+        let quiet = #"{"quietHours":{"start":"10:30","end":"11:30"},"timeZone":"Europe/Berlin"}"#
+        #expect(try await probe.service.call("PUT", "/v1/preferences", as: .user("ada"), quiet).status == 200)
+        try await probe.notify()
+        probe.passTime()
+        #expect(try await probe.deliveries(2).map { $0.json["data"]["quietHours"] } == [true, true])
+    }
+
+    @Test func bookingsChanges_areSent_inTheirOrder() async throws {
+        let probe = try WebhookProbe()
+        let backend = probe.service.client(as: .service())
+        #expect(try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
+        let made = try await probe.service.client(as: .user("ada")).post(
+            "/v1/bookings", BookingsTests.draft("2026-01-10T12:00:00Z", barber: nil))
+        #expect(made.status == 201)
+        let staff = probe.service.client(as: .staff(of: "s1"))
+        #expect(try await BookingsTests.move(staff, made.json, to: ["status": "confirmed"]).status == 200)
+        let sent = try await probe.deliveries(2).filter { $0.type == "booking.changed" }
+        #expect(sent.map { $0.json["data"]["status"] } == ["pending", "confirmed"])
+        #expect(sent.map { $0.json["data"]["previousStatus"] } == [nil, "pending"])
+        for name in ["id", "userId", "shopId", "scheduledStart", "epoch"] {
+            #expect(sent[0].json["data"][name] == made.json[name], "\(name)")
+        }
+    }
+
+    // MARK: At once
+
+    /// Where there may be other replicas nobody knows of their streams, and all are waited for.
+    @Test(.enabled(if: !PostgresServer.isTheStore))
+    func userWithoutAStream_isNotWaitedFor_andOneWithAStreamIs() async throws {
+        let probe = try WebhookProbe(["webhookAtOnce": "true"])
+        let stream = try await probe.service.listen(as: .user("ben"))
+        let bens = try await probe.notify("ben")
+        let adas = try await probe.notify("ada")
+        #expect(try await probe.deliveries(1).map(\.subject) == [adas])
+        probe.passTime()
+        #expect(try await probe.deliveries(2).map(\.subject) == [adas, bens])
+        // When the stream is gone, what has waited for it goes first.
+        let first = try await probe.notify("ben")
+        stream.close()
+        try await eventually("the stream is gone") {
+            let metrics = try await BellhopClient(baseURL: probe.service.baseURL).get("/metrics").text
+            return metrics.contains("\nbellhop_streams_open 0\n")
+        }
+        let second = try await probe.notify("ben")
+        #expect(try await probe.deliveries(4)[2...].map(\.subject) == [first, second])
+    }
+
+    // MARK: Whom it costs
+
+    @Test func withoutAnAddress_nothingIsWritten() async throws {
+        let service = try TestService.start(["webhookSecrets": WebhookProbe.secrets[0]])
+        let made = try await service.notify(NotificationsTests.draft("visit", "URGENT", to: "ada"))
+        let id = made.json["notification"]["id"].string ?? ""
+        #expect(
+            try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("ada"), #"{"seen":true}"#).status
+                == 200)
+        let state = try await service.client(as: .service()).get("/v1/webhooks")
+        #expect(state.json["enabled"] == false)
+        #expect(state.json["waiting"] == 0)
+        let metrics = try await BellhopClient(baseURL: service.baseURL).get("/metrics").text
+        #expect(!metrics.contains("bellhop_webhooks"))
+        let retry = try await service.client(as: .service()).post("/v1/webhooks/dead/x/retry", [:])
+        #expect(retry.refusal == "409 webhook.off")
+    }
+
+    @Test func others_seeNothingOfIt() async throws {
+        let probe = try WebhookProbe()
+        try await probe.notify()
+        for identity in [TestService.Identity.user("ada"), .staff(of: "s1"), .admin] {
+            let client = probe.service.client(as: identity)
+            for path in ["/v1/webhooks", "/v1/webhooks/dead"] { #expect(try await client.get(path).status == 403) }
+            #expect(try await client.post("/v1/webhooks/dead/x/retry", [:]).status == 403)
+        }
+        let elsewhere = try await probe.service.client(as: .service(tenant: "other")).get("/v1/webhooks")
+        #expect(elsewhere.json["waiting"] == 0)
+        #expect(try await probe.state()["waiting"] == 1)
+    }
+
+    @Test func metrics_sayHowItGoes() async throws {
+        let up = Gate()
+        let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 503) }
+        try await probe.notify()
+        probe.passTime()
+        _ = try await probe.deliveries(1)
+        try await probe.settled()
+        up.open()
+        probe.service.clock.advance(seconds: 20)
+        _ = try await probe.deliveries(2)
+        try await probe.settled()
+        let client = BellhopClient(baseURL: probe.service.baseURL)
+        try await eventually("the counts are there", step: { probe.service.clock.advance(seconds: 11) }) {
+            let text = try await client.get("/metrics").text
+            return [
+                #"bellhop_webhooks_sent_total{type="notification.unreached"} 1"#,
+                #"bellhop_webhooks_failed_total{reason="status_503"} 1"#,
+                #"bellhop_webhooks_died_total{reason="expired"} 0"#, "bellhop_webhooks_waiting 0",
+                "bellhop_webhooks_dead 0", "bellhop_webhooks_oldest_seconds 0",
+            ].allSatisfy { text.contains("\n\($0)\n") }
+        }
+    }
+
+    // MARK: Settings
+
+    @Test(arguments: [
+        ("webhookURL", "http://hooks.example/x", "must be https://"),
+        ("webhookURL", "https://127.0.0.1/x", "is a private address"),
+        ("webhookURL", "https://[::1]/x", "is a private address"),
+        ("webhookURL", "https://ada:secret@hooks.example/", "no user and no password"),
+        ("webhookURL", "https://hooks.example/#here", "behind #"),
+        ("webhookURL", "ftp://hooks.example/", "https://app"),
+        ("webhookURL", "https:///x", "https://app"), ("webhookSecrets", "", "1 to 4 secrets"),
+        ("webhookSecrets", "whsec_c2hvcnQ=", "has 24 to 64 bytes"), ("webhookPriorities", "CRITICAL", "is none of LOW"),
+        ("webhookTimeoutSeconds", "0", "between 1 and 60"), ("webhookAfterSeconds", "-1", "between 0 and 86400"),
+    ])
+    func mistakes_areRefusedAtTheStart(_ name: String, _ value: String, _ problem: String) throws {
+        let good = [
+            "jwtSecret": TestService.secret, "webhookURL": "https://hooks.example/x",
+            "webhookSecrets": WebhookProbe.secrets[0],
+        ]
+        _ = try TestService.settings(good)
+        do {
+            _ = try TestService.settings(good.merging([name: value]) { $1 })
+            Issue.record("\(name)=\(value) is taken")
+        } catch {
+            #expect("\(error)".hasPrefix("\(name) (BELLHOP_"))
+            #expect("\(error)".contains(problem), "\(error)")
+            #expect(!"\(error)".contains("ada:secret"))
+        }
+    }
+}

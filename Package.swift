@@ -116,7 +116,7 @@ let package = Package(
         .executableTarget(
             name: "bellhop",
             dependencies: [
-                "Service", "BellhopClient", "Rows", "Values",
+                "Service", "BellhopClient", "Database", "Rows", "Values",
                 outside("ArgumentParser", "swift-argument-parser"),
                 outside("Configuration", "swift-configuration"),
                 outside("Crypto", "swift-crypto"),

@@ -18,6 +18,7 @@ from .report import Row
 from .requests import RequestRows
 from .servers import token
 from .sizes import SizeRows
+from .source import SourceRows
 from .streams import StreamRows
 from .turns import take_turns
 
@@ -169,6 +170,9 @@ GROUPS = [
     Group("likes", "A day of likes", lambda bench: ChangeRows(bench).day_of_likes(), 5, 20, "two", (), "changes"),
     Group("table-memory", "Memory per stream with tables", lambda bench: ChangeRows(bench).memory(), 5, 30, "one", (), "changes"),
     Group("table-latency", "Change of a row → client", lambda bench: ChangeRows(bench).latency(), 6, 45, "two", (), "changes"),
+    Group("source", "Rows of an app's log", lambda bench: SourceRows(bench).taken_in(), 12, 60, "postgresql", ("postgresql",)),
+    Group("source-latency", "Commit in the app's database → client", lambda bench: SourceRows(bench).latency(), 10, 60,
+          "postgresql", ("postgresql",), "source"),
     Group("postgres", "Two replicas on PostgreSQL", lambda bench: ReplicaRows(bench).measure(), 30, 200, "postgresql",
           ("postgresql",)),
     Group("order", "Commit order on PostgreSQL", lambda bench: ReplicaRows(bench).order(), 15, 35, "two", ("postgresql",)),

@@ -26,7 +26,7 @@ struct Bellhop: AsyncParsableCommand {
             """,
         version: Version.text,
         groupedSubcommands: [
-            CommandGroup(name: "Run", subcommands: [Serve.self, Health.self, Migrate.self, Check.self]),
+            CommandGroup(name: "Run", subcommands: [Serve.self, Health.self, Migrate.self, Source.self, Check.self]),
             CommandGroup(name: "Try", subcommands: [Token.self, Listen.self, Demo.self]),
             CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),
         ])

@@ -115,9 +115,12 @@ final class TestService: @unchecked Sendable {
 
     /// Stops the service cleanly and starts another on the same database.
     ///
-    /// - Parameter changes: settings that are others then.
-    func restart(with changes: [String: String] = [:]) async throws {
+    /// - Parameters:
+    ///   - changes: settings that are others then.
+    ///   - meanwhile: what happens while it is stopped.
+    func restart(with changes: [String: String] = [:], meanwhile: () throws -> Void = {}) async throws {
         await app.shutdown()
+        try meanwhile()
         overrides.merge(changes) { $1 }
         app = try Self.makeApp(clock, database, overrides)
     }

@@ -43,7 +43,7 @@ import Testing
                 "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Domain", "Rows", "Threads", "Values",
                 "Visibility",
             ],
-            "bellhop": ["Service", "BellhopClient", "Rows", "Values"],
+            "bellhop": ["Service", "BellhopClient", "Database", "Rows", "Values"],
         ]
         let ours = Set(allowed.keys).union(["CCurl", "CMicroHTTPD", "CSQLite", "CPostgreSQL"])
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {

@@ -15,6 +15,7 @@ import kubernetes_validate
 import yaml
 
 COMPOSE = "Deploy/compose.yaml"
+COMPOSE_SOURCE = "Deploy/compose.source.yaml"
 KUBERNETES = "Deploy/kubernetes.yaml"
 GATEWAY = "Deploy/kubernetes-gateway.yaml"
 UNIT = "Deploy/bellhop.service"
@@ -73,8 +74,13 @@ def of_kind(root, path, kind):
 
 
 def compose_services(root):
-    """The services of compose.yaml by name, with what they share merged in."""
-    return yaml.safe_load(read(root, COMPOSE))["services"]
+    """The services of both files of compose by name, with what they share merged in."""
+    services = yaml.safe_load(read(root, COMPOSE))["services"]
+    for name, more in yaml.safe_load(read(root, COMPOSE_SOURCE))["services"].items():
+        one = services.get(name, {})
+        environment = {**one.get("environment", {}), **more.get("environment", {})}
+        services[name] = {**one, **more, "environment": environment}
+    return services
 
 
 def bytes_of(size):

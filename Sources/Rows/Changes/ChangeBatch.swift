@@ -18,6 +18,12 @@ public struct ChangeBatch: Sendable, Hashable {
         items.compactMap { if case .change(let change) = $0 { change } else { nil } }
     }
 
+    /// Changes that were read elsewhere.
+    public init(_ items: [Item]) {
+        self.items = items
+        isArray = true
+    }
+
     /// Reads a delivery: one item, or an array of at most ``ChangeLimits/itemsMax``.
     ///
     /// - Parameters:

@@ -7,7 +7,7 @@ public struct ChangeFault: Error, Sendable, Hashable {
     /// A predicate whose subject is what the pointer names: `must be an object, not a string`.
     public let reason: String
 
-    init(_ pointer: String, _ reason: String) {
+    public init(_ pointer: String, _ reason: String) {
         self.pointer = pointer
         self.reason = reason
     }

@@ -17,15 +17,16 @@ public struct TableChange: Sendable, Hashable {
         case insert = "INSERT"
         case update = "UPDATE"
         case delete = "DELETE"
-        /// All rows went at once; there is no row to show. Only Debezium reports it.
+        /// All rows went at once; there is no row to show. Debezium reports it, and the log.
         case truncate = "TRUNCATE"
-        /// The row exists, and nothing happened: Debezium's `r`, from reading a table as it stands. It updates
+        /// The row exists, and nothing happened: from reading a table as it stands, as Debezium's `r` does. It updates
         /// memberships and reaches no stream.
         case snapshot = "SNAPSHOT"
     }
 
-    /// The form it came in; for a CloudEvent that is ``ChangeFormat/cloudEvents``, whatever its data was.
-    public internal(set) var format: ChangeFormat
+    /// The form it came in; for a CloudEvent that is ``ChangeFormat/cloudEvents``, whatever its data was. Nil for what was
+    /// read from the database's own log.
+    public internal(set) var format: ChangeFormat?
     public let schema: String
     public let table: String
     public let kind: Kind

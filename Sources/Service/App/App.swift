@@ -24,6 +24,8 @@ public final class App: Sendable {
     private let server: Server
     private let ticker: Ticker
     private let webhooks: WebhookSender?
+    /// Nil where no app's log is read.
+    let source: SourceReader?
     private let report: ServiceReport
 
     /// - Throws: in one line, what stands in the way.
@@ -91,11 +93,11 @@ public final class App: Sendable {
             streams: .init(dependencies: streams, requests: replicas ?? directory, router: road.router),
             changes: .init(
                 memberships: start.memberships, metrics: ChangeMetrics(metrics),
-                isCongested: { shards.all.contains { $0.counters.inboxDepth > Limits.shardInboxMax } }),
+                isCongested: { Self.isCongested(shards) }),
             explain: .init(
                 memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
                 tables: streams.tables),
-            publish: .init(topics: start.memberships.catalog.topics, taken: Catalog.eventPrefixes))
+            publish: Self.publishRules(start))
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
             cursors: PageCursors(secret: start.cursorSecret), logger: logger)
@@ -109,6 +111,7 @@ public final class App: Sendable {
         webhooks = settings.webhook.map { [logger] in
             WebhookSender($0, store: store, clock: clock, admission: admission, metrics: metrics, logger: logger)
         }
+        source = Self.source(start, runner, road.pump, shards, metrics, logger: logger)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
     }
@@ -127,6 +130,33 @@ public final class App: Sendable {
             live: features.flatMap(\.live),
             tables: SubscribableTables(catalog: start.memberships.catalog, watched: features.flatMap(\.watched)),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
+    }
+
+    private static func isCongested(_ shards: StreamShards<StreamHub>) -> Bool {
+        shards.all.contains { $0.counters.inboxDepth > Limits.shardInboxMax }
+    }
+
+    private static func publishRules(_ start: ServiceStart) -> PublishFeature.Parts {
+        .init(topics: start.memberships.catalog.topics, taken: Catalog.eventPrefixes)
+    }
+
+    private static func source(
+        _ start: ServiceStart, _ runner: TransactionRunner, _ pump: EventPump, _ shards: StreamShards<StreamHub>,
+        _ metrics: MetricsRegistry, logger: Logger
+    ) -> SourceReader? {
+        guard let url = runner.settings.source else { return nil }
+        let rules = publishRules(start)
+        let intake = SourceIntake(
+            runner: runner, memberships: start.memberships, slot: runner.settings.sourceSlot,
+            receivers: [
+                "notify": { try NotificationsFeature.accept($0, $1) },
+                "publish": { try PublishFeature.accept($0, by: rules, $1) },
+            ])
+        return SourceReader(
+            .init(
+                url: url, intake: intake, isCongested: { isCongested(shards) },
+                restartStreams: { try pump.renewEpoch(in: $0) }),
+            metrics: SourceMetrics(metrics), logger: logger)
     }
 
     /// What may stand in the way of serving.
@@ -175,12 +205,14 @@ public final class App: Sendable {
 
     /// Starts to listen.
     public func start() throws {
+        try source?.check()
         pump.start()
         replicas?.start()
         rankUpdates.start()
         try server.start()
         ticker.start()
         webhooks?.start()
+        source?.start()
         warnOfLoweredLimits()
         logger.info(
             "Bellhop is listening.",
@@ -219,6 +251,7 @@ public final class App: Sendable {
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             // On a thread of its own: everything here waits.
             Thread { [self] in
+                source?.stop()
                 ticker.stop()
                 webhooks?.stop()
                 rankUpdates.stop()

@@ -72,6 +72,10 @@ public struct Settings: Sendable {
     let changesSigningSecrets: [WebhookSignature.Secret]
     /// Nil: no webhooks are sent.
     let webhook: WebhookSettings?
+    /// The app's database, whose log is read; nil: none is.
+    let source: DatabaseURL?
+    /// The slot by which its log is read.
+    let sourceSlot: String
     /// Stands in the text of the notification of `auth.signup`; nil greets without a name.
     public let appName: String?
     public let literalBlackCardFormula: Bool
@@ -127,8 +131,7 @@ public struct Settings: Sendable {
         jwks = values.optionalText("jwks")
         if verifiesTokens { try Self.requireKeys(jwtSecret, jwks) }
         try Self.requireLength(jwtSecret)
-        jwtIssuer = values.optionalText("jwtIssuer")
-        jwtAudience = values.optionalText("jwtAudience")
+        (jwtIssuer, jwtAudience) = (values.optionalText("jwtIssuer"), values.optionalText("jwtAudience"))
         serviceTokenDays = try values.int("serviceTokenDays", in: 1...36_500)
         revocationsTrustedSeconds = try values.int("revocationsTrustedSeconds", in: 5...86_400)
         claims = Dictionary(
@@ -157,6 +160,7 @@ public struct Settings: Sendable {
         }
         changesSigningSecrets = try values.secrets("changesSigningSecrets")
         webhook = try WebhookSettings(values)
+        (source, sourceSlot) = try Self.source(values)
         appName = values.optionalText("appName")
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
         selfDeclared = try values.bool("selfDeclared")
@@ -216,6 +220,19 @@ extension Settings {
             throw Mistake("databaseListen", "goes with a postgres:// database, and is such a URL itself")
         }
         return url
+    }
+
+    private static func source(_ values: SettingsReader) throws -> (DatabaseURL?, slot: String) {
+        let slot = values.text("sourceSlot")
+        let isName = slot.utf8.allSatisfy { "_".utf8.contains($0) || $0.isAlphanumeric && !(65...90).contains($0) }
+        guard isName, (1...63).contains(slot.utf8.count) else {
+            throw Mistake("sourceSlot", "\(slot) is no name of a slot: up to 63 lower-case letters, digits and _")
+        }
+        guard let text = values.optionalText("source") else { return (nil, slot) }
+        guard let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
+            throw Mistake("source", "must be the URL of the app's database, postgres://user@host/name")
+        }
+        return (url, slot)
     }
 
     /// Cores of the machine decide the threads (`Docs/architecture.md`): most for streams, since they fan out.
@@ -290,6 +307,11 @@ extension Settings {
             "true: users post scores of their own, and take the black card's lane without a claim of their token.",
             "false"),
         Key("tables", "Tables", "A file of tables (YAML), or school, posts, todo: those that are shipped.", "school"),
+        Key(
+            "source", "Tables",
+            "The app's own PostgreSQL, postgres://user@host/name: its rows are read from its log, without webhooks.",
+            isSecret: true),
+        Key("sourceSlot", "Tables", "The replication slot there; another one for each Bellhop of a server.", "bellhop"),
         Key(
             "changesSecret", "Tables", "A secret that a webhook sends as X-Webhook-Secret instead of a token.",
             isSecret: true),

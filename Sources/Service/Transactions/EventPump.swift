@@ -112,6 +112,19 @@ final class EventPump: Sendable {
         thread.wake()
     }
 
+    /// Gives the log another name, in a transaction by which rows were missed: all streams begin anew once it is committed.
+    func renewEpoch(in db: Connection) throws {
+        let now = clock.now()
+        try EventLog.renewEpoch(log.epoch, at: now, in: db)
+        let epoch = try EventLog.epoch(at: now, in: db)
+        db.afterCommit { [self] in
+            state.withLock { state in
+                log.epoch = epoch
+                begin(state.head)
+            }
+        }
+    }
+
     // MARK: From other replicas
 
     func start() {

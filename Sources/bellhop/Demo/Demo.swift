@@ -25,12 +25,22 @@ struct Demo: AsyncParsableCommand {
               bellhop demo --school
               TOKEN=$(bellhop token --subject ruth --role teacher --tenant demo-school)
               bellhop listen --token "$TOKEN"
+
+            With --source it writes to-do lists into a PostgreSQL of yours, in a table `todos` that it makes, and tells \
+            the service nothing: that reads the database's log.
+
+              bellhop demo --source postgres://admin@localhost/app      makes the table, and stops
+              bellhop serve --tables todo --source postgres://admin@localhost/app
+              bellhop demo --source postgres://admin@localhost/app
             """)
 
     @OptionGroup var service: ServiceAccess
 
     @Flag(help: "A school's day instead, as rows of its tables.")
     var school = false
+
+    @Option(help: ArgumentHelp("To-do lists in this PostgreSQL, whose log is read.", valueName: "url"))
+    var source: String?
 
     @Option(help: "Seconds between two acts.")
     var pace = 2.0
@@ -47,6 +57,7 @@ struct Demo: AsyncParsableCommand {
     func run() async throws {
         let secret = try DevelopmentToken.requireSecret()
         if school { return try await playSchool(secret) }
+        if let source { return try await playLists(secret, in: source) }
         let scenario = DemoScenario(baseURL: service.baseURL, secret: secret, tenant: tenant, seed: seed)
         try await reportingFailures {
             try await scenario.prepare()
@@ -66,6 +77,16 @@ struct Demo: AsyncParsableCommand {
             Terminal.line("Watch it as ruth, a teacher, in the console: \(await day.consoleLink(as: "ruth"))")
             try await play { try await day.act() }
             try await day.settle()
+        }
+    }
+
+    private func playLists(_ secret: String, in database: String) async throws {
+        let lists = try TodoLists(baseURL: service.baseURL, secret: secret, database: database, seed: seed)
+        try await reportingFailures {
+            let listening = try await lists.prepare()
+            defer { for task in listening { task.cancel() } }
+            Terminal.line("Watch it as ada in the console: \(await lists.consoleLink())")
+            try await play { try await lists.act() }
         }
     }
 

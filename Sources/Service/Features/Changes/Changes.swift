@@ -20,7 +20,8 @@ enum ChangesFeature {
             .post, "/v1/changes", access: .feed, query: ["format"], bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(
-            name: "changes", tables: [deliveries], migrations: [migration], endpoints: [intake],
+            name: "changes", tables: [deliveries, SourcePosition.positions],
+            migrations: [migration, SourcePosition.migration], endpoints: [intake],
             ticks: [tidying],
             constants: { writer, settings in
                 writer.member(

@@ -28,6 +28,14 @@ extension NotificationsFeature {
         return .writeTogether(locking: .user(draft.userId), creation.request(draft))
     }
 
+    /// An event that comes with an app's own transaction, as `POST /v1/events` takes it.
+    static func accept(_ members: [String: JSONValue], _ tx: Transaction) throws {
+        var fields = Fields(members)
+        let event = NotificationEvent(reading: &fields)
+        try fields.finish()
+        if let draft = event.draft(appName: tx.settings.appName) { try create([draft], tx) }
+    }
+
     private static let creation = RequestBatch<NotificationDraft> { tx, drafts in
         try create(drafts, tx).map(response(to:))
     }

@@ -31,6 +31,11 @@ enum PublishFeature {
         }
     }
 
+    /// An event that comes with an app's own transaction, as `POST /v1/publish` takes it.
+    static func accept(_ members: [String: JSONValue], by rules: OwnEvent.Rules, _ tx: Transaction) throws {
+        try read(.object(members), at: "", rules).publish(tx)
+    }
+
     private static func read(_ call: Call, _ rules: OwnEvent.Rules) throws -> [OwnEvent] {
         let body = try call.json()
         guard case .array(let items) = body else { return [try read(body, at: "", rules)] }

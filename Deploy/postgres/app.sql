@@ -1,0 +1,15 @@
+-- The app's database of compose.source.yaml: its table, and the role that reads its log.
+\getenv app_password APP_PASSWORD
+
+BEGIN;
+CREATE TABLE todos (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    user_id text NOT NULL,
+    title text NOT NULL,
+    done boolean NOT NULL DEFAULT false
+);
+-- So that the log says whose a deleted row was.
+ALTER TABLE todos REPLICA IDENTITY FULL;
+-- `bellhop source setup --role bellhop_reader` grants it SELECT on the tables of its file, and nothing else.
+CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD :'app_password';
+COMMIT;

@@ -1,0 +1,154 @@
+import Database
+import Rows
+import Values
+
+/// Turns the messages of a log into items, each with its position.
+struct SourceDecoder {
+    /// What one message brings: taken in together or not at all.
+    struct Piece {
+        let items: [SourceItem]
+        let position: SourcePosition
+        let bytes: Int
+        let committedAt: Timestamp
+    }
+
+    /// Everything before it has come.
+    private(set) var reached: SourcePosition
+    /// Transactions that have ended.
+    private(set) var transactions = 0
+    /// Whether the source's sign of life has come since it was last asked.
+    private(set) var hasHeartbeat = false
+    private let server: SourceServer
+    private let tables: TableCatalog
+    /// Nil for a table that the file does not declare.
+    private var relations: [UInt32: SourceRows?] = [:]
+    private var types: [UInt32: SourceType] = [:]
+    private var questions: [UInt32: String] = [:]
+    private var transaction: (at: LSN, committedAt: Timestamp, number: Int)?
+
+    init(_ server: SourceServer, _ tables: TableCatalog, from position: SourcePosition) {
+        (self.server, self.tables, reached) = (server, tables, position)
+    }
+
+    var isBetweenTransactions: Bool { transaction == nil }
+
+    mutating func takeHeartbeat() -> Bool {
+        defer { hasHeartbeat = false }
+        return hasHeartbeat
+    }
+
+    /// The server says that everything before a place was sent.
+    mutating func note(sentUpTo place: LSN) {
+        guard transaction == nil, place > reached.lsn else { return }
+        (reached.lsn, reached.taken) = (place, 0)
+    }
+
+    /// Nil for what was taken in before, and for what brings nothing.
+    mutating func take(_ bytes: ArraySlice<UInt8>) throws -> Piece? {
+        switch try ReplicationMessage(reading: bytes) {
+        case .begin(let place, let committedAt): transaction = (place, committedAt, 0)
+        case .commit(let end):
+            transaction = nil
+            transactions += 1
+            note(sentUpTo: end)
+        case .relation(let relation): try note(relation)
+        case .origin, .type: break
+        case .insert(let relation, let new):
+            return try piece(bytes) { [try $0.row(relation, .insert, old: nil, new: new, at: $1)] }
+        case .update(let relation, let old, let new):
+            return try piece(bytes) { [try $0.row(relation, .update, old: old, new: new, at: $1)] }
+        case .delete(let relation, let old):
+            return try piece(bytes) { [try $0.row(relation, .delete, old: old, new: nil, at: $1)] }
+        case .truncate(let relations):
+            return try piece(bytes) { decoder, moment in
+                try relations.map { try decoder.rows(of: $0).map { .change($0.truncation(committedAt: moment)) } }
+            }
+        case .message(true, _, "bellhop", let content):
+            return try piece(bytes) { _, _ in [Self.message(content)] }
+        case .message(true, _, _, _): return try piece(bytes) { _, _ in [] }
+        case .message(false, let place, let prefix, _):
+            guard prefix == SourceServer.heartbeat else { break }
+            note(sentUpTo: place)
+            hasHeartbeat = true
+        }
+        return nil
+    }
+
+    private static func message(_ content: ArraySlice<UInt8>) -> SourceItem {
+        do throws(Failure) {
+            return .message(try SourceMessage(reading: content))
+        } catch {
+            return .rejected(SourceIntake.reason(of: error, in: "message"))
+        }
+    }
+
+    /// The items of the transaction's next message, if it was not taken in before.
+    private mutating func piece(
+        _ bytes: ArraySlice<UInt8>, _ items: (inout SourceDecoder, Timestamp) throws -> [SourceItem?]
+    ) throws -> Piece? {
+        guard let (place, committedAt, number) = transaction else {
+            throw ReplicationFault(kind: nil, place: 0, reason: "a change outside a transaction")
+        }
+        transaction?.number += 1
+        guard !reached.hasTaken(place, number + 1) else { return nil }
+        let items = try items(&self, committedAt).compactMap(\.self)
+        (reached.lsn, reached.taken) = (place, number + 1)
+        if items.isEmpty { return nil }
+        return Piece(items: items, position: reached, bytes: bytes.count, committedAt: committedAt)
+    }
+
+    // MARK: Rows
+
+    private func rows(of relation: UInt32) throws -> SourceRows? {
+        guard let rows = relations[relation] else {
+            throw ReplicationFault(
+                kind: nil, place: 0, reason: "a row of relation \(relation), which was not described")
+        }
+        return rows
+    }
+
+    private mutating func row(
+        _ relation: UInt32, _ kind: TableChange.Kind, old: SourceTuple?, new: SourceTuple?, at moment: Timestamp
+    ) throws -> SourceItem? {
+        guard let rows = try rows(of: relation) else { return nil }
+        do {
+            return .change(
+                try rows.change(kind, old: old, new: new, committedAt: moment) { try ask($0, $1) })
+        } catch let fault as ChangeFault {
+            let name = "\(rows.relation.schema).\(rows.relation.name)"
+            return .rejected("\(name): \(fault.pointer) \(fault.reason)")
+        }
+    }
+
+    private mutating func note(_ relation: SourceRelation) throws {
+        guard tables.find(schema: relation.schema, table: relation.name) != nil else {
+            relations[relation.id] = .some(nil)
+            return
+        }
+        let unknown = Set(relation.columns.map(\.type)).filter { SourceType.known[$0] == nil && types[$0] == nil }
+        if types.count + unknown.count > SourceLimits.typesMax { (types, questions) = ([:], [:]) }
+        if !unknown.isEmpty {
+            let list = "{" + unknown.sorted().map(String.init).joined(separator: ",") + "}"
+            types.merge(SourceTypeCatalog.types(of: try server.ask(SourceTypeCatalog.query, [list]))) { $1 }
+        }
+        relations[relation.id] = SourceRows(relation, types: types)
+    }
+
+    /// A value that only the server can turn into JSON.
+    private mutating func ask(_ text: ArraySlice<UInt8>, _ type: UInt32) throws -> JSONValue {
+        let answer: String?
+        do throws(SourceError) {
+            if questions[type] == nil {
+                let name = try server.ask(SourceTypeCatalog.nameQuery, ["\(type)"]).first?.first ?? nil
+                questions[type] = SourceTypeCatalog.valueQuery(type: name ?? "text")
+            }
+            answer = try server.ask(questions[type] ?? "", [String(decoding: text, as: UTF8.self)]).first?.first ?? nil
+        } catch {
+            if error.isTransient { throw error }
+            // The type is not what it was, or the value is none of JSON, such as U+0000 in a document.
+            // The server's words may have the value in them, which belongs into no log.
+            throw ChangeFault("", "has a value that the server cannot write as JSON (SQLSTATE \(error.sqlState ?? ""))")
+        }
+        return try answer.map { text throws(ChangeFault) in try SourceType.document(Array(text.utf8)[...]) } ?? .null
+    }
+}

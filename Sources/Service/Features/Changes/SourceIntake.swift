@@ -1,0 +1,151 @@
+import Database
+import Rows
+import Threads
+import Values
+
+/// What the log of an app brings, in its order.
+enum SourceItem: Sendable {
+    case change(TableChange)
+    case rejected(String)
+    case message(SourceMessage)
+}
+
+/// An item, and the position at which it is taken in.
+struct PlacedItem: Sendable {
+    let item: SourceItem
+    let position: SourcePosition
+}
+
+/// What `bellhop.notify` and `bellhop.publish` have written into the log.
+struct SourceMessage: Sendable {
+    /// `notify` or `publish`.
+    let kind: String
+    let tenant: ID<Tenant>
+    let members: [String: JSONValue]
+
+    /// Does what a message asks for, within a transaction of its tenant.
+    typealias Receiver = @Sendable (_ members: [String: JSONValue], Transaction) throws -> Void
+}
+
+extension SourceMessage {
+    /// Reads `{"kind": "notify", "tenant": "A", …}`; without a tenant it is of the default one.
+    init(reading content: ArraySlice<UInt8>) throws(Failure) {
+        guard content.count <= SourceLimits.messageBytesMax else {
+            throw Failure.invalid("", "has \(content.count) bytes; at most \(SourceLimits.messageBytesMax) are taken")
+        }
+        guard case .object(var members) = try JSONValue(parsing: Array(content)) else {
+            throw Failure.invalid("", "must be a JSON object")
+        }
+        var fields = Fields(members)
+        kind = fields.string("kind", bytesMax: 16)
+        tenant = fields.optionalID("tenant", Tenant.self) ?? "default"
+        for name in members.keys where name != "kind" && name != "tenant" { _ = fields.value(name) }
+        try fields.finish()
+        members["kind"] = nil
+        members["tenant"] = nil
+        self.members = members
+    }
+}
+
+/// Takes parts of an app's log into our database, each with its position in one transaction.
+struct SourceIntake: Sendable {
+    /// What became of a part.
+    struct Outcome: Sendable {
+        var taken = 0
+        /// Why items were not taken.
+        var rejected: [String] = []
+    }
+
+    let runner: TransactionRunner
+    let memberships: MembershipRegistry
+    let slot: String
+    /// By the kinds of messages.
+    let receivers: [String: SourceMessage.Receiver]
+
+    /// Rows may be of any tenant.
+    private static let caller = Caller.system(tenant: "default", named: "source", isOfAllTenants: true)
+
+    func position() throws -> SourcePosition? {
+        try runner.store.read(isSingle: true) { try SourcePosition.read(slot: slot, in: $0) }
+    }
+
+    /// Writes items and moves the position. Calls `meanwhile` from time to time while it waits.
+    ///
+    /// - Parameters:
+    ///   - position: nil, for items that come before there is one.
+    ///   - also: what else belongs to the transaction.
+    /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database; nothing is stored then.
+    func write(
+        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?,
+        also: @escaping @Sendable (Connection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
+    ) throws -> Outcome {
+        let answer = Monitor<Result<Outcome, any Error>?>(nil)
+        try runner.store.write { db in
+            try position?.store(replacing: known, slot: slot, at: runner.clock.now(), in: db)
+            try also(db)
+            return try take(items, in: db)
+        } completion: { result in
+            answer.withLock { $0 = result }
+            answer.signal()
+        }
+        while true {
+            if let result = answer.wait(atMost: SourceLimits.statusPause, for: { $0 }) { return try result.get() }
+            try meanwhile()
+        }
+    }
+
+    private func take(_ items: [SourceItem], in db: Connection) throws -> Outcome {
+        var outcome = Outcome()
+        var rest = items[...]
+        while let first = rest.first {
+            if case .message(let message) = first {
+                try take(message, in: db, &outcome)
+                rest.removeFirst()
+                continue
+            }
+            let rows = rest.prefix { if case .message = $0 { false } else { true } }
+            try take(rows, in: db, &outcome)
+            rest = rest[rows.endIndex...]
+        }
+        return outcome
+    }
+
+    /// Rows' changes that follow one another, as one delivery.
+    private func take(_ rows: ArraySlice<SourceItem>, in db: Connection, _ outcome: inout Outcome) throws {
+        var changes: [TableChange] = []
+        for case .change(let change) in rows { changes.append(change) }
+        for case .rejected(let reason) in rows { outcome.rejected.append(reason) }
+        guard !changes.isEmpty else { return }
+        let batch = ChangeBatch(changes.map { .change($0) })
+        let result = try runner.write(as: Self.caller, in: db) { tx in
+            var intake = try ChangeIntake(memberships, batch, tx)
+            try intake.run()
+            return intake.result
+        }
+        outcome.taken += result.accepted
+        for rejection in result.rejected {
+            let change = changes[rejection.index]
+            outcome.rejected.append("\(change.schema).\(change.table): \(rejection.pointer) \(rejection.reason)")
+        }
+    }
+
+    /// What is wrong with a message costs itself: whoever sent it has committed, and nobody could send it again.
+    private func take(_ message: SourceMessage, in db: Connection, _ outcome: inout Outcome) throws {
+        do {
+            guard let receiver = receivers[message.kind] else {
+                throw Failure.invalid("/kind", "is none of \(receivers.keys.sorted().joined(separator: ", "))")
+            }
+            try db.savepoint {
+                try runner.write(as: .system(tenant: message.tenant), in: db) { try receiver(message.members, $0) }
+            }
+            outcome.taken += 1
+        } catch let failure as Failure {
+            outcome.rejected.append(Self.reason(of: failure, in: "bellhop.\(message.kind)"))
+        }
+    }
+
+    static func reason(of failure: Failure, in subject: String) -> String {
+        let place = failure.fields.first.map { "\($0.pointer) \($0.detail)" }
+        return "\(subject): \(place ?? failure.detail)"
+    }
+}

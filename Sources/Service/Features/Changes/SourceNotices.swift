@@ -1,0 +1,57 @@
+import Logging
+import Threads
+
+/// Logs what comes again and again once in a while, with how often it has come.
+final class SourceNotices: Sendable {
+    private struct State {
+        var shownAt: [String: ContinuousClock.Instant] = [:]
+        var rejected = 0
+        var rejectionShownAt: ContinuousClock.Instant?
+    }
+
+    /// Different troubles that are told apart; a text that changes each time would fill the memory.
+    private static let troublesMax = 32
+
+    private let logger: Logger
+    private let state = Locked(State())
+
+    init(_ logger: Logger) { self.logger = logger }
+
+    func info(_ message: Logger.Message, _ metadata: Logger.Metadata = [:]) { logger.info(message, metadata: metadata) }
+
+    func error(_ message: Logger.Message, _ metadata: Logger.Metadata = [:]) {
+        logger.error(message, metadata: metadata)
+    }
+
+    /// What stands in the way: at once where it is new.
+    func trouble(_ reason: String) {
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            if let last = state.shownAt[reason], now - last < SourceLimits.noticePause { return false }
+            if state.shownAt.count >= Self.troublesMax { state.shownAt = [:] }
+            state.shownAt[reason] = now
+            return true
+        }
+        if isDue {
+            logger.warning("The app's log cannot be read; it is tried again.", metadata: ["reason": "\(reason)"])
+        }
+    }
+
+    /// It is read again: the next trouble is a new one.
+    func forgetTroubles() { state.withLock { $0.shownAt = [:] } }
+
+    func rejected(_ reasons: [String]) {
+        guard let first = reasons.first else { return }
+        let now = ContinuousClock.now
+        let count: Int? = state.withLock { state in
+            state.rejected += reasons.count
+            if let last = state.rejectionShownAt, now - last < SourceLimits.noticePause { return nil }
+            state.rejectionShownAt = now
+            defer { state.rejected = 0 }
+            return state.rejected
+        }
+        guard let count else { return }
+        logger.warning(
+            "Items of the app's log were not taken.", metadata: ["count": "\(count)", "first": "\(first.prefix(500))"])
+    }
+}

@@ -1,0 +1,181 @@
+import Database
+import Logging
+import Rows
+import Synchronization
+import Threads
+import Values
+
+/// Reads an app's log on a thread of its own: takes the slot, or stands by while another replica has it.
+final class SourceReader: Sendable {
+    /// What it works with.
+    struct Parts: Sendable {
+        let url: DatabaseURL
+        let intake: SourceIntake
+        /// Whether streams are served more slowly than changes come.
+        let isCongested: @Sendable () -> Bool
+        /// Has all streams begin anew, once the transaction is committed: rows were missed.
+        let restartStreams: @Sendable (Connection) throws -> Void
+    }
+
+    private let parts: Parts
+    private let metrics: SourceMetrics
+    private let notices: SourceNotices
+    private let thread = LoopThread("source")
+
+    init(_ parts: Parts, metrics: SourceMetrics, logger: Logger) {
+        (self.parts, self.metrics, notices) = (parts, metrics, SourceNotices(logger))
+    }
+
+    private var slot: String { parts.intake.slot }
+    private var tables: [TableDeclaration] { parts.intake.memberships.catalog.tables }
+    private var membershipTables: [TableDeclaration] { tables.filter { !$0.memberships.isEmpty } }
+
+    /// Looks whether the log can be read.
+    ///
+    /// - Throws: a ``SourceProblem`` that somebody must mend. A server that is away is none: it is tried again.
+    func check() throws {
+        do {
+            let server = try SourceServer.open(parts.url) { false }
+            try server.requireReadable(tables)
+            _ = try SourceServer.identity(of: parts.url) { false }
+            _ = try server.slot(named: slot)
+        } catch let error as SourceError {
+            notices.trouble("\(error)")
+        }
+    }
+
+    func start() {
+        thread.start { [self] in run() }
+    }
+
+    /// Lets the part that is being stored be stored, and returns when the thread has ended.
+    func stop() { thread.stop() }
+
+    private func run() {
+        var pause = SourceLimits.retryPauses.first
+        while !thread.isStopping {
+            do {
+                try readOn { pause = SourceLimits.retryPauses.first }
+            } catch {
+                if thread.isStopping { break }
+                // Another reader was quicker: its position is read now.
+                if !(error is SourcePosition.Moved) { notices.trouble("\(error)") }
+            }
+            metrics.isConnected.store(false, ordering: .relaxed)
+            guard thread.pause(for: pause * Double.random(in: 0.5...1)) else { break }
+            pause = min(pause * 2, SourceLimits.retryPauses.most)
+        }
+    }
+
+    /// Reads until the connection or the service ends.
+    ///
+    /// - Parameter isReading: called once it does.
+    private func readOn(_ isReading: () -> Void) throws {
+        let shouldStop: () -> Bool = { [thread] in thread.isStopping }
+        let identity = try SourceServer.identity(of: parts.url, shouldStop: shouldStop)
+        let server = try SourceServer.open(parts.url, shouldStop: shouldStop)
+        try server.requireReadable(tables)
+        while !thread.isStopping {
+            if let (link, position) = try begin(server, identity, shouldStop) {
+                isReading()
+                notices.forgetTroubles()
+                metrics.isConnected.store(true, ordering: .relaxed)
+                notices.info("The app's log is read.", ["slot": "\(slot)", "from": "\(position.lsn)"])
+                var session = SourceSession(
+                    link: link, server: server, reader: parts, metrics: metrics, notices: notices, thread: thread,
+                    from: position)
+                return try session.run()
+            }
+            _ = thread.pause(for: SourceLimits.standbyPause)
+        }
+    }
+
+    /// Begins the stream; nil while another replica has the slot.
+    private func begin(
+        _ server: SourceServer, _ identity: String, _ shouldStop: @escaping () -> Bool
+    ) throws -> (SourceConnection, SourcePosition)? {
+        let found = try server.slot(named: slot)
+        if found?.isActive == true { return nil }
+        var position = try parts.intake.position()
+        if Self.isUsable(found, position, identity) == false {
+            guard try server.lock(slot) else { return nil }
+            position = try remake(server, identity, shouldStop)
+            try server.unlock(slot)
+        }
+        guard var position else { return nil }
+        position = try readAddedTables(server, position)
+        let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
+        do throws(SourceError) {
+            _ = try link.ask(
+                """
+                START_REPLICATION SLOT \(SourceServer.quoted(slot)) LOGICAL \(position.lsn) (proto_version '1', \
+                publication_names '\(SourceServer.quoted(SourceServer.publication))', messages 'true')
+                """)
+        } catch {
+            // Somebody else was quicker.
+            if error.sqlState == "55006" { return nil }
+            throw error
+        }
+        return (link, position)
+    }
+
+    /// Whether the slot goes on where our position is: it was told of nothing that is not stored here.
+    private static func isUsable(_ slot: SourceServer.Slot?, _ position: SourcePosition?, _ identity: String) -> Bool {
+        guard let slot, !slot.isLost, let position, position.source == identity else { return false }
+        return slot.confirmed.map { $0 <= position.lsn } ?? false
+    }
+
+    /// Makes the slot anew, reads the state that it begins at, and stores where that is. With the lock taken.
+    private func remake(
+        _ server: SourceServer, _ identity: String, _ shouldStop: @escaping () -> Bool
+    ) throws -> SourcePosition? {
+        let (known, found) = (try parts.intake.position(), try server.slot(named: slot))
+        // Another replica has done it meanwhile.
+        if Self.isUsable(found, known, identity) { return known }
+        if found?.isActive == true { return nil }
+        if let known {
+            metrics.add(1, to: metrics.slotsLost)
+            notices.error(
+                "The app's log was lost: all streams begin anew, and tables with memberships are read again.",
+                ["slot": "\(slot)", "reason": "\(Self.loss(found, known, identity))"])
+        }
+        if found != nil { try server.drop(slot) }
+        let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
+        let made = try link.ask("CREATE_REPLICATION_SLOT \(SourceServer.quoted(slot)) LOGICAL pgoutput EXPORT_SNAPSHOT")
+        guard let row = made.first, row.count >= 3, let start = row[1].flatMap({ LSN($0) }), let snapshot = row[2]
+        else {
+            throw SourceProblem("the server has made a slot, and did not say where it begins")
+        }
+        let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables)
+        notices.rejected(try state.read(at: snapshot))
+        let position = SourcePosition(
+            source: identity, lsn: start, tables: Set(membershipTables.map(\.qualifiedName)))
+        let restartStreams = parts.restartStreams
+        _ = try parts.intake.write([], from: known, to: position) { db in
+            if known != nil { try restartStreams(db) }
+        }
+        notices.info("The app's tables with memberships were read.", ["tables": "\(membershipTables.count)"])
+        withExtendedLifetime(link) {}
+        return position
+    }
+
+    private static func loss(_ slot: SourceServer.Slot?, _ known: SourcePosition, _ identity: String) -> String {
+        if known.source != identity { return "it is another server's, or another database's" }
+        guard let slot else { return "there is no such slot any more" }
+        return slot.isLost ? "max_slot_wal_keep_size was exceeded" : "it was made anew by somebody else"
+    }
+
+    /// Reads tables with memberships that the file has had since. What the log still brings of them is older, and ends
+    /// where this read begins.
+    private func readAddedTables(_ server: SourceServer, _ position: SourcePosition) throws -> SourcePosition {
+        let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
+        guard !added.isEmpty else { return position }
+        let state = SourceSnapshot(server: server, intake: parts.intake, tables: added)
+        notices.rejected(try state.read(at: nil))
+        var position = position
+        let known = position
+        position.tables.formUnion(added.map(\.qualifiedName))
+        _ = try parts.intake.write([], from: known, to: position)
+        return position
+    }
+}

@@ -1,0 +1,190 @@
+import Database
+import Rows
+
+/// What stands in the way of reading an app's log, and what an operator does about it, in one line.
+struct SourceProblem: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = "source: \(description)" }
+}
+
+/// The app's PostgreSQL, and what it must be for its log to be read.
+struct SourceServer {
+    /// Which tables the server's log is read of.
+    static let publication = "bellhop"
+    static let versionMin = 140_000
+
+    let connection: SourceConnection
+
+    func ask(_ text: String, _ values: [String?] = []) throws(SourceError) -> [[String?]] {
+        try connection.ask(text, values)
+    }
+
+    private func value(_ text: String, _ values: [String?] = []) throws(SourceError) -> String? {
+        try ask(text, values).first?.first ?? nil
+    }
+
+    /// Whose log it is: the server's identifier and the database.
+    ///
+    /// - Throws: a ``SourceProblem`` where something stands between that knows no replication.
+    static func identity(of url: DatabaseURL, shouldStop: @escaping () -> Bool) throws -> String {
+        do throws(SourceError) {
+            let link = try SourceConnection(url, replicates: true, shouldStop: shouldStop)
+            let row = try link.ask("IDENTIFY_SYSTEM").first ?? []
+            if row.count >= 4, let system = row[0], let database = row[3] { return "\(system)/\(database)" }
+        } catch {
+            guard let state = error.sqlState, !error.isTransient else { throw error }
+            switch state {
+            case "42501", "28000", "28P01", "3D000": throw SourceProblem(loginRemedy(error))
+            default: break
+            }
+        }
+        throw SourceProblem(
+            """
+            a pooler stands in between, which passes no replication: name the database's own host and port (Supabase: the \
+            direct connection, db.PROJECT.supabase.co:5432)
+            """)
+    }
+
+    private static func loginRemedy(_ error: SourceError) -> String {
+        error.sqlState == "42501"
+            ? "the role has not the right: ALTER ROLE name REPLICATION (RDS: GRANT rds_replication TO name)"
+            : "the login is refused (\(error)): mend user, password or database of the URL, or the server's pg_hba.conf"
+    }
+
+    /// Opens an ordinary connection.
+    static func open(_ url: DatabaseURL, shouldStop: @escaping () -> Bool) throws -> SourceServer {
+        do throws(SourceError) {
+            return SourceServer(connection: try SourceConnection(url, shouldStop: shouldStop))
+        } catch {
+            if error.isTransient { throw error }
+            throw SourceProblem(loginRemedy(error))
+        }
+    }
+
+    // MARK: Checks
+
+    /// - Throws: the first ``SourceProblem`` there is.
+    func requireReadable(_ tables: [TableDeclaration]) throws {
+        guard connection.serverVersion >= Self.versionMin else {
+            throw SourceProblem(
+                "PostgreSQL 14 or later is needed, and this is version \(connection.serverVersion / 10_000): upgrade it"
+            )
+        }
+        if try value("SELECT pg_is_in_recovery()") == "t" {
+            throw SourceProblem("the server is a standby: name the primary")
+        }
+        let level = try value("SHOW wal_level") ?? ""
+        guard level == "logical" else {
+            throw SourceProblem(
+                """
+                wal_level is \(level): ALTER SYSTEM SET wal_level = logical and restart the server (RDS: \
+                rds.logical_replication = 1 in its parameter group)
+                """)
+        }
+        let mayReplicate = try value(
+            """
+            SELECT rolsuper OR rolreplication OR EXISTS (SELECT 1 FROM pg_roles r
+                WHERE r.rolname = 'rds_replication' AND pg_has_role(current_user, r.oid, 'member'))
+            FROM pg_roles WHERE rolname = current_user
+            """)
+        guard mayReplicate == "t" else {
+            throw SourceProblem(
+                "the role has not the right: ALTER ROLE name REPLICATION (RDS: GRANT rds_replication TO name)")
+        }
+        try requirePublication(of: tables)
+        for table in tables where !table.memberships.isEmpty { try requireSelect(on: table) }
+    }
+
+    private func requirePublication(of tables: [TableDeclaration]) throws {
+        let remedy = "run bellhop source setup with this file of tables"
+        let found = try ask(
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot FROM pg_publication WHERE pubname = $1",
+            [Self.publication])
+        guard let publication = found.first else {
+            throw SourceProblem("there is no publication \(Self.publication): \(remedy)")
+        }
+        guard publication == ["t", "t"] else {
+            throw SourceProblem(
+                "the publication \(Self.publication) leaves operations out, or names partitions one by one: \(remedy)"
+            )
+        }
+        let published = try ask(
+            "SELECT schemaname || '.' || tablename FROM pg_publication_tables WHERE pubname = $1", [Self.publication]
+        ).compactMap(\.first)
+        let missing = tables.map(\.qualifiedName).filter { !published.contains($0) }
+        guard missing.isEmpty else {
+            throw SourceProblem(
+                "the publication \(Self.publication) lacks \(missing.joined(separator: ", ")): \(remedy)")
+        }
+    }
+
+    private func requireSelect(on table: TableDeclaration) throws {
+        let row =
+            try ask(
+                """
+                SELECT has_schema_privilege(c.relnamespace, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+                    row_security_active(c.oid)
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2
+                """, [table.schema, table.name]
+            ).first ?? []
+        guard row.first == "t" else {
+            throw SourceProblem(
+                "the role may not read \(table.qualifiedName), which says who belongs where: GRANT SELECT on it")
+        }
+        if row.last == "t" {
+            throw SourceProblem(
+                "row-level security hides rows of \(table.qualifiedName) from the role: ALTER ROLE name BYPASSRLS")
+        }
+    }
+
+    // MARK: Slots
+
+    struct Slot {
+        let isActive: Bool
+        /// The server has removed what it was to retain.
+        let isLost: Bool
+        /// Up to here it was said to be stored.
+        let confirmed: LSN?
+    }
+
+    /// - Throws: a ``SourceProblem`` if the slot is somebody else's.
+    func slot(named name: String) throws -> Slot? {
+        let rows = try ask(
+            """
+            SELECT plugin, database = current_database(), active, wal_status = 'lost', confirmed_flush_lsn
+            FROM pg_replication_slots WHERE slot_name = $1
+            """, [name])
+        guard let row = rows.first else { return nil }
+        guard row[0] == "pgoutput", row[1] == "t" else {
+            throw SourceProblem(
+                """
+                the slot \(name) belongs to somebody else (\(row[0] ?? "physical replication"), \
+                \(row[1] == "t" ? "this database" : "another database")): set sourceSlot to another name
+                """)
+        }
+        return Slot(isActive: row[2] == "t", isLost: row[3] == "t", confirmed: row[4].flatMap { LSN($0) })
+    }
+
+    /// Whether this replica alone makes the slot: until the connection ends.
+    func lock(_ slot: String) throws(SourceError) -> Bool {
+        try value("SELECT pg_try_advisory_lock(hashtextextended('bellhop source ' || $1, 0))", [slot]) == "t"
+    }
+
+    func unlock(_ slot: String) throws(SourceError) {
+        _ = try ask("SELECT pg_advisory_unlock(hashtextextended('bellhop source ' || $1, 0))", [slot])
+    }
+
+    func drop(_ slot: String) throws(SourceError) { _ = try ask("SELECT pg_drop_replication_slot($1)", [slot]) }
+
+    /// Writes into the log what nobody acts upon, but that it comes.
+    func beat() throws(SourceError) {
+        _ = try ask("SELECT pg_logical_emit_message(false, '\(Self.heartbeat)', '')")
+    }
+
+    static let heartbeat = "bellhop.heartbeat"
+
+    static func quoted(_ name: String) -> String {
+        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+}

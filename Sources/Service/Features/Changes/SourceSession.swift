@@ -1,0 +1,186 @@
+import Database
+import Rows
+import Synchronization
+import Threads
+import Values
+
+/// One stream of an app's log, from a position on: gathers what has come, and takes it in part by part.
+///
+/// The server is told how far it is stored here, and nothing else: so it retains whatever could be lost. Belongs to the
+/// reader's thread.
+struct SourceSession {
+    let link: SourceConnection
+    let server: SourceServer
+    let intake: SourceIntake
+    let metrics: SourceMetrics
+    let notices: SourceNotices
+    let thread: LoopThread
+    let clock: Clock
+    /// Whether streams are served more slowly than changes come.
+    let isCongested: @Sendable () -> Bool
+    private var decoder: SourceDecoder
+    private var known: SourcePosition
+    private var waiting: [SourceDecoder.Piece] = []
+    private var (waitingItems, waitingBytes) = (0, 0)
+    private var received: LSN
+    private var confirmed: LSN
+    private var logEnd: LSN
+    private var statusAt = ContinuousClock.now
+    private var storedAt: Duration
+    private var isStatusWanted = false
+
+    init(
+        link: SourceConnection, server: SourceServer, reader: borrowing SourceReader.Parts, metrics: SourceMetrics,
+        notices: SourceNotices, thread: LoopThread, from position: SourcePosition
+    ) {
+        (self.link, self.server, self.metrics, self.notices, self.thread) = (link, server, metrics, notices, thread)
+        (intake, isCongested, clock) = (reader.intake, reader.isCongested, reader.intake.runner.clock)
+        decoder = SourceDecoder(server, reader.intake.memberships.catalog, from: position)
+        known = position
+        (received, confirmed, logEnd) = (position.lsn, position.lsn, position.lsn)
+        storedAt = clock.uptime()
+    }
+
+    /// - Throws: when the stream has ended, or what came could not be stored. What was stored is.
+    mutating func run() throws {
+        while !thread.isStopping {
+            try gather()
+            if !waiting.isEmpty {
+                try waitForStreams()
+                try storeWaiting()
+                continue
+            }
+            try moveIfIdle()
+            try beatIfDue()
+            noteLag(of: nil)
+            try sendStatusIfDue()
+            try link.waitForFrame()
+        }
+    }
+
+    // MARK: Reading
+
+    /// Takes what is there, up to a part's size.
+    private mutating func gather() throws {
+        while waitingItems < SourceLimits.batchItemsMax, waitingBytes < SourceLimits.batchBytesMax,
+            let frame = try link.receive()
+        {
+            switch try ReplicationFrame(reading: frame) {
+            case .data(let end, let message):
+                logEnd = max(logEnd, end)
+                let before = decoder.transactions
+                if let piece = try decoder.take(message) {
+                    waiting.append(piece)
+                    waitingItems += piece.items.count
+                    waitingBytes += piece.bytes
+                }
+                metrics.add(decoder.transactions - before, to: metrics.transactions)
+            case .keepalive(let place, let wantsReply):
+                (received, logEnd) = (max(received, place), max(logEnd, place))
+                if wantsReply {
+                    // A server that shuts down waits until all that it has sent is confirmed.
+                    decoder.note(sentUpTo: place)
+                    isStatusWanted = true
+                }
+            }
+        }
+        received = max(received, decoder.reached.lsn)
+    }
+
+    /// The server is not to end the connection because of us, and takes statuses while it sends.
+    private mutating func waitForStreams() throws {
+        while isCongested(), !thread.isStopping {
+            try sendStatusIfDue()
+            _ = thread.pause(for: SourceLimits.congestionPause)
+        }
+    }
+
+    // MARK: Storing
+
+    private mutating func storeWaiting() throws {
+        let pieces = waiting
+        (waiting, waitingItems, waitingBytes) = ([], 0, 0)
+        guard let last = pieces.last else { return }
+        // With what has come behind it: the end of its transaction.
+        let end = decoder.isBetweenTransactions ? decoder.reached : last.position
+        do {
+            try store(pieces.flatMap(\.items), to: end)
+        } catch let error where !Self.passes(error) {
+            // One of them: each by itself, so that it costs itself alone.
+            for piece in pieces { try storeAlone(piece) }
+        }
+        noteLag(of: last)
+    }
+
+    private mutating func storeAlone(_ piece: SourceDecoder.Piece) throws {
+        do {
+            try store(piece.items, to: piece.position)
+        } catch let error where !Self.passes(error) {
+            try store([.rejected("cannot be stored: \(error)")], to: piece.position)
+        }
+    }
+
+    /// Whether another attempt, from the position that is stored then, may succeed.
+    private static func passes(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return true }
+        return error.isTransient || error.code == .undecided || error.cause?.isTransient ?? false
+    }
+
+    private mutating func store(_ items: [SourceItem], to position: SourcePosition) throws {
+        let outcome = try write(items, to: position)
+        known = position
+        if position.taken == 0 { confirmed = position.lsn }
+        storedAt = clock.uptime()
+        metrics.add(outcome.taken, to: metrics.rows)
+        metrics.add(outcome.rejected.count, to: metrics.rejected)
+        notices.rejected(outcome.rejected)
+        try sendStatus()
+    }
+
+    /// Waits for room in the queue of writes, as long as the service runs.
+    private mutating func write(_ items: [SourceItem], to position: SourcePosition) throws -> SourceIntake.Outcome {
+        let intake = intake
+        while true {
+            do {
+                return try intake.write(
+                    items, from: known, to: position, meanwhile: { try sendStatusIfDue() })
+            } catch let busy as StoreBusy {
+                guard thread.pause(for: SourceLimits.congestionPause) else { throw busy }
+                try sendStatusIfDue()
+            }
+        }
+    }
+
+    /// Stores how far it has come where nothing else does: after a sign of life, and where the server asks.
+    private mutating func moveIfIdle() throws {
+        let hasHeartbeat = decoder.takeHeartbeat()
+        guard hasHeartbeat || isStatusWanted, decoder.isBetweenTransactions else { return }
+        isStatusWanted = false
+        if decoder.reached != known { try store([], to: decoder.reached) } else { try sendStatus() }
+    }
+
+    private mutating func beatIfDue() throws {
+        guard clock.uptime() - storedAt >= SourceLimits.heartbeatPause else { return }
+        storedAt = clock.uptime()
+        try server.beat()
+    }
+
+    // MARK: Telling
+
+    private mutating func sendStatusIfDue() throws {
+        if isStatusWanted || ContinuousClock.now - statusAt >= SourceLimits.statusPause { try sendStatus() }
+    }
+
+    private mutating func sendStatus() throws {
+        let since2000 = clock.now().microseconds - 946_684_800_000_000
+        try link.send(ReplicationFrame.status(received: received, stored: confirmed, microseconds: since2000))
+        statusAt = .now
+    }
+
+    private func noteLag(of piece: SourceDecoder.Piece?) {
+        let bytes = logEnd > known.lsn ? logEnd.rawValue - known.lsn.rawValue : 0
+        metrics.lagBytes.store(Int(clamping: bytes), ordering: .relaxed)
+        let milliseconds = piece.map { max(0, clock.now().microseconds - $0.committedAt.microseconds) / 1000 } ?? 0
+        metrics.lagMilliseconds.store(Int(milliseconds), ordering: .relaxed)
+    }
+}

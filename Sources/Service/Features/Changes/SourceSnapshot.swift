@@ -1,0 +1,45 @@
+import Database
+import Rows
+import Values
+
+/// Reads the tables that carry memberships as they stand: first the state, then the changes.
+struct SourceSnapshot {
+    let server: SourceServer
+    let intake: SourceIntake
+    let tables: [TableDeclaration]
+
+    /// Takes in all rows, part by part. What was known of these tables before is forgotten: rows may have gone unseen.
+    ///
+    /// - Parameter snapshot: the state that a slot begins at, by its name; nil for the present.
+    /// - Returns: why rows were not taken.
+    func read(at snapshot: String?) throws -> [String] {
+        guard !tables.isEmpty else { return [] }
+        var rejected: [String] = []
+        _ = try server.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if let snapshot { _ = try server.ask("SET TRANSACTION SNAPSHOT '\(snapshot)'") }
+        for table in tables {
+            var items: [SourceItem] = [.change(.truncation(of: table.schema, table.name))]
+            let name = "\(SourceServer.quoted(table.schema)).\(SourceServer.quoted(table.name))"
+            _ = try server.ask("DECLARE rows NO SCROLL CURSOR FOR SELECT to_jsonb(t)::text FROM \(name) AS t")
+            while true {
+                let rows = try server.ask("FETCH \(SourceLimits.snapshotRowsMax) FROM rows")
+                items += rows.map { Self.item($0.first ?? nil, of: table) }
+                if !items.isEmpty { rejected += try intake.write(items, from: nil, to: nil).rejected }
+                items = []
+                if rows.count < SourceLimits.snapshotRowsMax { break }
+            }
+            _ = try server.ask("CLOSE rows")
+        }
+        _ = try server.ask("COMMIT")
+        return rejected
+    }
+
+    private static func item(_ text: String?, of table: TableDeclaration) -> SourceItem {
+        do throws(ChangeFault) {
+            let row = try SourceType.row(Array((text ?? "null").utf8)[...])
+            return .change(.snapshot(of: table.schema, table.name, row))
+        } catch {
+            return .rejected("\(table.qualifiedName): \(error.pointer) \(error.reason)")
+        }
+    }
+}

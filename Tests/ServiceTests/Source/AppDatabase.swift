@@ -1,0 +1,127 @@
+import BellhopClient
+import Database
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// The database of an app whose log is read: teams with members, and tasks of teams.
+struct AppDatabase {
+    let server: PostgresServer
+    let name: String
+    let reader: String
+    private let file: String
+    private let directory: TemporaryDirectory
+
+    static let tables = """
+        version: 1
+        tables:
+          - table: team_members
+            primaryKey: [id]
+            tenant: {constant: default}
+            audience: {select: ["user:{user_id}"]}
+            memberships:
+              - name: team
+                subject: user:{user_id}
+                grants: team:{team_id}:member
+          - table: tasks
+            primaryKey: [id]
+            tenant: {column: tenant}
+            audience: {select: ["team:{team_id}:member"]}
+        topics:
+          - pattern: order:{id}
+            audience: ["user:{id}"]
+        """
+
+    /// - Parameter isSetUp: whether `bellhop source setup` has run.
+    init(tables: String = tables, isSetUp: Bool = true) throws {
+        server = try PostgresServer.shared()
+        name = try server.makeDatabase()
+        reader = "r\(name)"
+        directory = try TemporaryDirectory()
+        file = try directory.write(tables, to: "tables.yaml")
+        try server.run(
+            [
+                "CREATE ROLE \(reader) LOGIN REPLICATION",
+                "CREATE TABLE team_members (id text PRIMARY KEY, user_id text, team_id text)",
+                """
+                CREATE TABLE tasks (id text PRIMARY KEY, tenant text DEFAULT 'default', team_id text DEFAULT 't1',
+                    note text)
+                """,
+                "ALTER TABLE tasks REPLICA IDENTITY FULL", "ALTER TABLE team_members REPLICA IDENTITY FULL",
+                "INSERT INTO team_members VALUES ('m1', 'ada', 't1')",
+            ], in: name)
+        if isSetUp { try setUp() }
+    }
+
+    @discardableResult
+    func setUp() throws -> [String] {
+        try SourceSetup(of: TablesPage(named: file), role: reader).run(at: server.url("postgres", name))
+    }
+
+    /// The settings of a service that reads it; each database has a slot of its own name.
+    var settings: [String: String] {
+        ["source": server.url(reader, name), "sourceSlot": name, "tables": file]
+    }
+
+    func run(_ statements: String...) throws { try server.run(statements, in: name) }
+
+    /// The value of the statement, in a database that is not the app's: works while nobody may connect to that.
+    func look(_ statement: String) throws -> String { try server.run([statement]) }
+
+    func insertTasks(_ numbers: ClosedRange<Int>) throws {
+        try run(
+            """
+            INSERT INTO tasks (id, note) SELECT 'k' || n, 'note ' || n
+            FROM generate_series(\(numbers.lowerBound), \(numbers.upperBound)) AS n
+            """)
+    }
+
+    func drop() async throws {
+        _ = try server.run(["ALTER DATABASE \(name) ALLOW_CONNECTIONS false"])
+        try await eventually("the slot is given back") {
+            _ = try? server.run([
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'",
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(name)' AND NOT active",
+            ])
+            return try look("SELECT count(*) FROM pg_replication_slots WHERE database = '\(name)'") == "0"
+        }
+        server.drop(name)
+        _ = try? server.run(["DROP ROLE \(reader)"])
+    }
+}
+
+extension TestService {
+    /// A stream of Ada, who receives tasks of her teams.
+    func listenToTasks() async throws -> StreamListener {
+        let stream = try await listen(as: .user("ada"))
+        try await stream.subscribe([["table": "tasks"]])
+        return stream
+    }
+
+    /// The value of a metric.
+    func metric(_ name: String) async throws -> Double? {
+        let page = try await BellhopClient(baseURL: baseURL).get("/metrics").text
+        let line = page.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+        return line?.split(separator: " ").last.flatMap { Double($0) }
+    }
+
+    func hasKey(_ key: String, _ user: String) async throws -> Bool {
+        let scope = try await client(as: .user(user)).get("/v1/me").json["scope"].array ?? []
+        return scope.contains(.string(key))
+    }
+
+    func isReading() async throws {
+        try await eventually("the app's log is read") { try await metric("bellhop_source_connected") == 1 }
+    }
+
+    /// How many rows' changes were published ever.
+    func publishedRows() throws -> Int {
+        try app.store.read { db in
+            try db.integer(
+                "SELECT count(*) FROM \(EventLog.routes, unscoped: EventLog.keeping) WHERE route LIKE '#@%'") ?? 0
+        }
+    }
+}

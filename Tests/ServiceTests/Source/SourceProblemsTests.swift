@@ -1,0 +1,65 @@
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// What stands in the way is said at the start, in one line that says what to do.
+@Suite struct SourceProblemsTests {
+    private func problem(_ app: AppDatabase, _ changes: [String: String] = [:]) -> String {
+        do {
+            _ = try TestService.start(app.settings.merging(changes) { $1 })
+            return "none"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test func publicationsAndRights_areNamed() async throws {
+        let app = try AppDatabase(isSetUp: false)
+        #expect(problem(app).contains("there is no publication bellhop: run bellhop source setup"))
+        try app.run("CREATE PUBLICATION bellhop FOR TABLE tasks WITH (publish = 'insert')")
+        #expect(problem(app).contains("leaves operations out"))
+        try app.run(
+            "ALTER PUBLICATION bellhop SET (publish = 'insert, update, delete, truncate', publish_via_partition_root)")
+        #expect(problem(app).contains("the publication bellhop lacks public.team_members: run bellhop source setup"))
+        try app.run("ALTER PUBLICATION bellhop ADD TABLE team_members")
+        #expect(problem(app).contains("may not read public.team_members"))
+        try app.run(
+            "GRANT SELECT ON team_members TO \(app.reader)", "ALTER TABLE team_members ENABLE ROW LEVEL SECURITY")
+        #expect(problem(app).contains("ALTER ROLE name BYPASSRLS"))
+        try app.run("ALTER TABLE team_members DISABLE ROW LEVEL SECURITY", "ALTER ROLE \(app.reader) NOREPLICATION")
+        #expect(problem(app).contains("ALTER ROLE name REPLICATION"))
+        try app.run("ALTER ROLE \(app.reader) REPLICATION")
+        try app.setUp()
+        #expect(problem(app) == "none")
+        try await app.drop()
+    }
+
+    @Test func slotOfSomebodyElse_isLeftAlone() async throws {
+        let app = try AppDatabase()
+        try app.run("SELECT pg_create_logical_replication_slot('\(app.name)', 'test_decoding')")
+        #expect(problem(app).contains("belongs to somebody else (test_decoding, this database): set sourceSlot"))
+        try await app.drop()
+    }
+
+    @Test func wrongLogins_areToldFromServersThatAreAway() async throws {
+        let app = try AppDatabase()
+        let nowhere = app.server.url(app.reader, "no_such_database")
+        #expect(problem(app, ["source": nowhere]).contains("the login is refused"))
+        // A server that is away is tried again: the service starts without it.
+        #expect(problem(app, ["source": "postgres://nobody@127.0.0.1:1/app"]) == "none")
+        try await app.drop()
+    }
+
+    @Test func setup_isDoneAgain_andNamesWhatWillBeMissed() async throws {
+        let app = try AppDatabase()
+        #expect(try app.setUp().allSatisfy { !$0.contains("public.") })
+        try app.run("ALTER TABLE tasks REPLICA IDENTITY DEFAULT")
+        #expect(try app.setUp().contains { $0.contains("public.tasks: old rows come with their key alone") })
+        try app.run("ALTER TABLE tasks DROP CONSTRAINT tasks_pkey")
+        #expect(throws: SourceProblem.self) { try app.setUp() }
+        try await app.drop()
+    }
+}

@@ -1,0 +1,102 @@
+import Database
+import Logging
+import PostgresServer
+import Rows
+import Synchronization
+import TestSupport
+import Testing
+import Threads
+import Values
+
+@testable import Service
+
+/// The reader by itself, beside a service that reads nothing.
+@Suite struct SourceReaderTests {
+    private let app: AppDatabase
+    private let service: TestService
+    private let metrics = SourceMetrics(MetricsRegistry())
+    private let taken = Locked([String]())
+
+    init() throws {
+        app = try AppDatabase()
+        service = try TestService.start(app.settings.filter { $0.key == "tables" })
+    }
+
+    private func intake(_ refuses: @escaping @Sendable (String) -> Bool = { _ in false }) -> SourceIntake {
+        let runner = service.app.runner
+        return SourceIntake(
+            runner: runner, memberships: MembershipRegistry(runner.settings.tables), slot: app.name,
+            receivers: [
+                "publish": { [taken] members, tx in
+                    let event = members.string("event") ?? ""
+                    if refuses(event) { throw DatabaseError(.constraint, "refused") }
+                    tx.afterCommit { taken.withLock { $0.append(event) } }
+                }
+            ])
+    }
+
+    private func reader(_ intake: SourceIntake, isCongested: @escaping @Sendable () -> Bool = { false }) throws
+        -> SourceReader
+    {
+        SourceReader(
+            .init(
+                url: try DatabaseURL(app.settings["source"] ?? ""), intake: intake, isCongested: isCongested,
+                restartStreams: { _ in }), metrics: metrics, logger: Logger(label: "test"))
+    }
+
+    private func publish(_ events: String...) throws {
+        let calls = events.map { "SELECT bellhop.publish('\($0)', \"to\" => array['user:ada'])" }
+        try app.server.run(["BEGIN"] + calls + ["COMMIT"], in: app.name)
+    }
+
+    @Test func itemThatTheDatabaseRefuses_costsItselfAlone() async throws {
+        let reader = try reader(intake { $0 == "refused" })
+        reader.start()
+        defer { reader.stop() }
+        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        try publish("a", "refused", "b")
+        try publish("c")
+        try await eventually("the others are taken") { taken.withLock { $0 } == ["a", "b", "c"] }
+        try await eventually("it is counted") { metrics.rejected.load(ordering: .relaxed) == 1 }
+        #expect(metrics.rows.load(ordering: .relaxed) == 3)
+        reader.stop()
+        try await app.drop()
+    }
+
+    @Test func congestedStreams_areWaitedFor() async throws {
+        let isCongested = Locked(true)
+        let asked = Locked(0)
+        let reader = try reader(intake()) {
+            asked.withLock { $0 += 1 }
+            return isCongested.withLock { $0 }
+        }
+        reader.start()
+        defer { reader.stop() }
+        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        try publish("a")
+        try await eventually("it waits") { asked.withLock { $0 } > 2 }
+        #expect(taken.withLock { $0 }.isEmpty)
+        isCongested.withLock { $0 = false }
+        try await eventually("it goes on") { taken.withLock { $0 } == ["a"] }
+        reader.stop()
+        try await app.drop()
+    }
+
+    /// Two readers know the same position: the first to store takes all, the second nothing.
+    @Test func secondReader_takesNothingTwice() async throws {
+        let intake = intake()
+        let first = SourcePosition(source: "a server/app", lsn: LSN(rawValue: 7), tables: ["public.team_members"])
+        var second = first
+        (second.lsn, second.taken) = (LSN(rawValue: 9), 3)
+        let message = SourceMessage(kind: "publish", tenant: "default", members: ["event": .string("a")])
+        _ = try intake.write([], from: nil, to: first)
+        #expect(try intake.position() == first)
+        _ = try intake.write([.message(message)], from: first, to: second)
+        #expect(throws: SourcePosition.Moved.self) { try intake.write([.message(message)], from: first, to: second) }
+        #expect(try intake.position() == second)
+        #expect(taken.withLock { $0 } == ["a"])
+        #expect(second.hasTaken(LSN(rawValue: 8), 1) && second.hasTaken(LSN(rawValue: 9), 3))
+        #expect(!second.hasTaken(LSN(rawValue: 9), 4) && !second.hasTaken(LSN(rawValue: 10), 1))
+        try await app.drop()
+    }
+}

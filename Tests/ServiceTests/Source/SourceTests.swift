@@ -1,0 +1,177 @@
+import BellhopClient
+import Foundation
+import PostgresServer
+import Rows
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// Rows that come from the app's own log, over a real server's replication.
+@Suite struct SourceTests {
+    @Test func rows_comeInOrder_onceEach_overRestarts() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let stream = try await service.listenToTasks()
+        try app.run(
+            "INSERT INTO tasks (id, note) VALUES ('k1', 'a')", "UPDATE tasks SET note = 'b'", "DELETE FROM tasks",
+            "BEGIN", "INSERT INTO tasks (id) VALUES ('never')", "ROLLBACK")
+        let changes = [
+            try await stream.next("table:change"), try await stream.next("table:change"),
+            try await stream.next("table:change"),
+        ]
+        #expect(changes.map { $0.json["type"].string } == ["INSERT", "UPDATE", "DELETE"])
+        #expect(changes[1].json["record"]["note"].string == "b")
+        let position = stream.lastEventID
+        stream.close()
+        // While nobody reads, the slot retains the log.
+        for round in 0..<3 {
+            try await service.restart()
+            try app.insertTasks((round * 10 + 10)...(round * 10 + 19))
+        }
+        try await eventually("all rows are told") { try service.publishedRows() == 33 }
+        let resumed = try await service.listen(as: .user("ada"), lastEventID: position)
+        try await resumed.subscribe([["table": "tasks"]], since: position)
+        #expect(try await resumed.rows(until: "k39") == (10...39).map { "k\($0)" })
+        #expect(try await service.metric("bellhop_source_rejected_total") == 0)
+        try await app.drop()
+    }
+
+    @Test func membershipsThatWereThere_areReadFirst_andFollowed() async throws {
+        let app = try AppDatabase()
+        try app.run(
+            "INSERT INTO team_members SELECT 'x' || n, 'u' || n, 't1' FROM generate_series(1, 1200) AS n")
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let last = try await service.listen(as: .user("u1200"))
+        #expect(try await service.hasKey("team:t1:member", "u1200"))
+        let ben = try await service.listen(as: .user("ben"))
+        try app.run("INSERT INTO team_members VALUES ('m2', 'ben', 't1')")
+        try await ben.nextScope(with: "team:t1:member")
+        try app.run("DELETE FROM team_members WHERE id = 'm2'")
+        try await ben.nextScope(without: "team:t1:member")
+        try app.run("TRUNCATE team_members")
+        try await last.nextScope(without: "team:t1:member")
+        try await app.drop()
+    }
+
+    /// A transaction is taken in by parts, and a restart in its midst goes on where it was.
+    @Test func largeTransaction_isTakenByParts_onceEach_overRestarts() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        try app.insertTasks(1...20_000)
+        for _ in 0..<3 {
+            let before = try service.publishedRows()
+            try await eventually("some more are taken") {
+                let now = try service.publishedRows()
+                return now > before || now == 20_000
+            }
+            try await service.restart()
+        }
+        try await eventually("all are taken") { try service.publishedRows() >= 20_000 }
+        try app.insertTasks(20_001...20_001)
+        try await eventually("the next one is") { try service.publishedRows() >= 20_001 }
+        #expect(try service.publishedRows() == 20_001)
+        try await app.drop()
+    }
+
+    @Test func messages_areToldWithTheirTransaction_orNever() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let stream = try await service.listen(as: .user("ada"), topics: ["order:ada"])
+        try app.run(
+            "BEGIN",
+            "SELECT bellhop.notify('ada', 'visit.created', jsonb_build_object('visitId', 'v0', 'visitType', 'Never'))",
+            "ROLLBACK",
+            "SELECT bellhop.notify('ada', 'no.such.kind')", "SELECT bellhop.publish('badges:update', data => '1')",
+            "SELECT pg_logical_emit_message(true, 'bellhop', 'no JSON')",
+            "SELECT pg_logical_emit_message(false, 'bellhop', '{}')",
+            "SELECT bellhop.notify('ada', 'visit.created', jsonb_build_object('visitId', 'v1', 'visitType', 'Check-up'))",
+            """
+            SELECT bellhop.publish('order:changed', "to" => array['user:ada'], data => '{"orderId": "o1"}')
+            """,
+            "SELECT bellhop.publish('order:moved', topic => 'order:ada', data => '[1]', collapse => 'o')")
+        let notification = try await stream.next("notification:created")
+        #expect(notification.json["data"]["visitId"].string == "v1")
+        #expect(try await stream.next("order:changed").json["orderId"].string == "o1")
+        #expect(try await stream.next("order:moved").json.array?.first?.int == 1)
+        #expect(try await service.metric("bellhop_source_rejected_total") == 3)
+        try await app.drop()
+    }
+
+    @Test func rowsThatCannotBeTaken_costThemselves() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let stream = try await service.listenToTasks()
+        try app.run(
+            "INSERT INTO tasks (id, tenant) VALUES ('k1', NULL)",
+            "INSERT INTO tasks (id, note) VALUES ('k2', repeat('x', 1100000))",
+            "INSERT INTO tasks (id) VALUES ('k3')")
+        #expect(try await stream.rows(until: "k3") == ["k3"])
+        #expect(try await service.metric("bellhop_source_rejected_total") == 2)
+        try await app.drop()
+    }
+
+    @Test func lostSlot_isTold_andMended() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let position = try await service.position(as: .user("ada"))
+        try await service.restart {
+            try app.run(
+                "SELECT pg_drop_replication_slot('\(app.name)')", "DELETE FROM team_members",
+                "INSERT INTO team_members VALUES ('m9', 'ben', 't1')")
+        }
+        try await service.isReading()
+        #expect(try await service.metric("bellhop_source_slot_lost_total") == 1)
+        let ada = try await service.listen(as: .user("ada"), lastEventID: position)
+        try await ada.next("stream:resync")
+        #expect(try await !service.hasKey("team:t1:member", "ada"))
+        let ben = try await service.listen(as: .user("ben"))
+        try await ben.subscribe([["table": "tasks"]])
+        try app.insertTasks(1...1)
+        #expect(try await ben.rows(until: "k1") == ["k1"])
+        try await app.drop()
+    }
+
+    /// While the log is read, all that is told the server is what is stored; an idle source lets its log go.
+    @Test func heartbeat_movesTheSlotOn_whileNothingHappens() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let place = "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = '\(app.name)'"
+        for _ in 0..<2 {
+            // What is not of this database: nothing of it comes.
+            let before = try app.look(place)
+            try app.server.run(["SELECT pg_logical_emit_message(true, 'elsewhere', 'x')"])
+            service.clock.advance(seconds: 11)
+            try await eventually("the slot moves on") { try app.look(place) != before }
+        }
+        try await app.drop()
+    }
+
+    @Test func secondReplica_standsBy_andTakesOver() async throws {
+        let app = try AppDatabase()
+        let (first, second) = try TestService.startReplicas(app.settings)
+        try await eventually("one of them reads") {
+            let (one, other) = (
+                try await first.metric("bellhop_source_connected"), try await second.metric("bellhop_source_connected")
+            )
+            return (one ?? 0) + (other ?? 0) == 1
+        }
+        let isFirst = try await first.metric("bellhop_source_connected") == 1
+        let (reading, waiting) = isFirst ? (first, second) : (second, first)
+        let stream = try await waiting.listenToTasks()
+        try app.insertTasks(1...5)
+        #expect(try await stream.rows(until: "k5").count == 5)
+        reading.app.source?.stop()
+        try await waiting.isReading()
+        try app.insertTasks(6...9)
+        #expect(try await stream.rows(until: "k9").count == 4)
+        try await app.drop()
+    }
+}

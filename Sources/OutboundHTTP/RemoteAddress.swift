@@ -1,4 +1,5 @@
 #if canImport(Glibc)
+    import CCurl
     import Glibc
 
     /// An address of the internet protocols, judged by whether it is somebody's on the public internet.

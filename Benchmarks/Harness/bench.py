@@ -163,6 +163,7 @@ GROUPS = [
     Group("200", "`GET /v1/badges` 200", lambda bench: RequestRows(bench).badges("200"), 3, 25, "one", ("peers",), "badges"),
     Group("events", "Durable notifications", lambda bench: NotificationRows(bench).durable(), 4, 20, "two", (), "durable"),
     Group("publish", "Events of one's own", lambda bench: NotificationRows(bench).publish(), 4, 20, "two", (), "durable"),
+    Group("webhooks", "Webhooks", lambda bench: NotificationRows(bench).webhooks(), 10, 40, "two", (), "durable"),
     Group("allocations", "Heap allocations", lambda bench: AllocationRows(bench).measure(), 6, 15, "one"),
     Group("filtered", "One change of one filtered id", lambda bench: ChangeRows(bench).one_change(), 5, 60, "one", (), "changes"),
     Group("ingest", "Table changes", lambda bench: ChangeRows(bench).ingest(), 10, 90, "two", ("nchan",), "changes"),

@@ -1,13 +1,16 @@
 """Rows of durable notifications on SQLite: the service beside a C program that writes the same rows with the same group commit."""
 
 import sqlite3
+import time
 
 from .machine import WORK, Unavailable
+from .processes import cpu_seconds, metric, until
 from .report import Row, at_least
-from .servers import Bellhop, NotificationServer, copy_database
+from .servers import Bellhop, NotificationServer, Receiver, copy_database
 from .turns import Servers
 
 PUBLISHED = '{"event": "order:changed", "to": ["user:u{u}"], "data": {"orderId": "o{n}", "status": "ready"}}'
+WEBHOOKS_SENT = 'bellhop_webhooks_sent_total{type="notification.unreached"}'
 COMPARED = 20  # notifications after which both databases must have grown alike
 
 
@@ -49,6 +52,27 @@ class NotificationRows:
             "Events of one's own (`POST /v1/publish`, 64 connections) / durable notifications of the same service",
             found.ours("rate"), "requests/s", None, found.ours("notified"),
             beside=f"{found.ours('notified').text('requests/s')}; CPU of each {found.ours('cpu').text('µs')}"))
+
+    def webhooks(self):
+        """Notifications of users without a stream, each of which is sent: those that wait when the last was stored."""
+        count = self.bench.pace.pick(2_000, 20_000)
+
+        def measure(binary):
+            with Receiver().start(self.bench.cores.all_load()) as receiver:
+                server = Bellhop(binary, settings={
+                    "BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{receiver.port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
+                    "BELLHOP_WEBHOOK_SECRETS": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="})
+                with server.start(self.cores) as process:
+                    self.post(process, server, count=count)
+                    before, begin, cpu = metric(process, WEBHOOKS_SENT), time.monotonic(), cpu_seconds(process.pid)
+                    until(lambda: metric(process, WEBHOOKS_SENT) >= count, f"{count:,} webhooks are sent", 120)
+                    sent = count - before
+                    return {"rate": sent / (time.monotonic() - begin), "cpu": (cpu_seconds(process.pid) - cpu) / sent * 1e6}
+
+        found = self.bench.take_turns(measure)
+        self.report.add(Row.measured(
+            "Webhooks, each of one notification, sent to nginx on this machine, 1,000 users", found.ours("rate"), "webhooks/s",
+            beside=f"CPU of each {found.ours('cpu').text('µs')}"))
 
     def service(self, binary):
         server = Bellhop(binary)

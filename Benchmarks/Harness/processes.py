@@ -125,6 +125,27 @@ def request(port, method, path, body=None, headers=None, timeout=10):
         connection.close()
 
 
+def until(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Unavailable(f"not within {seconds} s: {what}")
+        time.sleep(0.005)
+
+
+def metric(process, name):
+    """A figure of the service's /metrics, with its labels; 0 where it is not there yet."""
+    _, body = request(process.port, "GET", "/metrics")
+    return next((float(line.split()[-1]) for line in body.decode().splitlines() if line.startswith(f"{name} ")), 0)
+
+
+def cpu_seconds(pid):
+    """Of a process, by the kernel's count of hundredths."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
 def _arguments(options):
     arguments = []
     for name, value in options.items():

@@ -131,6 +131,34 @@ http {{
         return Server("nginx", ["/usr/sbin/nginx", "-p", folder, "-c", configuration], cores, port)
 
 
+class Receiver:
+    """A receiver of webhooks that is content with everything: nginx alone."""
+
+    def start(self, cores):
+        if not shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin"):
+            raise Unavailable("nginx is not installed")
+        port, folder = free_port(), WORK / "receiver"
+        folder.mkdir(exist_ok=True)
+        configuration = folder / "nginx.conf"
+        configuration.write_text(f"""
+daemon off;
+worker_processes 1;
+pid {folder}/pid;
+error_log {folder}/error.log error;
+events {{ }}
+http {{
+  access_log off;
+  keepalive_requests 1000000;
+  client_body_temp_path {folder}/body;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ return 204; }}
+  }}
+}}
+""")
+        return Server("receiver", ["/usr/sbin/nginx", "-p", folder, "-c", configuration], cores, port)
+
+
 class StaticServer:
     name = "C libmicrohttpd, static"
 

@@ -10,7 +10,7 @@ import time
 from .changes import delivered_rows, subscription, subscription_file
 from .machine import Unavailable
 from .postgres import Cluster, Session
-from .processes import Load, request
+from .processes import Load, cpu_seconds, metric, request, until
 from .report import Row, at_least, at_most
 from .servers import Bellhop, token, token_file
 
@@ -38,26 +38,13 @@ class SourceRows:
                 raise Unavailable(f"source setup: {done.stderr.strip()[:200]}")
             server.settings = {"BELLHOP_TABLES": TABLES, "BELLHOP_SOURCE": app.url()}
             with server.start(self.cores.server) as process:
-                self.until(lambda: self.metric(process, "bellhop_source_connected") == 1, "the log is read")
+                until(lambda: metric(process, "bellhop_source_connected") == 1, "the log is read")
                 held = Load("sse_load", self.cores.load[0], port=process.port, mode="hold", threads=1, streams=streams,
                             path="/v1/stream", tokens=token_file(streams), ready_event="stream:ready", event="table:change",
                             open_timeout=90, subscriptions=subscription_file("source", wishes))
                 held.ready()
                 yield app, process
                 held.result()
-
-    @staticmethod
-    def until(condition, what, seconds=60):
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                raise Unavailable(f"not within {seconds} s: {what}")
-            time.sleep(0.005)
-
-    @staticmethod
-    def metric(process, name):
-        _, body = request(process.port, "GET", "/metrics")
-        return next((float(line.split()[-1]) for line in body.decode().splitlines() if line.startswith(f"{name} ")), None)
 
     # -- taken in ----------------------------------------------------------------------------------------------
 
@@ -78,7 +65,7 @@ class SourceRows:
             begin = time.monotonic()
             result = app.pgbench("source_rows.pgbench", self.cores.all_load(), clients=WRITERS, seconds=self.pace.pick(1, 4))
             rows = result["count"] * ROWS_OF_A_TRANSACTION
-            self.until(lambda: delivered_rows(process) - before >= rows, f"{rows:,} rows are delivered")
+            until(lambda: delivered_rows(process) - before >= rows, f"{rows:,} rows are delivered")
             took = time.monotonic() - begin
             return {"rate": rows / took, "cpu": (cpu_seconds(process.pid) - cpu) / rows * 1e6,
                     "sender": (cpu_seconds(sender) - sending) / result["count"] * 1e6}
@@ -104,7 +91,7 @@ class SourceRows:
                 sent[number] = time.monotonic()
                 writer.run(f"UPDATE notes SET n = {number} WHERE id = 7;")
                 answered[number] = time.monotonic()
-            self.until(lambda: number in listener.arrived, "the last row is there")
+            until(lambda: number in listener.arrived, "the last row is there")
             figures = {}
             for name, moments in (("sent", sent), ("answered", answered)):
                 took = sorted((listener.arrived[one] - at) * 1000 for one, at in moments.items() if one > 20)
@@ -146,10 +133,3 @@ class Listener:
 
     def __exit__(self, *_):
         self.connection.close()
-
-
-def cpu_seconds(pid):
-    """Of a process, by the kernel's count of hundredths."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100

@@ -107,13 +107,7 @@ struct TableFile {
             return .object(members)
         case .sequence(let sequence):
             return .array(sequence.enumerated().map { value(of: $1, at: "\(pointer)/\($0)", &lines) })
-        case .scalar(let scalar) where scalar.style == .plain:
-            if node.null != nil { return .null }
-            if let flag = node.bool { return .bool(flag) }
-            if let number = node.int { return .integer(Int64(number)) }
-            if let number = node.float { return .number(number) }
-            return .string(scalar.string)
-        default: return .string(node.string ?? "")
+        default: return node.scalarValue
         }
     }
 }

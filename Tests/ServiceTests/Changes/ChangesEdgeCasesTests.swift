@@ -217,8 +217,10 @@ import Testing
         // Somebody else's change of the same key within the window: then it is no echo alone.
         try await school.send([School.sticker("k2", to: "s1", by: "t1")], from: "tablet-7")
         try await school.send([School.sticker("k3", to: "s1", by: "a1")], from: "desktop-1")
-        let causes = try await writer.receives(keys)
-        #expect(causes.map { $0["originId"].string } == ["tablet-7", "desktop-1"])
+        // On a slow machine they come in two windows.
+        var origins: [String?] = []
+        while origins.last != "desktop-1" { origins += try await writer.receives(keys).map { $0["originId"].string } }
+        #expect(origins == ["tablet-7", "desktop-1"])
     }
 
     /// SCH EC8: a rush in other classes costs a stream nothing: not one event is sent to it.

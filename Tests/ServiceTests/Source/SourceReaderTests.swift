@@ -35,13 +35,14 @@ import Values
             ])
     }
 
-    private func reader(_ intake: SourceIntake, isCongested: @escaping @Sendable () -> Bool = { false }) throws
-        -> SourceReader
-    {
+    private func reader(
+        _ intake: SourceIntake, logger: Logger = Logger(label: "test"),
+        isCongested: @escaping @Sendable () -> Bool = { false }
+    ) throws -> SourceReader {
         SourceReader(
             .init(
                 url: try DatabaseURL(app.settings["source"] ?? ""), intake: intake, isCongested: isCongested,
-                restartStreams: { _ in }), metrics: metrics, logger: Logger(label: "test"))
+                restartStreams: { _ in }), metrics: metrics, logger: logger)
     }
 
     private func publish(_ events: String...) throws {
@@ -79,6 +80,52 @@ import Values
         isCongested.withLock { $0 = false }
         try await eventually("it goes on") { taken.withLock { $0 } == ["a"] }
         reader.stop()
+        try await app.drop()
+    }
+
+    /// The state that the log begins at is read while all others write as much as the queue takes.
+    @Test func fullQueueOfWrites_isWaitedFor_whileTheStateIsRead() async throws {
+        let gate = Gate()
+        let store = service.app.store
+        #expect(throws: StoreBusy.self) {
+            while true {
+                try store.write { _ in
+                    gate.wait()
+                } completion: { _ in
+                }
+            }
+        }
+        let reader = try reader(intake())
+        reader.start()
+        defer { reader.stop() }
+        try await eventually("the slot is made") {
+            try app.look("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '\(app.name)'") == "1"
+        }
+        let isConnected = metrics.isConnected.load(ordering: .relaxed)
+        #expect(!isConnected)
+        gate.open()
+        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        #expect(try await service.hasKey("team:t1:member", "ada"))
+        reader.stop()
+        try await app.drop()
+    }
+
+    @Test func slotThatAnotherBellhopReads_isLeftAlone_andTold() async throws {
+        let first = try TestService.start(app.settings)
+        try await first.isReading()
+        let (logger, lines) = RecordedLog.logger()
+        let second = try reader(intake(), logger: logger)
+        second.start()
+        defer { second.stop() }
+        try await eventually("an operator is told") {
+            lines().contains { $0.contains("by a Bellhop with another database") }
+        }
+        let isConnected = metrics.isConnected.load(ordering: .relaxed)
+        #expect(!isConnected)
+        try publish("a")
+        try await eventually("the first one reads on") { try await first.metric("bellhop_source_rows_total") == 1 }
+        #expect(try await first.metric("bellhop_source_slot_lost_total") == 0)
+        second.stop()
         try await app.drop()
     }
 

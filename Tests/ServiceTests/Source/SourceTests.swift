@@ -116,6 +116,56 @@ import Testing
         try await app.drop()
     }
 
+    @Test func tableThatTheFileNamesLater_isReadAtTheNextStart() async throws {
+        let app = try AppDatabase(isSetUp: false)
+        let later = try #require(AppDatabase.tables.range(of: "  - table: team_members"))
+        let end = try #require(AppDatabase.tables.range(of: "  - table: tasks"))
+        let without = AppDatabase.tables.replacingCharacters(in: later.lowerBound..<end.lowerBound, with: "")
+        let directory = try TemporaryDirectory()
+        let before = try directory.write(without, to: "before.yaml")
+        try app.setUp()
+        let service = try TestService.start(app.settings.merging(["tables": before]) { $1 })
+        try await service.isReading()
+        #expect(try await !service.hasKey("team:t1:member", "ada"))
+        let file = try #require(app.settings["tables"])
+        try await service.restart(with: ["tables": file]) {
+            try app.run("INSERT INTO team_members VALUES ('m2', 'ben', 't1')")
+        }
+        try await service.isReading()
+        #expect(try await service.hasKey("team:t1:member", "ada"))
+        #expect(try await service.hasKey("team:t1:member", "ben"))
+        #expect(try await service.metric("bellhop_source_slot_lost_total") == 0)
+        try await app.drop()
+    }
+
+    @Test func tablesChange_whileTheirRowsCome() async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let stream = try await service.listenToTasks()
+        try app.run(
+            "INSERT INTO tasks (id) VALUES ('k1')", "CREATE EXTENSION hstore",
+            "ALTER TABLE tasks ADD COLUMN extra hstore DEFAULT 'a=>1', DROP COLUMN note",
+            "INSERT INTO tasks (id) VALUES ('k2')", "ALTER TABLE tasks RENAME COLUMN extra TO more",
+            "UPDATE tasks SET more = 'b=>\"2 \\\"x\\\"\", c=>NULL' WHERE id = 'k2'", "DROP TABLE tasks",
+            "CREATE TABLE tasks (id text PRIMARY KEY, tenant text, team_id text)",
+            "INSERT INTO tasks VALUES ('unheard', 'default', 't1')",
+            "INSERT INTO team_members VALUES ('m2', 'ada', 't2')")
+        var records: [JSON] = []
+        for _ in 0..<3 { records.append(try await stream.next("table:change").json["record"]) }
+        #expect(records[0].object?.keys.sorted() == ["id", "note", "team_id", "tenant"])
+        #expect(records[1].object?.keys.sorted() == ["extra", "id", "team_id", "tenant"])
+        #expect(records[1]["extra"]["a"].string == "1")
+        #expect(records[2]["more"]["b"].string == "2 \"x\"")
+        #expect(records[2]["more"]["c"] == .null)
+        // A table made anew is another one to PostgreSQL: it is published once it is set up, and the start says so.
+        try await eventually("what came behind is taken") { try await service.hasKey("team:t2:member", "ada") }
+        #expect(try await service.metric("bellhop_source_rejected_total") == 0)
+        let problem = await #expect(throws: SourceProblem.self) { try await service.restart() }
+        #expect(problem?.description.contains("lacks public.tasks") == true)
+        try await app.drop()
+    }
+
     @Test func lostSlot_isTold_andMended() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

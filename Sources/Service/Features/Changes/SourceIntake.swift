@@ -94,6 +94,21 @@ struct SourceIntake: Sendable {
         }
     }
 
+    /// Writes as ``write(_:from:to:also:meanwhile:)`` does, and waits for room in the queue of writes while a thread runs.
+    func writeWhenThereIsRoom(
+        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, on thread: LoopThread,
+        also: @escaping @Sendable (Connection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
+    ) throws -> Outcome {
+        while true {
+            do {
+                return try write(items, from: known, to: position, also: also, meanwhile: meanwhile)
+            } catch let busy as StoreBusy {
+                guard thread.pause(for: SourceLimits.congestionPause) else { throw busy }
+                try meanwhile()
+            }
+        }
+    }
+
     private func take(_ items: [SourceItem], in db: Connection) throws -> Outcome {
         var outcome = Outcome()
         var rest = items[...]

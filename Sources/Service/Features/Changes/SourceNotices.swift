@@ -25,6 +25,17 @@ final class SourceNotices: Sendable {
 
     /// What stands in the way: at once where it is new.
     func trouble(_ reason: String) {
+        warn("The app's log cannot be read; it is tried again.", reason)
+    }
+
+    /// Two Bellhops that take the slot from one another would each lose what the other reads.
+    func foreignReader(of slot: String) {
+        warn(
+            "The app's log is read by a Bellhop with another database; this one waits. Set sourceSlot to another name.",
+            "slot \(slot)")
+    }
+
+    private func warn(_ message: Logger.Message, _ reason: String) {
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
             if let last = state.shownAt[reason], now - last < SourceLimits.noticePause { return false }
@@ -33,7 +44,7 @@ final class SourceNotices: Sendable {
             return true
         }
         if isDue {
-            logger.warning("The app's log cannot be read; it is tried again.", metadata: ["reason": "\(reason)"])
+            logger.warning(message, metadata: ["reason": "\(reason)"])
         }
     }
 

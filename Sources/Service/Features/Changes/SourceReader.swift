@@ -35,10 +35,7 @@ final class SourceReader: Sendable {
     /// - Throws: a ``SourceProblem`` that somebody must mend. A server that is away is none: it is tried again.
     func check() throws {
         do {
-            let server = try SourceServer.open(parts.url) { false }
-            try server.requireReadable(tables)
-            _ = try SourceServer.identity(of: parts.url) { false }
-            _ = try server.slot(named: slot)
+            try SourceServer.check(parts.url, tables: tables, slot: slot)
         } catch let error as SourceError {
             notices.trouble("\(error)")
         }
@@ -95,7 +92,10 @@ final class SourceReader: Sendable {
         _ server: SourceServer, _ identity: String, _ shouldStop: @escaping () -> Bool
     ) throws -> (SourceConnection, SourcePosition)? {
         let found = try server.slot(named: slot)
-        if found?.isActive == true { return nil }
+        if found?.isActive == true {
+            if try isReadByAnotherBellhop(server) { notices.foreignReader(of: slot) }
+            return nil
+        }
         var position = try parts.intake.position()
         if Self.isUsable(found, position, identity) == false {
             guard try server.lock(slot) else { return nil }
@@ -117,6 +117,13 @@ final class SourceReader: Sendable {
             throw error
         }
         return (link, position)
+    }
+
+    /// Whether the slot that is read is not read for our database: a replica stores its position while it has the lock.
+    private func isReadByAnotherBellhop(_ server: SourceServer) throws -> Bool {
+        guard try parts.intake.position() == nil, try server.lock(slot) else { return false }
+        defer { try? server.unlock(slot) }
+        return try parts.intake.position() == nil
     }
 
     /// Whether the slot goes on where our position is: it was told of nothing that is not stored here.
@@ -146,15 +153,16 @@ final class SourceReader: Sendable {
         else {
             throw SourceProblem("the server has made a slot, and did not say where it begins")
         }
-        let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables)
+        let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables, thread: thread)
         notices.rejected(try state.read(at: snapshot))
         let position = SourcePosition(
             source: identity, lsn: start, tables: Set(membershipTables.map(\.qualifiedName)))
         let restartStreams = parts.restartStreams
-        _ = try parts.intake.write([], from: known, to: position) { db in
-            if known != nil { try restartStreams(db) }
+        _ = try parts.intake.writeWhenThereIsRoom(
+            [], from: known, to: position, on: thread, also: { if known != nil { try restartStreams($0) } })
+        if !membershipTables.isEmpty {
+            notices.info("The app's tables with memberships were read.", ["tables": "\(membershipTables.count)"])
         }
-        notices.info("The app's tables with memberships were read.", ["tables": "\(membershipTables.count)"])
         withExtendedLifetime(link) {}
         return position
     }
@@ -170,12 +178,12 @@ final class SourceReader: Sendable {
     private func readAddedTables(_ server: SourceServer, _ position: SourcePosition) throws -> SourcePosition {
         let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
         guard !added.isEmpty else { return position }
-        let state = SourceSnapshot(server: server, intake: parts.intake, tables: added)
+        let state = SourceSnapshot(server: server, intake: parts.intake, tables: added, thread: thread)
         notices.rejected(try state.read(at: nil))
         var position = position
         let known = position
         position.tables.formUnion(added.map(\.qualifiedName))
-        _ = try parts.intake.write([], from: known, to: position)
+        _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: position, on: thread)
         return position
     }
 }

@@ -64,6 +64,16 @@ struct SourceServer {
 
     // MARK: Checks
 
+    /// Looks whether a log can be read.
+    ///
+    /// - Throws: a ``SourceProblem`` that somebody must mend, or a `SourceError` where the server is away.
+    static func check(_ url: DatabaseURL, tables: [TableDeclaration], slot name: String) throws {
+        let server = try open(url) { false }
+        try server.requireReadable(tables)
+        _ = try identity(of: url) { false }
+        _ = try server.slot(named: name)
+    }
+
     /// - Throws: the first ``SourceProblem`` there is.
     func requireReadable(_ tables: [TableDeclaration]) throws {
         guard connection.serverVersion >= Self.versionMin else {

@@ -127,7 +127,9 @@ struct SourceSession {
     }
 
     private mutating func store(_ items: [SourceItem], to position: SourcePosition) throws {
-        let outcome = try write(items, to: position)
+        let intake = intake
+        let outcome = try intake.writeWhenThereIsRoom(
+            items, from: known, to: position, on: thread, meanwhile: { try sendStatusIfDue() })
         known = position
         if position.taken == 0 { confirmed = position.lsn }
         storedAt = clock.uptime()
@@ -135,20 +137,6 @@ struct SourceSession {
         metrics.add(outcome.rejected.count, to: metrics.rejected)
         notices.rejected(outcome.rejected)
         try sendStatus()
-    }
-
-    /// Waits for room in the queue of writes, as long as the service runs.
-    private mutating func write(_ items: [SourceItem], to position: SourcePosition) throws -> SourceIntake.Outcome {
-        let intake = intake
-        while true {
-            do {
-                return try intake.write(
-                    items, from: known, to: position, meanwhile: { try sendStatusIfDue() })
-            } catch let busy as StoreBusy {
-                guard thread.pause(for: SourceLimits.congestionPause) else { throw busy }
-                try sendStatusIfDue()
-            }
-        }
     }
 
     /// Stores how far it has come where nothing else does: after a sign of life, and where the server asks.

@@ -1,5 +1,6 @@
 import Database
 import Rows
+import Threads
 import Values
 
 /// Reads the tables that carry memberships as they stand: first the state, then the changes.
@@ -7,6 +8,8 @@ struct SourceSnapshot {
     let server: SourceServer
     let intake: SourceIntake
     let tables: [TableDeclaration]
+    /// Whose thread it reads on.
+    let thread: LoopThread
 
     /// Takes in all rows, part by part. What was known of these tables before is forgotten: rows may have gone unseen.
     ///
@@ -24,7 +27,9 @@ struct SourceSnapshot {
             while true {
                 let rows = try server.ask("FETCH \(SourceLimits.snapshotRowsMax) FROM rows")
                 items += rows.map { Self.item($0.first ?? nil, of: table) }
-                if !items.isEmpty { rejected += try intake.write(items, from: nil, to: nil).rejected }
+                if !items.isEmpty {
+                    rejected += try intake.writeWhenThereIsRoom(items, from: nil, to: nil, on: thread).rejected
+                }
                 items = []
                 if rows.count < SourceLimits.snapshotRowsMax { break }
             }

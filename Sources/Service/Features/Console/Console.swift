@@ -2,14 +2,15 @@ import MicroHTTP
 import Values
 
 /// The page at `/`: it shows what a token's owner sees, helps whoever builds an app, and draws the service's figures. It
-/// stands on bellhop.js as the service serves it, and fetches nothing from elsewhere.
+/// stands on bellhop.js as the service serves it. The page at `/docs` draws the service's own description, to read and to
+/// try. Neither fetches anything from elsewhere.
 enum ConsoleFeature {
     static var feature: Feature {
         let files = files.mapValues { type, content in file(type, content) }
         return Feature(
             name: "console",
             endpoints: [
-                page,
+                page("/", PackageResources.console_html), page("/docs", PackageResources.docs_html),
                 Endpoint(.get, "/console/tokens", access: .anyone, query: .any, effort: .instant, showTokens),
                 Endpoint(.get, "/console/{name}", access: .anyone, query: .any, effort: .instant) { call in
                     guard let file = files[call.request.parameter(0)] else { throw Failure.notFound("file") }
@@ -21,7 +22,7 @@ enum ConsoleFeature {
     // MARK: Files
 
     private static let files: [String: (type: String, content: [UInt8])] = [
-        "console.css": ("text/css; charset=utf-8", PackageResources.console_css),
+        "console.css": (style, PackageResources.console_css),
         "app.js": (script, PackageResources.app_js),
         "dom.js": (script, PackageResources.dom_js),
         "session.js": (script, PackageResources.session_js),
@@ -31,14 +32,19 @@ enum ConsoleFeature {
         "events.js": (script, PackageResources.events_js),
         "tools.js": (script, PackageResources.tools_js),
         "operations.js": (script, PackageResources.operations_js),
+        "docs.css": (style, PackageResources.docs_css),
+        "docs.js": (script, PackageResources.docs_js),
+        "shapes.js": (script, PackageResources.shapes_js),
+        "try.js": (script, PackageResources.try_js),
     ]
+    private static let style = "text/css; charset=utf-8"
     private static let script = "text/javascript; charset=utf-8"
 
-    private static var page: Endpoint {
+    private static func page(_ path: String, _ content: [UInt8]) -> Endpoint {
         let page = file(
-            "text/html; charset=utf-8", PackageResources.console_html,
+            "text/html; charset=utf-8", content,
             headers: [("Content-Security-Policy", policy), ("Referrer-Policy", "no-referrer")])
-        return Endpoint(.get, "/", access: .anyone, query: .any, effort: .instant) { _ in .now(page) }
+        return Endpoint(.get, path, access: .anyone, query: .any, effort: .instant) { _ in .now(page) }
     }
 
     private static func file(_ type: String, _ content: [UInt8], headers: HeaderFields = []) -> Response {

@@ -14,6 +14,13 @@ export function el(name, attributes = {}, ...children) {
   return node;
 }
 
+/** Details whose content is made when they are opened first. */
+export function folded(attributes, summary, make) {
+  const details = el("details", attributes, summary);
+  details.addEventListener("toggle", () => details.append(...make()), { once: true });
+  return details;
+}
+
 export const counted = (count, thing) => `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
 export const seconds = (ms) => Math.max(0, Math.ceil(ms / 1000));
 
@@ -88,10 +95,10 @@ export function list(parent, rows) {
     if (parent.children[index] !== node) parent.insertBefore(node, parent.children[index] ?? null);
   });
   if (!focused || parent.contains(document.activeElement)) return;
-  // What had the focus is gone or made anew: the same button, else the next row's.
+  // What had the focus is gone or made anew: the same button, else the next row's, else the page itself.
   const row = nodes.find((node) => node.dataset.key === place) ?? nodes[0];
-  const target = row?.querySelector(`[data-name="${named}"]`) ?? row?.querySelector("button, a, summary") ?? null;
-  target?.focus();
+  const target = row?.querySelector(`[data-name="${named}"]`) ?? row?.querySelector("button, a, summary") ?? $("main");
+  target.focus();
 }
 
 export async function copy(text, button) {

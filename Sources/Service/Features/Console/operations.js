@@ -76,7 +76,7 @@ const plots = [
     lines: [{ of: perSecond((values) => sum(values, "bellhop_http_requests_total", isRefusal)) }],
   },
   { name: "Writes that wait", unit: "", lines: [{ of: gauge("bellhop_database_queue_depth") }] },
-  { name: "Memory", unit: "MB", lines: [{ of: gauge("bellhop_process_resident_memory_bytes", 1e-6) }] },
+  { name: "Memory", unit: "MB", lines: [{ of: gauge("process_resident_memory_bytes", 1e-6) }] },
   {
     name: "Told to fetch anew", unit: "streams a second", isBad: true,
     lines: [{ of: perSecond((values) => sum(values, "bellhop_stream_resyncs_total")) }],

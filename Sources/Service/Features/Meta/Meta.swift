@@ -21,7 +21,10 @@ enum MetaFeature {
                         status: 200, headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
                         body: .bytes(Array((report?.metrics() ?? "").utf8))))
             },
-            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { _ in .now(description) },
+            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { _ in
+                .now(Description.yaml)
+            },
+            Endpoint(.get, "/openapi.json", access: .anyone, query: .any) { _ in .now(Description.json) },
         ]
         return Feature(name: "meta", endpoints: endpoints)
     }
@@ -34,11 +37,6 @@ enum MetaFeature {
         return .problem(
             Failure(.unavailable, "not_ready", reasons.joined(separator: " "), retryAfterSeconds: 1))
     }
-
-    private static let description = Response(
-        status: 200,
-        headers: [("Content-Type", "application/yaml"), ("Cache-Control", "no-cache")],
-        body: .shared(SharedBody(PackageResources.openapi_yaml)))
 
     /// `GET /v1/me`: the token as the service reads it, so that nobody has to guess why something is not visible.
     private static func showCaller(_ call: Call) throws -> Answer {

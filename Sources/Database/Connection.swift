@@ -27,6 +27,11 @@ public class Connection {
 
     public var engine: DatabaseEngine { preconditionFailure("each form of a connection says which it is") }
 
+    /// Which database it is, in a word that changes when a server's database is restored from a dump, or the server from an
+    /// archive or by the promotion of a standby. Nil for a file, which says nothing of where it comes from, and where the
+    /// server does not tell.
+    public func origin() throws -> String? { nil }
+
     // MARK: Statements
 
     /// Runs a statement to its end and returns how many rows it changed.

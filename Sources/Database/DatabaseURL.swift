@@ -45,6 +45,11 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         location = .file(path: String(path))
     }
 
+    /// - Parameter path: of an SQLite file, as it is written in a shell.
+    public init(file path: String) throws(DatabaseError) {
+        try self.init("sqlite:" + (path.hasPrefix("/") ? "//" : "./") + path)
+    }
+
     public var engine: DatabaseEngine {
         if case .server = location { .postgreSQL } else { .sqlite }
     }
@@ -58,7 +63,10 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     private static func shown(_ text: String) -> String {
         let body = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
         let parts = body.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, let at = parts[2].lastIndex(of: "@") else { return String(body) }
+        guard parts.count == 3, let at = parts[2].lastIndex(of: "@") else {
+            // A password that is not percent-encoded may have been cut in two, and its first half stand here.
+            return text.contains("@") ? "\(parts[0])//…" : String(body)
+        }
         let user = parts[2][..<at].prefix { $0 != ":" }
         return "\(parts[0])//\(user)\(parts[2][at...])"
     }

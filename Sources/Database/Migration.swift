@@ -30,7 +30,8 @@ public struct Migration: Sendable, Hashable {
         self.steps = steps
     }
 
-    func statements(for engine: DatabaseEngine) -> [String] { steps.compactMap { $0.text(for: engine) } }
+    /// What it runs on an engine.
+    public func statements(for engine: DatabaseEngine) -> [String] { steps.compactMap { $0.text(for: engine) } }
 
     /// SHA-256 over the statements of an engine, each with its length in front, so that no two lists read the same.
     func checksum(for engine: DatabaseEngine) -> String { Self.checksum(of: statements(for: engine)) }

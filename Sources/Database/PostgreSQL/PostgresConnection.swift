@@ -164,6 +164,23 @@ final class PostgresConnection: Connection {
         return vocabulary.command(from: settings, to: target)
     }
 
+    // MARK: Origin
+
+    override func origin() throws -> String? {
+        // Providers may have taken the right away.
+        let mayAsk = try exists("SELECT 1 WHERE has_function_privilege('pg_control_system()', 'EXECUTE')")
+        guard mayAsk else { return nil }
+        // A server has an identifier, a database a number in it, and each promotion a timeline, which the names of the
+        // log's files begin with.
+        return try row(
+            """
+            SELECT concat_ws('/', system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()),
+                left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))
+            FROM pg_control_system()
+            """
+        ) { try $0.text(0) }
+    }
+
     // MARK: Locks
 
     /// The transaction's number is asked for with what comes next: should the answer to COMMIT get lost, it is needed.

@@ -24,7 +24,7 @@ final class SQLiteConnection: Connection {
         case writer, reader, checkpointer
     }
 
-    private let database: OpaquePointer
+    let database: OpaquePointer
     private let file: DatabaseFile
     private let options: StoreOptions
     private var statements: [StatementText: Statement] = [:]
@@ -35,6 +35,8 @@ final class SQLiteConnection: Connection {
     var hasWritten = false
     /// The commit count before the open snapshot was taken, and when that was: for the pool of readers.
     var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
+    /// Whether its end leaves the write-ahead log as it is: who only reads does not move what a service has left there.
+    private let leavesLog: Bool
     private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
 
     private static func text(of control: Control) -> String {
@@ -60,6 +62,7 @@ final class SQLiteConnection: Connection {
     init(_ file: DatabaseFile, role: Role, options: StoreOptions) throws(DatabaseError) {
         _ = Self.library
         let path = file.path
+        leavesLog = options.access == .readOnly && DatabaseFile.bytes(path + "-wal") > 0
         var handle: OpaquePointer?
         let create = role == .writer ? SQLITE_OPEN_CREATE : 0
         // No mutex: one owner at a time is what this class promises.
@@ -91,7 +94,7 @@ final class SQLiteConnection: Connection {
         controls.removeAll()
         sqlite3_wal_hook(database, nil, nil)
         // The last one moves the log's pages and deletes it by its name, which may be somebody else's by now.
-        if file.isMoved() { _ = csqlite_db_config_flag(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
+        if leavesLog || file.isMoved() { _ = csqlite_db_config_flag(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
         sqlite3_close_v2(database)
     }
 

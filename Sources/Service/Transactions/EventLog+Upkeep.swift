@@ -4,15 +4,30 @@ import Values
 
 extension EventLog {
     /// The name of this log, made once: cursors of another log (a database made anew) are recognized by it.
+    ///
+    /// A server's database that was restored has another origin, and its log gets another name: it counts on from a moment
+    /// after which clients know other events.
     static func epoch(at now: Timestamp, in db: Connection) throws -> String {
-        let known = try db.row("SELECT epoch FROM \(epochs, unscoped: keeping)") { try $0.text(0) }
-        if let known { return known }
-        let epoch = randomEpoch()
+        let origin = try db.origin()
+        let known = try db.row("SELECT epoch, origin FROM \(epochs, unscoped: keeping)") {
+            (epoch: try $0.text(0), origin: try $0.optionalText(1))
+        }
+        if let known, known.origin == origin || origin == nil { return known.epoch }
+        // One of a version that did not note it is where it was made.
+        let epoch = known.flatMap { $0.origin == nil ? $0.epoch : nil } ?? randomEpoch()
+        try db.run("DELETE FROM \(epochs, unscoped: keeping)")
         try db.run(
             """
-            INSERT INTO \(epochs, unscoped: keeping) (epoch, created_at) VALUES (\(epoch), \(now.microseconds))
+            INSERT INTO \(epochs, unscoped: keeping) (epoch, created_at, origin)
+            VALUES (\(epoch), \(now.microseconds), \(origin))
             """)
         return epoch
+    }
+
+    /// Has the next start give the log another name: in a copy of the database, numbers will be given that the original
+    /// gives to other events.
+    static func forgetEpoch(in db: Connection) throws {
+        try db.run("DELETE FROM \(epochs, unscoped: keeping)")
     }
 
     private static func randomEpoch() -> String {
@@ -49,7 +64,8 @@ extension EventLog {
     static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws {
         try db.run(
             """
-            UPDATE \(epochs, unscoped: keeping) SET epoch = \(randomEpoch()), created_at = \(now.microseconds)
+            UPDATE \(epochs, unscoped: keeping)
+            SET epoch = \(randomEpoch()), created_at = \(now.microseconds), origin = \(try db.origin())
             WHERE epoch = \(old)
             """)
     }

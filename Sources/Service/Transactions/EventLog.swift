@@ -91,6 +91,8 @@ enum EventLog {
                 .sqlite("ALTER TABLE events ADD COLUMN step INTEGER"),
                 .postgreSQL("ALTER TABLE events ADD COLUMN step BIGINT"),
             ]),
+        // Of the database that the log was named in.
+        Migration("0005_event_epochs", sql: ["ALTER TABLE event_epochs ADD COLUMN origin TEXT"]),
     ]
 
     static let keeping = Unscoped.bookkeeping("the log is read by routes, which are the reader's own keys")

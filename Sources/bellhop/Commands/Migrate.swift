@@ -13,14 +13,34 @@ struct Migrate: AsyncParsableCommand {
               bellhop migrate --database postgres://owner@host/bellhop
               CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE bellhop_service;
               bellhop serve --database postgres://bellhop:…@host/bellhop
+
+            See first what it will do:
+              bellhop migrate --dry-run --database postgres://owner@host/bellhop
             """)
+
+    @Flag(help: "Print the statements that would run, and change nothing.")
+    var dryRun = false
 
     @OptionGroup var settings: SettingsFlags
 
     func run() async throws {
         let settings = try await settings.load(verifiesTokens: false)
+        if dryRun { return try show(SettingsLoading.explainingFailure { try Operations.pendingMigrations(settings) }) }
         let applied = try SettingsLoading.explainingFailure { try Operations.migrate(settings) }
         for id in applied { Terminal.line("\(Terminal.paint("✓", .green)) \(id)") }
         Terminal.line(applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) done.")
+    }
+
+    /// As a script of SQL, with what is not of it as comments.
+    private func show(_ pending: [(id: String, statements: [String])]) throws {
+        for (id, statements) in pending {
+            Terminal.line("-- \(id)")
+            for statement in statements { Terminal.line("\(statement);") }
+            Terminal.line("")
+        }
+        Terminal.line(
+            pending.isEmpty
+                ? "-- Nothing to do: the database is up to date."
+                : "-- \(pending.count) to do, in one transaction; the policies of the tables follow.")
     }
 }

@@ -1,0 +1,142 @@
+import BellhopClient
+import Database
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+import Threads
+
+@testable import Service
+
+/// Copies of a database, and services that start with them.
+@Suite struct BackupTests {
+    /// A service on a file, whatever the other tests run on.
+    private static func start(in directory: TemporaryDirectory, _ name: String = "live.sqlite") throws -> TestService {
+        try TestService.start(
+            on: TestDatabase(url: "sqlite:\(directory.file(name))", name: nil), in: directory, at: TestService.morning)
+    }
+
+    private static func settings(_ directory: TemporaryDirectory, _ name: String = "live.sqlite") throws -> Settings {
+        try TestService.settings(["database": "sqlite:\(directory.file(name))", "jwtSecret": TestService.secret])
+    }
+
+    private static func notify(_ service: TestService, _ number: Int) async throws {
+        let answer = try await service.client(as: .service()).post(
+            "/v1/events", ["id": .string("n\(number)"), "type": "visit.created", "userId": "ada"])
+        #expect(answer.status == 201, "\(answer.text)")
+    }
+
+    @Test func copyThatIsTakenUnderLoad_hasAllThatWasAnswered() async throws {
+        let directory = try TemporaryDirectory()
+        let service = try Self.start(in: directory)
+        let answered = Locked(0)
+        let isOver = Gate()
+        async let writing: Void = concurrently(0..<4) { writer in
+            var number = 0
+            while !isOver.isOpen {
+                try await Self.notify(service, writer * 100_000 + number)
+                number += 1
+                answered.withLock { $0 += 1 }
+            }
+        }.reduce(()) { _, _ in () }
+        for copy in 0..<3 {
+            let before = answered.withLock { $0 }
+            try await eventually("more are written") { answered.withLock { $0 } > before + 20 }
+            let known = answered.withLock { $0 }
+            let name = "copy\(copy).sqlite"
+            try Operations.backUp(Self.settings(directory), to: directory.file(name))
+            #expect(try Operations.check(Self.settings(directory, name)).isEmpty)
+            let copied = try Self.start(in: directory, name)
+            let count = try await copied.client(as: .user("ada")).get("/v1/badges").json["bell"].int ?? 0
+            #expect(count >= known)
+            await copied.app.shutdown()
+        }
+        isOver.open()
+        try await writing
+        let left = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
+            $0.contains("unfinished")
+        }
+        #expect(left.isEmpty, "\(left)")
+    }
+
+    @Test func restoredDatabase_hasAnotherLog_andKeepsWhatWasThere() async throws {
+        let directory = try TemporaryDirectory()
+        let service = try Self.start(in: directory)
+        try await Self.notify(service, 1)
+        let settings = try Self.settings(directory)
+        let copy = directory.file("copy.sqlite")
+        try Operations.backUp(settings, to: copy)
+        try await Self.notify(service, 2)
+        let position = try await service.position(as: .user("ada"))
+        let refusal = #expect(throws: DatabaseError.self) { try Operations.restore(settings, from: copy) }
+        #expect(refusal?.code == .locked)
+        var kept: String?
+        try await service.restart { kept = try Operations.restore(settings, from: copy) }
+        #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == 1)
+        // The number that the position names will be given to another event.
+        try await Self.notify(service, 3)
+        let stream = try await service.listen(as: .user("ada"), lastEventID: position)
+        #expect(try await stream.next("stream:resync").json["reason"] == "epoch")
+        #expect(try await service.position(as: .user("ada")) != position)
+        // Once only.
+        let fresh = try await service.position(as: .user("ada"))
+        try await service.restart()
+        #expect(try await service.position(as: .user("ada")) == fresh)
+        let there = try Self.start(in: directory, URL(fileURLWithPath: #require(kept)).lastPathComponent)
+        #expect(try await there.client(as: .user("ada")).get("/v1/badges").json["bell"].int == 2)
+    }
+
+    @Test func whatIsNoCopy_isRefused_andNothingIsChanged() async throws {
+        let directory = try TemporaryDirectory()
+        let service = try Self.start(in: directory)
+        try await Self.notify(service, 1)
+        let settings = try Self.settings(directory)
+        let copy = directory.file("copy.sqlite")
+        try Operations.backUp(settings, to: copy)
+        #expect(throws: DatabaseError.self) { try Operations.backUp(settings, to: copy) }
+        #expect(throws: DatabaseError.self) { try Operations.backUp(settings, to: directory.file("no/folder/copy")) }
+        await service.app.shutdown()
+        let before = try Data(contentsOf: URL(fileURLWithPath: directory.file("live.sqlite")))
+        let other = try Store.open(DatabaseURL(file: directory.file("other.sqlite")))
+        other.close()
+        var damaged = try Data(contentsOf: URL(fileURLWithPath: copy))
+        for place in stride(from: 4096, to: damaged.count, by: 512) { damaged[place] ^= 0xff }
+        try damaged.write(to: URL(fileURLWithPath: directory.file("damaged.sqlite")))
+        try Data("no database".utf8).write(to: URL(fileURLWithPath: directory.file("text")))
+        for name in ["other.sqlite", "damaged.sqlite", "text", "nothing"] {
+            #expect(throws: DatabaseError.self, "\(name)") {
+                try Operations.restore(settings, from: directory.file(name))
+            }
+        }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: directory.file("live.sqlite"))) == before)
+        #expect(try Operations.check(settings).isEmpty)
+    }
+
+    /// A dump that is filled into another database, and a server that was restored from an archive, have another origin.
+    @Test func restoredServer_givesTheLogAnotherName() async throws {
+        let server = try PostgresServer.shared()
+        let directory = try TemporaryDirectory()
+        let original = try TestDatabase(on: server)
+        let service = try TestService.start(on: original, in: directory, at: TestService.morning)
+        try await Self.notify(service, 1)
+        let position = try await service.position(as: .user("ada"))
+        try await service.restart()
+        #expect(try await service.position(as: .user("ada")) == position)
+        await service.app.shutdown()
+        let copy = try server.makeDatabase(copying: original.name)
+        let restored = try TestService.start(
+            on: TestDatabase(url: server.url("bellhop", copy), name: copy), in: directory, at: TestService.morning)
+        let stream = try await restored.listen(as: .user("ada"), lastEventID: position)
+        #expect(try await stream.next("stream:resync").json["reason"] == "epoch")
+    }
+
+    @Test func dryRun_saysWhatWillRun_andMakesNoFile() throws {
+        let directory = try TemporaryDirectory()
+        let settings = try Self.settings(directory)
+        let pending = try Operations.pendingMigrations(settings)
+        #expect(pending.first?.statements.first?.contains("CREATE TABLE") == true)
+        #expect(!FileManager.default.fileExists(atPath: directory.file("live.sqlite")))
+        #expect(try Operations.migrate(settings) == pending.map(\.id))
+        #expect(try Operations.pendingMigrations(settings).isEmpty)
+    }
+}

@@ -1,7 +1,7 @@
 # make run starts it, make test proves it; the rest is listed by make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long soak bench bench-quick image image-test format clean
+.PHONY: help run test test-long soak bench bench-quick package package-test image image-test format clean
 
 help: ## this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -23,6 +23,12 @@ bench: ## the whole table of speed and size, written to Docs/performance.md; AGA
 
 bench-quick: ## a short look at every row of that table, or at ROWS=304,200
 	@Benchmarks/run --quick $(if $(AGAINST),--against $(AGAINST)) $(if $(ROWS),--rows $(ROWS))
+
+package: ## make a Debian package and a tarball in .build-package/
+	@.ci/package
+
+package-test: ## install, start, upgrade, remove and purge the package in a clean Debian 12 root (needs root)
+	@.ci/package-test
 
 image: ## build the container image bellhop:latest with docker, podman or buildah
 	@.ci/image build

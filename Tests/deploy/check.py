@@ -5,6 +5,7 @@ Starts nothing. Needs PyYAML, kubernetes-validate (the API's schemas) and system
 """
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -19,6 +20,7 @@ COMPOSE_SOURCE = "Deploy/compose.source.yaml"
 KUBERNETES = "Deploy/kubernetes.yaml"
 GATEWAY = "Deploy/kubernetes-gateway.yaml"
 UNIT = "Deploy/bellhop.service"
+WORKFLOWS = ".github/workflows"
 OPERATIONS = "Docs/operations.md"
 
 # The oldest version that the header of kubernetes.yaml names; its schemas and the newest ones must both take the file.
@@ -27,6 +29,9 @@ KUBERNETES_OLDEST = "1.30"
 EXPOSURE_MAX = 1.5
 # KiB that a replica takes for each open stream; Docs/performance.md has the measurement.
 STREAM_KIB = "1.4"
+# Connections of a replica with the default settings; and of PostgreSQL's default 100, those that are not for superusers.
+REPLICA_CONNECTIONS = 14
+POSTGRES_CONNECTIONS = 97
 # nginx's own, by how many streams share a connection.
 NGINX_STREAM_KIB = {"20", "36"}
 HEALTH_TEST = ["CMD", "/usr/bin/bellhop", "health"]
@@ -192,6 +197,29 @@ def check_spreading(root):
     return f"spreading: {SPREAD_PROMISE.lower()}"
 
 
+def check_autoscaling(root):
+    """The autoscaler has the number of replicas to itself, and PostgreSQL has connections for as many as it may start."""
+    (scaler,) = of_kind(root, KUBERNETES, "HorizontalPodAutoscaler")
+    (deployment,) = of_kind(root, KUBERNETES, "Deployment")
+    target = scaler["spec"]["scaleTargetRef"]
+    require(
+        (target["kind"], target["name"]) == ("Deployment", deployment["metadata"]["name"]),
+        KUBERNETES,
+        f"the autoscaler is for {target}, which is not the replicas",
+    )
+    require("replicas" not in deployment["spec"], KUBERNETES, "the replicas' number is set beside the autoscaler's")
+    least, most = scaler["spec"]["minReplicas"], scaler["spec"]["maxReplicas"]
+    require(least >= 2, KUBERNETES, f"the autoscaler leaves {least} replica, of which none can fail")
+    at_once = most + deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
+    connections = at_once * REPLICA_CONNECTIONS
+    require(
+        connections <= POSTGRES_CONNECTIONS,
+        KUBERNETES,
+        f"{at_once} replicas take {connections} connections of PostgreSQL's {POSTGRES_CONNECTIONS}",
+    )
+    return f"autoscaling: {least} to {most} replicas, {connections} of PostgreSQL's {POSTGRES_CONNECTIONS} connections"
+
+
 def check_disruptions(root):
     """Replicas that are not ready do not keep a machine from being drained."""
     for budget in of_kind(root, KUBERNETES, "PodDisruptionBudget"):
@@ -264,12 +292,15 @@ def gateway_paths(root):
 
 
 def check_routes(root):
-    """Both ways in route the same, and nothing of it is for the cluster only."""
+    """Both ways in route the same: whatever the service answers, but for what is for the cluster only."""
     ways = {KUBERNETES: ingress_paths(root), GATEWAY: gateway_paths(root)}
     for where, paths in ways.items():
         for inner in INNER_PATHS:
             for kind, path in paths:
                 require(not reaches(kind, path, inner), where, f"{kind} {path} routes {inner}")
+        for path in yaml.safe_load((root / "openapi.yaml").read_text())["paths"]:
+            is_routed = any(reaches(kind, routed, path) for kind, routed in paths)
+            require(is_routed or path in INNER_PATHS, where, f"nothing routes {path}")
     more = ways[GATEWAY] - {("Exact", "/v1/stream")}
     require(more == ways[KUBERNETES], GATEWAY, f"not the ingress's paths: {sorted(more ^ ways[KUBERNETES])}")
     return f"routes: {', '.join(path for _, path in sorted(more))}; none to {' or '.join(INNER_PATHS)}"
@@ -320,9 +351,37 @@ def check_unit(root):
     return f"systemd-analyze security: {exposure}, at most {EXPOSURE_MAX}"
 
 
+def check_workflows(root):
+    """What the forge would run is there: make's targets, scripts, jobs and files; no action but the forge's own."""
+    targets = set(re.findall(r"(?m)^([a-z-]+):", read(root, "Makefile")))
+    ran = set()
+    for path in sorted(str(one.relative_to(root)) for one in (root / WORKFLOWS).glob("*")):
+        workflow = yaml.safe_load(read(root, path))
+        # YAML 1.1 reads the key `on` as true.
+        require(workflow.get(True), path, "is started by nothing")
+        for name, job in workflow["jobs"].items():
+            needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
+            require(set(needs) <= set(workflow["jobs"]), path, f"{name} needs {needs}")
+            steps = job.get("steps", [job])
+            require(steps is not job.get("steps") or "timeout-minutes" in job, path, f"{name} may run for six hours")
+            for used in (step["uses"] for step in steps if "uses" in step):
+                known = (root / used).is_file() if used.startswith("./") else re.fullmatch(r"actions/[a-z-]+@v\d+", used)
+                require(known, path, f"{name} uses {used}")
+            text = "\n".join(step.get("run", "") for step in steps)
+            for target in re.findall(r"(?m)(?:^|[=\w] )make ([a-z-]+)", text):
+                require(target in targets, path, f"there is no make {target}")
+                ran.add(f"make {target}")
+            for script in re.findall(r"\.ci/[a-z-]+", text):
+                require(os.access(root / script, os.X_OK), path, f"there is no {script}")
+                ran.add(script)
+    require(ran, WORKFLOWS, "runs nothing")
+    return f"workflows: {', '.join(sorted(ran))}; never run here, where there is no forge"
+
+
 CHECKS = (
-    check_compose_memory, check_compose_health, check_leaderboards, check_schemas, check_spreading, check_disruptions,
-    check_network, check_routes, check_stream_timeouts, check_stream_memory, check_unit,
+    check_compose_memory, check_compose_health, check_leaderboards, check_schemas, check_spreading, check_autoscaling,
+    check_disruptions, check_network, check_routes, check_stream_timeouts, check_stream_memory, check_unit,
+    check_workflows,
 )  # fmt: skip
 
 

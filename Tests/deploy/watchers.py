@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Holds what watches the service (Grafana's dashboard, Prometheus' alerts, the adapter for Kubernetes) against the service.
+
+    Tests/deploy/watchers.py --binary .build/debug/bellhop
+
+Every metric and label that they name is on the page of a running service that has PostgreSQL's log to read, webhooks to
+send and an issuer's keys; every expression is PromQL; each alert has a test that it fires and one that it is quiet; the
+dashboard has the shape that Grafana's own exports have. Grafana itself is not asked: it is not at hand.
+
+Needs PyYAML, promtool and PostgreSQL's server.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests" / "crash"))
+
+import postgres  # noqa: E402
+import source  # noqa: E402
+from crash import PATIENCE_SECONDS, Failed, Service, token  # noqa: E402
+
+ALERTS = ROOT / "Deploy/prometheus/alerts.yaml"
+ALERTS_TEST = ROOT / "Deploy/prometheus/alerts.test.yaml"
+ADAPTER = ROOT / "Deploy/prometheus/adapter.yaml"
+KUBERNETES = ROOT / "Deploy/kubernetes.yaml"
+DASHBOARD = ROOT / "Deploy/grafana/bellhop.json"
+# Of Grafana itself: no plug-in is needed.
+PANELS = {"row", "stat", "timeseries"}
+COLUMNS = 24
+# Prometheus' own, which every scraped job has.
+SCRAPED = {"up": {"job", "instance"}}
+SCRAPE_LABELS = {"job", "instance"}
+# What Grafana puts into an expression before Prometheus reads it.
+VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
+SELECTOR = re.compile(r"\b((?:bellhop|process)_[a-z_]+|up)\b(?:\{([^}]*)\})?")
+GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
+# A key that signs nothing here (RFC 8037, appendix A): an issuer's set of one.
+KEY_SET = {
+    "keys": [
+        {"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
+    ]
+}
+
+
+def require(holds, what):
+    """Ends with what is wrong where it does not hold."""
+    if not holds:
+        raise Failed(what)
+
+
+def promtool(*arguments):
+    """Asks promtool; what it says where it is not content."""
+    program = shutil.which("promtool")
+    require(program, "promtool is not installed (apt-get install prometheus)")
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+    require(done.returncode == 0, f"promtool {arguments[0]} {arguments[1]}: {done.stderr.strip()} {done.stdout.strip()}")
+
+
+def alerts():
+    """The alerts, by name."""
+    rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    return {rule["alert"]: rule for rule in rules}
+
+
+def check_alerts():
+    """Promtool takes them, their tests pass, and each alert has a case of either kind."""
+    promtool("check", "rules", ALERTS)
+    promtool("test", "rules", ALERTS_TEST)
+    cases = [case for test in yaml.safe_load(ALERTS_TEST.read_text())["tests"] for case in test["alert_rule_test"]]
+    for name in alerts():
+        for fires in (True, False):
+            found = any(case["alertname"] == name and bool(case["exp_alerts"]) == fires for case in cases)
+            require(found, f"{ALERTS_TEST.name}: no test shows that {name} {'fires' if fires else 'is quiet'}")
+    return f"{len(alerts())} alerts, each with a test that it fires and one that it is quiet"
+
+
+def check_panel(panel):
+    """A panel that says what it shows, in which unit, from where."""
+    title = panel.get("title")
+    require(title and panel["type"] in PANELS, f"the panel {title!r} is a {panel['type']}, none of {sorted(PANELS)}")
+    place = panel["gridPos"]
+    require(0 <= place["x"] and place["x"] + place["w"] <= COLUMNS, f"the panel {title!r} does not fit: {place}")
+    if panel["type"] == "row":
+        return
+    require(panel["fieldConfig"]["defaults"].get("unit"), f"the panel {title!r} has no unit")
+    require(panel["targets"], f"the panel {title!r} asks nothing")
+    for asked in (panel, *panel["targets"]):
+        require(asked["datasource"]["uid"] == "${datasource}", f"the panel {title!r} does not ask the chosen datasource")
+    names = [target["refId"] for target in panel["targets"]]
+    require(len(names) == len(set(names)), f"the panel {title!r} has two queries of one name")
+    for target in panel["targets"]:
+        for part in ('job=~"$job"', 'instance=~"$instance"'):
+            missing = len(SELECTOR.findall(target["expr"])) - target["expr"].count(part)
+            require(not missing, f"the panel {title!r} has a selector without {part}: {target['expr']}")
+
+
+def check_dashboard():
+    """Panels that do not overlap, of Grafana's own kinds; variables that exist."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    for member in ("title", "uid", "schemaVersion", "panels", "templating", "time"):
+        require(dashboard.get(member), f"the dashboard has no {member}")
+    require(dashboard.get("id") is None, "the dashboard has an id, which belongs to one Grafana")
+    panels = dashboard["panels"]
+    ids = [panel["id"] for panel in panels]
+    require(len(ids) == len(set(ids)), "two panels have one id")
+    taken = set()
+    for panel in panels:
+        check_panel(panel)
+        place = panel["gridPos"]
+        cells = {
+            (x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])
+        }
+        require(not cells & taken, f"the panel {panel['title']!r} lies on another one")
+        taken |= cells
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]}
+    used = set(re.findall(r"\$\{?([a-z]+)\}?", DASHBOARD.read_text()))
+    require(used == variables, f"the dashboard uses {sorted(used)} and has {sorted(variables)}")
+    return f"the dashboard has {len(panels)} panels, none on another, with titles and units"
+
+
+def expressions():
+    """All PromQL there is: pairs of where, and the expression as Prometheus reads it."""
+    for name, rule in alerts().items():
+        yield f"alert {name}", rule["expr"]
+    dashboard = json.loads(DASHBOARD.read_text())
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):
+            yield f"panel {panel['title']}", target["expr"]
+    for variable in dashboard["templating"]["list"]:
+        if matched := re.fullmatch(r"label_values\((.*), (\w+)\)", variable.get("definition", "")):
+            yield f"variable {variable['name']}", f"sum by ({matched[2]}) ({matched[1]})"
+    for rule in yaml.safe_load(ADAPTER.read_text())["rules"]["custom"]:
+        yield "the adapter's rule", rule["seriesQuery"]
+
+
+def plain(expression):
+    """An expression with Grafana's variables replaced."""
+    for name, value in VARIABLES.items():
+        expression = expression.replace(name, value)
+    return expression
+
+
+def check_expressions():
+    """Prometheus reads them all."""
+    rules = [{"record": f"expression:{number}", "expr": plain(text)} for number, (_, text) in enumerate(expressions())]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump({"groups": [{"name": "all", "rules": rules}]}, file)
+        file.flush()
+        promtool("check", "rules", file.name)
+    return f"{len(rules)} expressions are PromQL"
+
+
+def check_autoscaling():
+    """The metric by which Kubernetes adds replicas is the one that the adapter hands on."""
+    documents = [one for one in yaml.safe_load_all(KUBERNETES.read_text()) if one]
+    (scaler,) = (one for one in documents if one["kind"] == "HorizontalPodAutoscaler")
+    named = {one["pods"]["metric"]["name"] for one in scaler["spec"]["metrics"] if one["type"] == "Pods"}
+    given = {match[0] for rule in yaml.safe_load(ADAPTER.read_text())["rules"]["custom"]
+             for match in SELECTOR.findall(rule["seriesQuery"])}  # fmt: skip
+    require(named and named <= given, f"the autoscaler asks for {sorted(named)}, the adapter gives {sorted(given)}")
+    return f"the autoscaler asks for {', '.join(sorted(named))}, which the adapter gives"
+
+
+def series_of(page):
+    """What a page of metrics has: the labels of each series' samples, by name."""
+    found = {}
+    for line in page.splitlines():
+        if matched := re.match(r"([a-z_]+)(?:\{(.*)\})? ", line):
+            labels = set(re.findall(r'(\w+)="(?:[^"\\]|\\.)*"', matched[2] or ""))
+            found.setdefault(matched[1], set()).update(labels)
+    return found
+
+
+def check_page(page):
+    """Every metric and label that is named is on the page."""
+    found = {name: labels | SCRAPE_LABELS for name, labels in series_of(page).items()} | SCRAPED
+    used = set()
+    for where, expression in expressions():
+        expression = plain(expression)
+        here = set()
+        for name, selector in SELECTOR.findall(GROUPING.sub("", expression)):
+            require(name in found, f"{where}: the service has no metric {name}")
+            labels = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", selector)) - {"namespace", "pod"}
+            require(labels <= found[name], f"{where}: {name} has no {sorted(labels - found[name])}")
+            here |= found[name]
+            used.add(name)
+        for label in (label.strip() for text in GROUPING.findall(expression) for label in text.split(",")):
+            require(label in here, f"{where}: no metric in it has the label {label}")
+    return f"{len(used)} metrics are named, and the service has them with their labels"
+
+
+def traffic(service):
+    """A notification, its counts, and a request that is refused: the page names what was asked for alone."""
+    backend, ada = token(service.secret, "backend", "service_role"), token(service.secret, "ada")
+
+    def ask(method, path, bearer, body=None, expect=(200, 201, 202, 204)):
+        status, answer = service.request(method, path, bearer, body)
+        require(status in expect, f"{method} {path}: {status} {answer[:200]}")
+
+    ask("POST", "/v1/events", backend, {"id": "e1", "type": "auth.password_changed", "userId": "ada", "data": {}})
+    ask("GET", "/v1/badges", ada)
+    ask("GET", "/v1/badges", None, expect=(401,))
+    ask("GET", "/readyz", None)
+
+
+def wait_for(service, condition, what):
+    """The page of metrics, as soon as it is as wanted."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        status, page = service.request("GET", "/metrics", None)
+        require(status == 200, f"/metrics answers {status}")
+        if condition(page := page.decode()):
+            return page
+        time.sleep(0.05)
+    raise Failed(f"{what} was not seen in time:\n{service.log()}")
+
+
+def page_of_service(binary, folder):
+    """The page of a service that does all it can."""
+    place = postgres.make_folder()
+    cluster, service = source.Cluster(place), Service(binary, folder)
+    try:
+        cluster.create()
+        cluster.start()
+        cluster.sql(f"CREATE DATABASE {source.DATABASE}")
+        cluster.sql("CREATE ROLE reader LOGIN REPLICATION PASSWORD 'of-a-day'")
+        cluster.sql(source.SCHEMA, source.DATABASE)
+        tables, keys = folder / "tables.yaml", folder / "keys.json"
+        tables.write_text(source.TABLES)
+        keys.write_text(json.dumps(KEY_SET))
+        cluster.sql(source.setup(binary, tables, service), source.DATABASE)
+        service.environment.update(
+            BELLHOP_SOURCE=postgres.url("reader", "of-a-day", source.DATABASE, cluster.port),
+            BELLHOP_TABLES=str(tables),
+            BELLHOP_JWKS=str(keys),
+            # Nobody listens there, so that an attempt fails: the page has a reason.
+            BELLHOP_WEBHOOK_URL=f"http://127.0.0.1:{postgres.free_port()}/",
+            BELLHOP_WEBHOOK_SECRETS="whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+            BELLHOP_WEBHOOK_PRIVATE="true",
+            BELLHOP_WEBHOOK_PRIORITIES="URGENT,HIGH,NORMAL,LOW",
+            BELLHOP_WEBHOOK_AFTER_SECONDS="1",
+        )
+        service.start()
+        source.wait_for_slot(cluster, service)
+        traffic(service)
+        cluster.sql("INSERT INTO counters VALUES ('one', 1)", source.DATABASE)
+        return wait_for(
+            service,
+            lambda page: "bellhop_source_rows_total 0" not in page and "bellhop_webhooks_failed_total{" in page,
+            "a row of the app's log, and a webhook that nobody takes,",
+        )
+    finally:
+        with contextlib.suppress(Failed):
+            service.stop()
+        cluster.stop()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def main():
+    """Runs all checks, a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    options = parser.parse_args()
+    try:
+        for check in (check_alerts, check_dashboard, check_expressions, check_autoscaling):
+            print(f"ok      {check()}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            page = page_of_service(options.binary, pathlib.Path(folder))
+        print(f"ok      {check_page(page)}")
+    except (Failed, postgres.Trouble) as wrong:
+        sys.exit(f"FAILED  {wrong}")
+
+
+if __name__ == "__main__":
+    main()

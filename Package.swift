@@ -108,7 +108,8 @@ let package = Package(
             ]
                 + [
                     "console.html", "console.css", "app.js", "dom.js", "session.js", "status.js", "cards.js",
-                    "places.js", "events.js", "tools.js", "operations.js",
+                    "places.js", "events.js", "tools.js", "operations.js", "docs.html", "docs.css", "docs.js",
+                    "shapes.js", "try.js",
                 ].map { .embedInCode("Features/Console/\($0)") },
             swiftSettings: strict),
         // What apps build: it stands on nothing of the service.

@@ -33,11 +33,45 @@
         /// Sends a request and waits for its answer, on the calling thread, until the timeout. Several threads may.
         public func post(_ post: OutboundPost) -> OutboundOutcome {
             guard !isStopping.load(ordering: .relaxed) else { return .failed(.stopped) }
-            let handle = idle.withLock { $0.popLast() } ?? CurlHandle()
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
-            let outcome = handle.perform(post, exchange, timeoutSeconds: timeoutSeconds)
-            idle.withLock { $0.append(handle) }
-            return outcome
+            return withHandle { $0.perform(post, exchange, timeoutSeconds: timeoutSeconds) }
+        }
+
+        /// Asks for an address, and has the answer watched as it comes, on the calling thread.
+        ///
+        /// - Parameters:
+        ///   - timeoutSeconds: for the whole of it; nil: the client's own.
+        ///   - shouldStop: asked about once a second, also while nothing comes.
+        ///   - receive: is given each piece of the body; whether to go on.
+        public func watch(
+            _ probe: OutboundProbe, timeoutSeconds: Int? = nil, shouldStop: () -> Bool = { false },
+            receive: (UnsafeRawBufferPointer) -> Bool
+        ) -> ObservedAnswer {
+            withoutActuallyEscaping(shouldStop) { shouldStop in
+                withoutActuallyEscaping(receive) { receive in
+                    let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in
+                        isStopping.load(ordering: .relaxed) || shouldStop()
+                    }
+                    exchange.observer = receive
+                    let seconds = timeoutSeconds ?? self.timeoutSeconds
+                    return withHandle { handle in
+                        let outcome = handle.perform(probe, exchange, timeoutSeconds: seconds)
+                        var answer = exchange.observed
+                        switch outcome {
+                        case .answered(let status, _): answer.status = status
+                        case .failed(let failure): answer.failure = failure
+                        }
+                        exchange.observer = nil
+                        return answer
+                    }
+                }
+            }
+        }
+
+        private func withHandle<Result>(_ body: (CurlHandle) -> Result) -> Result {
+            let handle = idle.withLock { $0.popLast() } ?? CurlHandle()
+            defer { idle.withLock { $0.append(handle) } }
+            return body(handle)
         }
     }
 
@@ -51,6 +85,9 @@
         var bodyBytes = 0
         /// Whether the head of the last answer is complete. One of 1xx may stand before.
         var isHeadComplete = false
+        /// Who is given the body, and what was seen of the head for them; nil where nobody looks.
+        var observer: ((UnsafeRawBufferPointer) -> Bool)?
+        var observed = ObservedAnswer()
 
         init(allowsPrivate: Bool, isStopping: @escaping () -> Bool) {
             (self.allowsPrivate, self.isStopping) = (allowsPrivate, isStopping)
@@ -67,13 +104,15 @@
             guard headBytes <= OutboundLimits.headBytesMax else { return 0 }
             // A status begins a head; lines behind its end are trailers.
             if line.starts(with: "HTTP/".utf8) { isHeadComplete = false }
+            if observer != nil { observed.read(headLine: line) }
             if line.elementsEqual([0x0D, 0x0A]) || line.elementsEqual([0x0A]) { isHeadComplete = true }
             return line.count
         }
 
-        func receive(body bytes: Int) -> Int {
-            bodyBytes += bytes
-            return bodyBytes <= OutboundLimits.bodyBytesMax ? bytes : 0
+        func receive(body bytes: UnsafeRawBufferPointer) -> Int {
+            if let observer { return observer(bytes) ? bytes.count : 0 }
+            bodyBytes += bytes.count
+            return bodyBytes <= OutboundLimits.bodyBytesMax ? bytes.count : 0
         }
 
         func openSocket(to address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
@@ -102,24 +141,35 @@
         deinit { curl_easy_cleanup(handle) }
 
         func perform(_ post: OutboundPost, _ exchange: Exchange, timeoutSeconds: Int) -> OutboundOutcome {
-            // Settings go, connections stay.
-            curl_easy_reset(handle)
-            set(post.url, timeoutSeconds: timeoutSeconds, allowsPlain: exchange.allowsPrivate)
-            var lines: UnsafeMutablePointer<curl_slist>?
+            begin(post.url, timeoutSeconds: timeoutSeconds, allowsPlain: exchange.allowsPrivate)
+            _ = ccurl_set_long(handle, CURLOPT_POST, 1)
+            _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+            _ = post.body.withUnsafeBytes { ccurl_set_body(handle, $0.baseAddress, $0.count) }
             // Without Expect, for which some receivers have no answer.
-            for line in ["Content-Type: application/json", "Expect:"] + post.headers.map({ "\($0.name): \($0.value)" })
-            {
-                lines = curl_slist_append(lines, line)
-            }
+            return perform(["Content-Type: application/json", "Expect:"], post.headers, exchange)
+        }
+
+        func perform(_ probe: OutboundProbe, _ exchange: Exchange, timeoutSeconds: Int) -> OutboundOutcome {
+            begin(probe.url, timeoutSeconds: timeoutSeconds, allowsPlain: exchange.allowsPrivate)
+            _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+            return perform([], probe.headers, exchange)
+        }
+
+        private func perform(
+            _ own: [String], _ headers: [(name: String, value: String)], _ exchange: Exchange
+        ) -> OutboundOutcome {
+            var lines: UnsafeMutablePointer<curl_slist>?
+            for line in own + headers.map({ "\($0.name): \($0.value)" }) { lines = curl_slist_append(lines, line) }
             defer { curl_slist_free_all(lines) }
             _ = ccurl_set_headers(handle, lines)
-            _ = post.body.withUnsafeBytes { ccurl_set_body(handle, $0.baseAddress, $0.count) }
             ccurl_set_callbacks(
                 handle, Unmanaged.passUnretained(exchange).toOpaque(),
                 { bytes, size, count, context in
                     Exchange.of(context)?.receive(head: UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
                 },
-                { _, size, count, context in Exchange.of(context)?.receive(body: size * count) ?? 0 },
+                { bytes, size, count, context in
+                    Exchange.of(context)?.receive(body: UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+                },
                 { context, _, _, _, _ in Exchange.of(context)?.isStopping() == false ? 0 : 1 },
                 { context, _, address in
                     guard let exchange = Exchange.of(context), let address else { return ccurl_bad_socket() }
@@ -129,7 +179,9 @@
             return outcome(code, exchange)
         }
 
-        private func set(_ url: String, timeoutSeconds: Int, allowsPlain: Bool) {
+        private func begin(_ url: String, timeoutSeconds: Int, allowsPlain: Bool) {
+            // Settings go, connections stay.
+            curl_easy_reset(handle)
             let texts: [(CURLoption, String)] = [
                 (CURLOPT_URL, url), (CURLOPT_USERAGENT, "Bellhop"),
                 (CURLOPT_PROTOCOLS_STR, allowsPlain ? "http,https" : "https"),
@@ -138,7 +190,7 @@
             ]
             for (option, text) in texts { _ = ccurl_set_text(handle, option, text) }
             let numbers: [(CURLoption, Int)] = [
-                (CURLOPT_POST, 1), (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
+                (CURLOPT_FOLLOWLOCATION, 0),
                 (CURLOPT_TIMEOUT_MS, timeoutSeconds * 1000), (CURLOPT_CONNECTTIMEOUT_MS, timeoutSeconds * 1000),
                 // Signals belong to the process. A resolver that does not end is left behind when the time is over.
                 (CURLOPT_NOSIGNAL, 1), (CURLOPT_QUICK_EXIT, 1), (CURLOPT_NOPROGRESS, 0), (CURLOPT_MAXCONNECTS, 1),

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Service
 
 /// The command `bellhop`.
 @main
@@ -24,9 +25,14 @@ struct Bellhop: AsyncParsableCommand {
 
               All settings, as flags, variables or a file: `bellhop serve --help`.
             """,
-        version: Version.text,
+        version: BellhopVersion.text,
         groupedSubcommands: [
-            CommandGroup(name: "Run", subcommands: [Serve.self, Health.self, Migrate.self, Source.self, Check.self]),
+            CommandGroup(
+                name: "Run",
+                subcommands: [
+                    Serve.self, Health.self, Migrate.self, Backup.self, Restore.self, Source.self, Check.self,
+                    Doctor.self,
+                ]),
             CommandGroup(name: "Try", subcommands: [Token.self, Listen.self, Demo.self]),
             CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),
         ])
@@ -37,8 +43,4 @@ struct Bellhop: AsyncParsableCommand {
         for variable in ["XDG_CACHE_HOME", "XDG_DATA_HOME"] { setenv(variable, "/dev/null", 1) }
         await main(nil)
     }
-}
-
-enum Version {
-    static let text = "0.1.0"
 }

@@ -31,6 +31,38 @@ import Testing
         #expect(delivery.body == Self.post.body)
     }
 
+    @Test func watchedAnswer_isGivenAsItComes_withItsHead() throws {
+        let early = "HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n"
+        let body = String(repeating: "x", count: 100_000)
+        let receiver = try ScriptedReceiver { _ in .raw(early + "HTTP/1.1 200 OK\r\nX-Late:  two\r\n\r\n" + body) }
+        defer { receiver.stop() }
+        let client = OutboundClient(allowsPrivate: true, timeoutSeconds: 20)
+        var bytes = 0
+        let probe = OutboundProbe(url: receiver.url, headers: [("X-Own", "1")])
+        let answer = client.watch(probe) { piece in
+            bytes += piece.count
+            return true
+        }
+        #expect(answer.status == 200 && answer.httpVersion == "1.1" && answer.failure == nil)
+        #expect(answer.headers["x-late"] == "two" && answer.headers["x-early"] == nil)
+        #expect(bytes == 100_000, "no bound but the watcher's")
+        let delivery = try #require(receiver.deliveries.all.first)
+        #expect(delivery.line == "GET /hooks HTTP/1.1" && delivery.headers["x-own"] == "1")
+        // Whoever has seen enough ends it; and it ends also where nothing comes.
+        bytes = 0
+        #expect(
+            client.watch(probe) { piece in
+                bytes += piece.count
+                return false
+            }.status == 200)
+        #expect(bytes > 0 && bytes < 100_000)
+        let silent = try ScriptedReceiver { _ in .never }
+        defer { silent.stop() }
+        let none = client.watch(OutboundProbe(url: silent.url), shouldStop: { true }) { _ in true }
+        #expect(none.status == 0 && none.failure == .stopped)
+        #expect(client.watch(OutboundProbe(url: "http://127.0.0.1:1/")) { _ in true }.failure == .unreachable)
+    }
+
     @Test func redirect_isAnAnswer_andNotFollowed() throws {
         let target = try ScriptedReceiver { _ in .status(200) }
         defer { target.stop() }

@@ -51,8 +51,8 @@ final class BellhopProcess {
     func awaitPort() throws -> Int {
         try awaitText("Bellhop is listening.")
         let text = String(decoding: said, as: UTF8.self)
-        let number = text.components(separatedBy: "port=").last?.prefix { $0.isNumber }
-        return try #require(number.flatMap { Int($0) }, "\(text)")
+        let found = text.firstMatch(of: /(?:port=|"port":)([0-9]+)/)
+        return try #require(found.flatMap { Int($0.1) }, "\(text)")
     }
 
     /// Where the wrapper, if there is one, becomes the service.

@@ -232,5 +232,16 @@ import Yams
         let answer = try await service.client(as: .user("u1")).get("/openapi.yaml")
         #expect(answer.status == 200)
         #expect(try Yams.compose(yaml: answer.text) == Self.document())
+        let other = try await service.client(as: .user("u1")).get("/openapi.json")
+        #expect(other[header: "Content-Type"] == "application/json")
+        // JSON is YAML; what stands where is asked of one place in each.
+        let document = try Self.document()
+        let inJSON = try #require(try Yams.compose(yaml: other.text))
+        func names(_ node: Node?) -> [String] { node?.mapping.map { $0.keys.compactMap(\.string) } ?? [] }
+        #expect(names(inJSON["paths"]) == names(document["paths"]))
+        for name in names(document["components"]?["schemas"]) {
+            let (there, here) = (inJSON["components"]?["schemas"]?[name], document["components"]?["schemas"]?[name])
+            #expect(names(there) == names(here))
+        }
     }
 }

@@ -3,23 +3,32 @@ import Values
 
 @testable import Service
 
-/// A clock that stands until a test moves it. Its uptime passes with it, and stands while it is set back.
+/// A clock that stands until a test moves it, or lets it run. Its uptime passes with it, and stands while it is set back.
 ///
-/// `@unchecked Sendable`: `moment` and `passed` are only touched with `lock` locked.
+/// `@unchecked Sendable`: what changes is only touched with `lock` locked.
 final class ManualClock: @unchecked Sendable {
-    /// Guards `moment` and `passed`.
+    /// Guards what follows.
     private let lock = NSLock()
     private var moment: Timestamp
     private var passed: Duration = .zero
+    private var isRunning = false
 
     /// - Parameter moment: nil starts at the present, so that tokens of other tools are valid too.
     init(_ moment: Timestamp?) {
         self.moment = moment ?? Clock.system.now()
     }
 
-    var now: Timestamp { lock.withLock { moment } }
+    var now: Timestamp { lock.withLock { isRunning ? Clock.system.now() : moment } }
 
-    var clock: Clock { Clock(now: { [self] in now }, uptime: { [self] in lock.withLock { passed } }) }
+    var clock: Clock {
+        Clock(
+            now: { [self] in now },
+            uptime: { [self] in lock.withLock { isRunning ? Clock.system.uptime() : passed } })
+    }
+
+    /// Is the system's own from now on: for commands, which run for as long as they take, and whose tokens are of the
+    /// present.
+    func run() { lock.withLock { isRunning = true } }
 
     func set(_ moment: Timestamp) { lock.withLock { move(to: moment) } }
 

@@ -38,15 +38,7 @@ final class PartitionProxy: @unchecked Sendable {
 
     private func serve(_ client: Int32) {
         let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
-        address.sin_port = UInt16(target).bigEndian
-        _ = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
+        _ = connectToLoopback(server, port: target)
         condition.withLock { descriptors += [client, server] }
         Thread.detachNewThread { [self] in carry(server, client) }
         carry(client, server)

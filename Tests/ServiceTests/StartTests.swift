@@ -81,6 +81,7 @@ import Values
     /// `localhost:8080` is an address to whoever types it.
     @Test func addressWithoutScheme_isUnderstood() throws {
         let service = try TestService.start()
+        service.clock.run()
         let secret = ["JWT_SECRET": TestService.secret]
         let address = "127.0.0.1:\(service.port)"
         #expect(try BellhopProcess(["check", "--url", "\(address)/healthz"]).finish().status == 0)
@@ -96,6 +97,7 @@ import Values
     /// A shop that somebody could believe in: one customer in each chair, who was due; and a line that is short.
     @Test func demo_isBelievable_andShowsTheConsole() async throws {
         let service = try TestService.start()
+        service.clock.run()
         let settings = ["JWT_SECRET": TestService.secret, "URL": service.baseURL]
         for seed in ["1", "2"] {
             let acting = try BellhopProcess(

@@ -24,11 +24,14 @@ struct TestDatabase: Sendable {
         self = try TestDatabase(on: PostgresServer.shared())
     }
 
+    /// A machine on which hundreds of tests run at once is late with a connection, too.
+    static let patience = "?connect_timeout=60"
+
     /// One on the server, brought up to date, for the service's own login.
     init(on server: PostgresServer) throws {
         let name = try server.makeDatabase(copying: Self.template.get())
         self.name = name
-        url = server.url("bellhop", name)
+        url = server.url("bellhop", name, parameters: Self.patience)
     }
 
     func drop() {

@@ -105,8 +105,10 @@ final class TestService: @unchecked Sendable {
             database: TestDatabase(on: PostgresServer.shared()))
         var others = overrides
         if let partition {
+            // As a service would: what does not answer is given up after two seconds.
             others["database"] = first.database.url.replacingOccurrences(
-                of: ":\(partition.target)/", with: ":\(partition.port)/")
+                of: ":\(partition.target)/", with: ":\(partition.port)/"
+            ).replacingOccurrences(of: TestDatabase.patience, with: "")
         }
         let second = try TestService(
             clock: clock, directory: first.directory, overrides: others, database: first.database, original: first)

@@ -48,3 +48,16 @@ public final class LoopbackListener: Sendable {
         if !isServing.load(ordering: .relaxed) { close(descriptor) }
     }
 }
+
+/// Connects a TCP socket to a port of the loopback interface; whether that could be done.
+public func connectToLoopback(_ descriptor: Int32, port: Int) -> Bool {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+    address.sin_port = UInt16(port).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+}

@@ -92,6 +92,8 @@ class Trial:
         count = self.proxy.cut_count
         self.fill()
         while kind == "cut" and self.proxy.cut_count == count:
+            # On a slow machine a cut may be long in coming, and an outbox has a bound.
+            until(lambda: self.proxy.cut_count > count or len(self.pages[0].evaluate("stored()")) < 100, "there is room")
             self.fill()
         if kind in ("killed", "stopped"):
             self.without_service()

@@ -373,6 +373,46 @@ class Tests:
                    if one["impact"] in ("serious", "critical")]
         assert not serious, f"{name}: {serious}"
 
+    # MARK: The API
+
+    def api_is_read_searched_and_tried(self):
+        for width, size in ((1400, "wide"), (390, "narrow")):
+            for scheme in ("light", "dark"):
+                with self.page(width, scheme) as page:
+                    page.goto(f"{self.service.url}/docs")
+                    page.wait_for_selector("article.operation")
+                    self.shoot(page, f"api-{size}-{scheme}")
+                    # All of it takes axe a minute: of each kind there is one.
+                    page.fill("#find", "getBadges")
+                    page.fill("#token", self.service.ada)
+                    badges = page.locator("#getBadges")
+                    badges.locator("text=Try it").click()
+                    badges.locator("button.main").click()
+                    page.wait_for_selector("#getBadges .answer >> text=asOf")
+                    assert badges.locator(".answer b").first.inner_text() == "200"
+                    badges.locator("text=As curl").click()
+                    command = badges.locator(".answer pre").inner_text()
+                    assert "/v1/badges" in command and self.service.ada not in command, command
+                    self.look(page, f"api-tried-{size}-{scheme}", width)
+        with self.page() as page:
+            page.goto(f"{self.service.url}/docs")
+            page.wait_for_selector("article.operation")
+            page.keyboard.press("/")
+            page.keyboard.type("queue_closed no-such-word")
+            assert "Nothing has all these words" in page.inner_text("#found")
+            page.fill("#find", "leave queue")
+            assert page.locator("article.operation:visible").count() < 10
+            page.keyboard.press("Escape")
+            assert page.locator("article.operation:visible").count() > 80
+            page.fill("#token", self.service.ada)
+            page.locator("#openStream >> text=Try it").click()
+            page.locator("#openStream button.main").click()
+            page.wait_for_selector("#openStream .answer >> text=stream:ready")
+            page.locator("#openStream button", has_text="Stop").click()
+            # The token is the console's.
+            page.goto(self.service.url)
+            page.wait_for_selector(LIVE)
+
     # MARK: By keyboard
 
     def keyboard_suffices(self):
@@ -422,7 +462,7 @@ class Tests:
         wrong_token_is_refused_and_another_one_taken, token_is_renewed_before_its_end_without_a_break,
         expired_token_is_called_that_and_its_successor_goes_on, events_are_filtered_paused_opened_and_explained,
         token_is_decoded_and_subscriptions_are_tried, operations_are_drawn_for_who_may, demo_fills_the_cards,
-        school_shows_what_became_stale,
+        school_shows_what_became_stale, api_is_read_searched_and_tried,
     ]
 
 

@@ -31,12 +31,16 @@ public final class App: Sendable {
     /// - Throws: in one line, what stands in the way.
     public init(settings: Settings, logger: Logger, clock: Clock) throws {
         var logger = logger
-        logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
+        logger.logLevel = settings.logLevel
+        if settings.database.engine == .postgreSQL {
+            logger[metadataKey: "replica"] = "\(Self.hostName)"
+        }
         self.settings = settings
         self.logger = logger
         precondition(Catalog.ambiguities.isEmpty, "the catalog is ambiguous: \(Catalog.ambiguities)")
         let features = Catalog.features()
         let metrics = MetricsRegistry()
+        ProcessMetrics.register(in: metrics, settings, startedAt: Clock.system.now())
         let http = HTTPMetrics(metrics)
 
         // The database, and what a start reads from it.
@@ -116,6 +120,15 @@ public final class App: Sendable {
         isComplete = true
     }
 
+    /// Which replica a line is of, by the name that containers and machines have.
+    private static var hostName: String {
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let isKnown = bytes.withUnsafeMutableBytes {
+            gethostname($0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count - 1) == 0
+        }
+        return isKnown ? String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) : "-"
+    }
+
     private static func streams(
         _ start: ServiceStart, _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator,
         _ boards: Leaderboards, _ admission: StreamAdmission, _ features: [Feature], _ metrics: MetricsRegistry,
@@ -182,11 +195,6 @@ public final class App: Sendable {
     ) {
         metrics.register { text in
             text.single(
-                "bellhop_process_resident_memory_bytes", .gauge, "Memory of the process.", ProcessMemory.residentBytes)
-            text.single(
-                "bellhop_process_allocated_bytes", .gauge, "Memory that is allocated and not freed: grows with a leak.",
-                ProcessMemory.allocatedBytes)
-            text.single(
                 "bellhop_http_requests_read_total", .counter, "Requests whose head was read.", server.requestCount)
             text.single(
                 "bellhop_http_requests_open", .gauge, "Requests that have begun and are not over.", server.requestsOpen)
@@ -216,7 +224,9 @@ public final class App: Sendable {
         warnOfLoweredLimits()
         logger.info(
             "Bellhop is listening.",
-            metadata: ["host": "\(settings.host)", "port": "\(port)", "database": "\(settings.database)"])
+            metadata: [
+                "host": "\(settings.host)", "port": .stringConvertible(port), "database": "\(settings.database)",
+            ])
     }
 
     /// Descriptors that do not suffice would otherwise show under full load only.

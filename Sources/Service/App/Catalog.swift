@@ -45,7 +45,7 @@ enum Catalog {
         ]
         + features().flatMap(\.migrations) + [
             EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration, EventLog.migrations[2],
-            EventLog.migrations[3],
+            EventLog.migrations[3], EventLog.migrations[4],
         ]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }
@@ -93,5 +93,29 @@ extension Settings {
     /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
     public init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
         try self.init(reader: reader, reserved: Catalog.reserved, verifiesTokens: verifiesTokens)
+    }
+
+    /// Reads the settings, and goes on behind each that cannot be used: gives what is wrong with all of them.
+    public static func examine(reader: ConfigReader) -> (settings: Settings?, mistakes: [Mistake]) {
+        var mistakes: [Mistake] = []
+        var ignored: Set<String> = []
+        while true {
+            do {
+                // A key that cannot be used is a mistake, and that there is no other one is none.
+                let isVerifying = ignored.isDisjoint(with: ["jwtSecret", "jwks"])
+                return (
+                    try Settings(
+                        reader: reader, reserved: Catalog.reserved, verifiesTokens: isVerifying, ignored: ignored),
+                    mistakes
+                )
+            } catch {
+                let mistake = error as? Mistake ?? Mistake(description: "\(error)")
+                // Once more: what depends on it cannot be looked at.
+                if let name = mistake.setting, ignored.contains(name) { return (nil, mistakes) }
+                mistakes.append(mistake)
+                guard let name = mistake.setting else { return (nil, mistakes) }
+                ignored.insert(name)
+            }
+        }
     }
 }

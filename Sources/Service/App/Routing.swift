@@ -36,21 +36,37 @@ enum Routing {
         let decoration = ResponseDecoration(settings: settings)
         configuration.decorate = { decoration.decorate($0, &$1) }
         configuration.problem = { decoration.problem($0) }
-        let isLogging = settings.logRequests
+        // Decided once: a request that makes no line pays for none.
+        let level = settings.logRequests ? Logger.Level.info : .debug
+        let isLogging = level >= logger.logLevel
         configuration.completed = { request, status, bytes, nanoseconds in
             let trace = RequestTrace.of(request)
             (trace.endpoint ?? metrics.unrouted).count(status: status, bytes: bytes, nanoseconds: nanoseconds)
             guard isLogging else { return }
-            logger.info(
-                "request",
-                metadata: [
-                    "requestId": "\(trace.id)", "method": "\(request.method.rawValue)", "path": "\(request.path)",
-                    "status": "\(status)", "bytes": "\(bytes)", "microseconds": "\(nanoseconds / 1000)",
-                    "userId": "\(trace.principal?.caller.userId.text ?? "-")",
-                    "tenant": "\(trace.principal?.caller.tenant.text ?? "-")",
-                ])
+            logger.log(
+                level: status < 500 ? level : max(level, .warning), "request",
+                metadata: metadata(of: request, trace, status: status, bytes: bytes, nanoseconds: nanoseconds))
         }
         return configuration
+    }
+
+    /// What the line of a request says. Never its query, where tickets stand, nor the path of an address that nothing
+    /// serves: it may be anything, also a token.
+    private static func metadata(
+        of request: Request, _ trace: RequestTrace, status: Int, bytes: Int, nanoseconds: UInt64
+    ) -> Logger.Metadata {
+        var metadata: Logger.Metadata = [
+            "requestId": "\(trace.id)", "method": "\(request.method.rawValue)",
+            "route": "\(trace.endpoint?.route ?? "none")", "status": .stringConvertible(status),
+            "bytes": .stringConvertible(bytes),
+            "milliseconds": .stringConvertible(Double(nanoseconds / 1000) / 1000),
+        ]
+        if trace.endpoint != nil { metadata["path"] = "\(request.path)" }
+        if let caller = trace.principal?.caller {
+            metadata["userId"] = "\(caller.userId.text)"
+            metadata["tenant"] = "\(caller.tenant.text)"
+        }
+        return metadata
     }
 }
 

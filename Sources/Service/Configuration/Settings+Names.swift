@@ -24,6 +24,6 @@ extension Settings.Key {
 extension Settings.Mistake {
     /// A mistake in one setting: named as in a file and as a variable, since containers know variables only.
     init(_ name: String, _ problem: String) {
-        self.init(description: "\(name) (\(Settings.Key.variable(name))): \(problem)")
+        self.init(description: "\(name) (\(Settings.Key.variable(name))): \(problem)", setting: name)
     }
 }

@@ -2,6 +2,7 @@ import Configuration
 import Database
 import Domain
 import Foundation
+import Logging
 import Rows
 import Values
 
@@ -29,6 +30,8 @@ public struct Settings: Sendable {
     /// A setting that cannot be used, in one line.
     public struct Mistake: Error, CustomStringConvertible, Sendable {
         public let description: String
+        /// Nil where it is none of them alone.
+        var setting: String?
     }
 
     public let host: String
@@ -84,7 +87,8 @@ public struct Settings: Sendable {
     public let corsOrigins: [String]
     /// Development tokens that the page at `/` offers.
     public let consoleTokens: [String]
-    public let logLevel: String
+    public let logLevel: Logger.Level
+    public let logFormat: LogOutput.Format
     public let logRequests: Bool
     public let drainSeconds: Int
     public let shutdownSeconds: Int
@@ -112,8 +116,9 @@ public struct Settings: Sendable {
     /// - Parameters:
     ///   - reserved: what the file of tables cannot take for its own.
     ///   - verifiesTokens: false for work on the database alone, which needs no keys.
-    init(reader: ConfigReader, reserved: ReservedNames, verifiesTokens: Bool) throws {
-        let values = SettingsReader(reader: reader)
+    ///   - ignored: settings that are taken as not set.
+    init(reader: ConfigReader, reserved: ReservedNames, verifiesTokens: Bool, ignored: Set<String> = []) throws {
+        let values = SettingsReader(reader: reader, ignored: ignored)
         (host, port) = try Self.address(values)
         do {
             database = try DatabaseURL(values.text("database"))
@@ -169,8 +174,8 @@ public struct Settings: Sendable {
         if !consoleTokens.isEmpty, !Self.isLoopback(host) {
             throw Mistake("consoleTokens", "are for development: the host must be this machine's own, not \(host)")
         }
-        logLevel = try values.word(
-            "logLevel", among: ["trace", "debug", "info", "notice", "warning", "error", "critical"])
+        logLevel = try values.word("logLevel")
+        logFormat = try values.word("logFormat")
         logRequests = try values.bool("logRequests")
         drainSeconds = try values.int("drainSeconds", in: 0...300)
         shutdownSeconds = try values.int("shutdownSeconds", in: 1...600)
@@ -346,6 +351,7 @@ extension Settings {
             "Development tokens that the page at / offers, separated by commas; only where host is 127.0.0.1.",
             isSecret: true),
         Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
+        Key("logFormat", "Operation", "text for people, json for machines: one object a line.", "text"),
         Key("logRequests", "Operation", "true: a line for each request.", "false"),
         Key(
             "drainSeconds", "Operation",
@@ -358,6 +364,8 @@ extension Settings {
 /// replaced by the default.
 struct SettingsReader {
     let reader: ConfigReader
+    /// Taken as not set.
+    var ignored: Set<String> = []
 
     func text(_ name: String) -> String { optionalText(name) ?? "" }
 
@@ -365,6 +373,7 @@ struct SettingsReader {
         guard let key = Settings.catalog.first(where: { $0.name == name }) else {
             preconditionFailure("there is no setting \(name)")
         }
+        if ignored.contains(name) { return key.fallback }
         let path = ConfigKey(name)
         if let text = reader.string(forKey: path, isSecret: key.isSecret) {
             return text.isEmpty ? key.fallback : text
@@ -392,11 +401,13 @@ struct SettingsReader {
         }
     }
 
-    func word(_ name: String, among words: [String]) throws -> String {
-        guard words.contains(text(name)) else {
-            throw Settings.Mistake(name, "\(text(name)) is none of \(words.joined(separator: ", "))")
+    /// One of an enumeration's words.
+    func word<Word: RawRepresentable<String> & CaseIterable>(_ name: String) throws -> Word {
+        guard let word = Word(rawValue: text(name)) else {
+            throw Settings.Mistake(
+                name, "\(text(name)) is none of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
         }
-        return text(name)
+        return word
     }
 
     func list(_ name: String) -> [String] {

@@ -292,7 +292,11 @@ struct Dispatcher: Sendable {
 
     private func problem(_ error: any Error, _ trace: RequestTrace) -> Response {
         var metadata: Logger.Metadata {
-            ["requestId": "\(trace.id)", "reason": "\((error as? Failure)?.detail ?? "\(error)")"]
+            [
+                "requestId": "\(trace.id)", "method": "\(trace.endpoint?.method ?? "-")",
+                "route": "\(trace.endpoint?.route ?? "none")",
+                "reason": "\((error as? Failure)?.detail ?? "\(error)")",
+            ]
         }
         guard let failure = Failure(error) else {
             logger.error("A request failed.", metadata: metadata)

@@ -117,7 +117,8 @@ struct SigningKeys: Sendable {
             do {
                 finish(try await Self.load(source))
             } catch {
-                logger.error("The signing keys could not be fetched.", metadata: ["reason": "\(error)"])
+                logger.error(
+                    "The signing keys could not be fetched.", metadata: ["reason": "\(Self.reason(of: error))"])
                 finish(nil)
             }
         }
@@ -167,13 +168,19 @@ struct SigningKeys: Sendable {
         source.hasPrefix("http://") || source.hasPrefix("https://")
     }
 
-    private static func load(_ source: String) async throws -> KeySet {
+    /// Reads the set of a file or an address.
+    static func load(_ source: String) async throws -> KeySet {
         try KeySet(reading: try await bytes(of: source))
+    }
+
+    /// Why it could not be loaded. As a text, an error of the network holds the whole address, where a password may stand.
+    static func reason(of error: any Error) -> String {
+        error is KeySet.Unusable ? "\(error)" : (error as NSError).localizedDescription
     }
 
     private static func bytes(of source: String) async throws -> Data {
         guard isAddress(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
-        guard let url = URL(string: source) else { throw KeySet.Unusable(description: "\(source) is no URL") }
+        guard let url = URL(string: source) else { throw KeySet.Unusable(description: "its address is no URL") }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = Limits.keyFetchTimeoutSeconds
         configuration.timeoutIntervalForResource = Limits.keyFetchTimeoutSeconds

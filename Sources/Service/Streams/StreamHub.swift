@@ -18,9 +18,10 @@ final class StreamHub: StreamProgram {
         var lifetime: TokenLifetime
         /// Monotonic nanoseconds; 0: never.
         var lastOverflowAt: UInt64 = 0
-        /// The last event is on its way: nothing may follow it.
-        var isEnding = false
+        /// Why the server ends it: the last event is on its way, and nothing may follow it.
+        var ending: StreamNotice.ClosingReason?
 
+        var isEnding: Bool { ending != nil }
         var caller: Caller { opener.caller }
     }
 
@@ -121,6 +122,7 @@ final class StreamHub: StreamProgram {
         let slot = Int32(stream.index)
         guard isPresent(stream) else { return }
         leave(slot)
+        dependencies.metrics.closed(StreamEnding(reason, as: sessions[Int(slot)]?.ending))
         sessions[Int(slot)] = nil
         StreamMetrics.add(-1, to: dependencies.metrics.open)
     }
@@ -133,7 +135,7 @@ final class StreamHub: StreamProgram {
             return SharedBytes(StreamNotice.closing(.shutdown, retryAfterMilliseconds: milliseconds))
         }
         for slot in sessions.indices where sessions[slot]?.isEnding == false {
-            finish(Int32(slot), with: notices[slot % steps])
+            finish(Int32(slot), .shutdown, with: notices[slot % steps])
         }
     }
 
@@ -162,12 +164,12 @@ final class StreamHub: StreamProgram {
     func end(_ slot: Int32, _ reason: StreamNotice.ClosingReason) {
         // Spread, because what ends one stream (a full worker queue, a revoked user) often ends many at once.
         let retry = StreamLimits.retryMilliseconds + Int.random(in: 0...StreamLimits.retryMilliseconds)
-        finish(slot, with: SharedBytes(StreamNotice.closing(reason, retryAfterMilliseconds: retry)))
+        finish(slot, reason, with: SharedBytes(StreamNotice.closing(reason, retryAfterMilliseconds: retry)))
     }
 
-    private func finish(_ slot: Int32, with notice: SharedBytes) {
+    private func finish(_ slot: Int32, _ reason: StreamNotice.ClosingReason, with notice: SharedBytes) {
         guard sessions[Int(slot)]?.isEnding == false else { return }
-        sessions[Int(slot)]?.isEnding = true
+        sessions[Int(slot)]?.ending = reason
         leave(slot)
         send(notice, to: slot)
         shard.close(handles[Int(slot)])
@@ -241,4 +243,21 @@ final class StreamHub: StreamProgram {
     }
 
     func cursor(_ sequence: Int64) -> Cursor { ids.cursor(sequence) }
+}
+
+extension StreamEnding {
+    /// - Parameter told: what the client was told before the connection ended, however it did.
+    init(_ reason: StreamCloseReason, as told: StreamNotice.ClosingReason?) {
+        self =
+            switch (told, reason) {
+            case (.expired?, _): .expired
+            case (.revoked?, _): .revoked
+            case (.unavailable?, _): .unavailable
+            case (.slow?, _), (nil, .overflow): .slow
+            case (.shutdown?, _), (nil, .shutdown), (nil, .requested): .shutdown
+            case (nil, .peerClosed): .client
+            case (nil, .reset): .reset
+            case (nil, .timedOut): .timedOut
+            }
+    }
 }

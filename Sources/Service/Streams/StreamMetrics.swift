@@ -1,4 +1,5 @@
 import Synchronization
+import Threads
 
 /// What the streams count. Shards add once a batch, not once a send.
 final class StreamMetrics: Sendable {
@@ -13,6 +14,11 @@ final class StreamMetrics: Sendable {
     let topics = Atomic<Int>(0)
     let tables = Atomic<Int>(0)
 
+    private let closings = Locked([StreamEnding: Int]())
+
+    /// Notes that a stream is over.
+    func closed(_ ending: StreamEnding) { closings.withLock { $0[ending, default: 0] += 1 } }
+
     static func add(_ count: Int, to counter: borrowing Atomic<Int>) {
         counter.wrappingAdd(count, ordering: .relaxed)
     }
@@ -24,6 +30,12 @@ final class StreamMetrics: Sendable {
             }
             write("bellhop_streams_open", .gauge, "Streams that are open now.", open)
             write("bellhop_streams_opened_total", .counter, "Streams that were opened.", opened)
+            let closings = closings.withLock { $0 }
+            text.family("bellhop_streams_closed_total", .counter, "Streams that are over, by what ended them.")
+            for ending in StreamEnding.allCases {
+                text.sample(
+                    "bellhop_streams_closed_total", [("reason", ending.rawValue)], Double(closings[ending] ?? 0))
+            }
             write("bellhop_stream_events_total", .counter, "Events delivered to streams, live.", deliveries)
             write("bellhop_stream_event_bytes_total", .counter, "Bytes of events delivered, live.", deliveredBytes)
             write("bellhop_stream_replays_total", .counter, "Streams that resumed from a cursor.", replays)
@@ -34,4 +46,11 @@ final class StreamMetrics: Sendable {
             write("bellhop_stream_overflows_total", .counter, "Streams whose client read too slowly.", overflows)
         }
     }
+}
+
+/// What ended a stream: the service, which told its client why, or the connection.
+enum StreamEnding: String, CaseIterable {
+    case client, reset
+    case timedOut = "timed_out"
+    case slow, expired, revoked, unavailable, shutdown
 }

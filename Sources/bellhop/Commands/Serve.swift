@@ -29,7 +29,8 @@ struct Serve: AsyncParsableCommand {
         signal(SIGHUP, SIG_IGN)
         let settings = try await settings.load()
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-        LoggingSystem.bootstrap { SafeLog(lines: .standardError(label: $0)) }
+        let output = LogOutput.standardError(settings.logFormat)
+        LoggingSystem.bootstrap { output.handler(label: $0) }
         let logger = Logger(label: "bellhop")
         let app: App
         do {
@@ -38,7 +39,10 @@ struct Serve: AsyncParsableCommand {
         } catch {
             // sysexits.h: 75 for what passes, such as a database that is away; 78 for what an operator must correct.
             let passes = Operations.passes(error)
-            throw Terminal.failure("cannot start: \(SettingsLoading.explain(error))", code: passes ? 75 : 78)
+            let (code, reason): (Int32, String) = (passes ? 75 : 78, SettingsLoading.explain(error))
+            guard settings.logFormat == .json else { throw Terminal.failure("cannot start: \(reason)", code: code) }
+            logger.critical("Bellhop cannot start.", metadata: ["reason": "\(reason)"])
+            throw ExitCode(code)
         }
         let (firstSignal, stop) = AsyncStream<UnixSignal>.makeStream()
         let watcher = Task {
@@ -54,6 +58,7 @@ struct Serve: AsyncParsableCommand {
         var drainSeconds = 0
         for await signal in firstSignal where signal == .sigterm { drainSeconds = settings.drainSeconds }
         await app.shutdown(drainSeconds: drainSeconds)
+        output.stop()
         watcher.cancel()
     }
 

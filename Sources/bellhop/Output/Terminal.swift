@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Values
 
 /// Output to the terminal, in colours.
 enum Terminal {
@@ -40,17 +41,7 @@ enum Terminal {
     }
 
     /// Text from the network with its control characters made visible, so that an event cannot repaint the terminal.
-    static func safe(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            if scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format {
-                result += scalar == "\n" ? "⏎" : "\\u{\(String(scalar.value, radix: 16))}"
-            } else {
-                result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
+    static func safe(_ text: String) -> String { text.withVisibleControls }
 
     /// How many columns a line has, as the parser of arguments takes it: what COLUMNS says, else the terminal, else 80.
     private static let columns: Int = {

@@ -22,6 +22,11 @@ struct SettingsFlags: ParsableArguments {
         try await read { try Settings(reader: $0, verifiesTokens: verifiesTokens) }
     }
 
+    /// Reads all settings, and gives what is wrong with each.
+    func examine() async throws -> (settings: Settings?, mistakes: [Settings.Mistake]) {
+        try await read { Settings.examine(reader: $0) }
+    }
+
     /// Reads only the address on which the service listens; mistakes as by `load`.
     func loadAddress() async throws -> (host: String, port: Int) {
         try await read { try Settings.address(reader: $0) }
@@ -175,7 +180,8 @@ struct SettingsLoading {
     static var helpText: String {
         var lines = [
             "Each setting is taken from its flag, else its variable, else the file (same names as the flags, in "
-                + "camelCase), else its default."
+                + "camelCase), else its default, in brackets. Secrets belong into variables or the file: flags are seen by "
+                + "others on the machine."
         ]
         var group = ""
         for key in Settings.catalog {
@@ -183,7 +189,7 @@ struct SettingsLoading {
                 group = key.group
                 lines += ["", "\(group.uppercased()):"]
             }
-            let fallback = key.isSecret ? "" : key.fallback.map { " [\($0)]" } ?? ""
+            let fallback = key.isSecret ? " secret" : key.fallback.map { " [\($0)]" } ?? ""
             lines += Terminal.wrap("\(key.flag)  (\(key.variable))\(fallback)", indent: 2, rest: 6)
             lines += Terminal.wrap(key.help, indent: 6)
         }

@@ -1,0 +1,88 @@
+import Database
+import Foundation
+
+/// The file of an SQLite database, whether a service runs on it or not.
+struct FileCheck {
+    private let settings: Settings
+    private let path: String
+    private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
+
+    init(_ settings: Settings, path: String) {
+        (self.settings, self.path) = (settings, URL(fileURLWithPath: path).path)
+    }
+
+    func examine(_ report: (Finding) -> Void) {
+        guard access(folder, W_OK | X_OK) == 0 else {
+            return report(
+                .fault(
+                    "database", "the folder \(folder) cannot be written to: \(SystemError(errno))",
+                    "make it, and give it to the user of the service (the image's is 65532)"))
+        }
+        do throws(SystemError) {
+            report(MachineCheck.disk(freeBytes: try MachineCheck.freeBytes(of: folder), of: folder))
+            report(MachineCheck.flushes(try MachineCheck.flushSeconds(in: folder)))
+        } catch {
+            report(.fault("disk", "nothing can be written below \(folder): \(error)", "mend the disk, or make room"))
+        }
+        guard access(path, F_OK) == 0 else {
+            return report(.good("database", "there is none at \(path) yet: the service makes it when it starts"))
+        }
+        for file in [path, path + "-wal", path + "-shm"] where access(file, F_OK) == 0 {
+            if let finding = rights(of: file) { report(finding) }
+        }
+        examineContent(report)
+    }
+
+    /// Who may read the file, if not its owner alone, or whose it is, if not this user's.
+    private func rights(of file: String) -> Finding? {
+        var status = stat()
+        guard stat(file, &status) == 0 else { return nil }
+        guard access(file, R_OK | W_OK) == 0 else {
+            return .fault(
+                "database", "\(file) belongs to user \(status.st_uid), and cannot be written to by \(geteuid())",
+                "run this as the user of the service; if it is that one: chown \(geteuid()) \(file)")
+        }
+        guard status.st_mode & 0o077 != 0 else { return nil }
+        return .warning(
+            "database",
+            "\(file) can be read by other users of this machine (mode \(String(status.st_mode & 0o777, radix: 8)))",
+            "chmod 600 \(file)")
+    }
+
+    private func examineContent(_ report: (Finding) -> Void) {
+        do {
+            var options = settings.storeOptions
+            options.access = .readOnly
+            let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+            defer { store.close() }
+            let damage = try store.integrityCheck()
+            for line in damage {
+                report(.fault("database", "the file is damaged: \(line)", "stop the service, and restore a backup"))
+            }
+            if damage.isEmpty { report(.good("database", "\(path) is sound")) }
+            let mode = try store.read { try $0.row("PRAGMA journal_mode") { try $0.text(0) } } ?? "none"
+            report(
+                mode == "wal"
+                    ? log
+                    : .warning(
+                        "journal", "the mode is \(mode), which the service changes to wal when it starts",
+                        "see to it that no other program sets it"))
+            let pending = try store.pendingMigrations(Catalog.migrations)
+            report(
+                .good(
+                    "migrations",
+                    pending.isEmpty ? "all are applied" : "\(pending.count) will be applied when the service starts"))
+        } catch {
+            report(.fault("database", Operations.reason(of: error), "mend what it says, or restore a backup"))
+        }
+    }
+
+    private var log: Finding {
+        var status = stat()
+        let bytes = stat(path + "-wal", &status) == 0 ? Int(status.st_size) : 0
+        let text = "the write-ahead log has \(MachineCheck.size(bytes))"
+        return bytes < DoctorLimits.logBytesHigh
+            ? .good("journal", text)
+            : .warning("journal", text, "look for a program that has the file open, and reads for hours (lsof)")
+    }
+}

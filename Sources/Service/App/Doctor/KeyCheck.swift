@@ -1,0 +1,44 @@
+import Foundation
+
+/// What tokens are verified by.
+struct KeyCheck {
+    private let settings: Settings
+
+    init(_ settings: Settings) { self.settings = settings }
+
+    func examine(_ report: (Finding) -> Void) async {
+        if let secret = settings.jwtSecret {
+            report(.good("keys", "the shared secret has \(secret.utf8.count) bytes"))
+        }
+        if let address = settings.jwks {
+            do {
+                for finding in Self.findings(of: try await SigningKeys.load(address)) { report(finding) }
+            } catch {
+                let reason = SigningKeys.reason(of: error)
+                report(
+                    .fault(
+                        "keys", "the key set cannot be used: \(reason)",
+                        "correct \(Settings.Key.variable("jwks")), or see to the issuer"))
+            }
+        }
+        let unset = [("jwtIssuer", settings.jwtIssuer), ("jwtAudience", settings.jwtAudience)].filter { $0.1 == nil }
+        if settings.jwks != nil, !unset.isEmpty {
+            let names = unset.map { Settings.Key.variable($0.0) }.joined(separator: " and ")
+            report(
+                .warning(
+                    "keys", "every token that the issuer signs is let in, also those for other services",
+                    "set \(names)"))
+        }
+    }
+
+    static func findings(of set: KeySet) -> [Finding] {
+        let used = set.keys.sorted { $0.key < $1.key }.flatMap { id, keys in keys.map { "\(id) (\($0.algorithm))" } }
+        let skipped = set.skipped.map { Finding.warning("keys", "\($0), and is left out", "take it out of the set") }
+        let more = set.skippedCount - set.skipped.count
+        return [
+            used.isEmpty
+                ? .fault("keys", "no key of the set can verify a token", "publish one: ES256, RS256 or EdDSA")
+                : .good("keys", "the set has \(used.joined(separator: ", "))")
+        ] + skipped + (more > 0 ? [.warning("keys", "\(more) more are left out", "take them out of the set")] : [])
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import OutboundHTTP
+
+/// The way that clients take, through whatever stands in front: asked as a browser asks.
+struct PublicAddressCheck {
+    private let address: String
+    private let token: String?
+    private let heartbeatSeconds: Int
+    private let client = OutboundClient(allowsPrivate: true, timeoutSeconds: DoctorLimits.answerSeconds)
+
+    /// - Parameter address: with its scheme; a slash at its end is of no meaning.
+    init(_ address: String, token: String?, heartbeatSeconds: Int) {
+        self.address = address.hasSuffix("/") ? String(address.dropLast()) : address
+        (self.token, self.heartbeatSeconds) = (token, heartbeatSeconds)
+    }
+
+    func examine(_ report: (Finding) -> Void) {
+        let (health, secondsAhead) = ask("/healthz")
+        guard health.status == 200 else {
+            let what =
+                health.failure.map { "there is no answer (\($0.rawValue))" } ?? "/healthz answers \(health.status)"
+            return report(
+                .fault(
+                    "public address", "\(address): \(what)", "see to the name, the certificate and the proxy's route"))
+        }
+        report(.good("public address", "\(address) answers"))
+        report(version(health.httpVersion))
+        if let secondsAhead { report(ServerCheck.clock(secondsAhead: secondsAhead, of: address)) }
+        examineFences(report)
+        report(compression)
+        guard let token else {
+            return report(
+                .warning("stream", "none was opened, for want of a token", "give --token, or the settings' jwtSecret"))
+        }
+        StreamCheck(address, token: token, heartbeatSeconds: heartbeatSeconds, client).examine(report)
+    }
+
+    /// The answer, and how far this machine's clock is ahead of the one that dated it.
+    private func ask(_ path: String, _ headers: [(name: String, value: String)] = []) -> (ObservedAnswer, Double?) {
+        let before = Date()
+        let answer = client.watch(OutboundProbe(url: address + path, headers: headers)) { _ in true }
+        guard let text = answer.headers["date"], let date = Self.dates.date(from: text) else { return (answer, nil) }
+        // A date has whole seconds: half of one is added.
+        let middle = before.addingTimeInterval(Date().timeIntervalSince(before) / 2)
+        return (answer, middle.timeIntervalSince(date) - 0.5)
+    }
+
+    /// RFC 9110, 5.6.7.
+    private static let dates = {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "GMT")
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return format
+    }()
+
+    private func version(_ version: String) -> Finding {
+        version.hasPrefix("1")
+            ? .warning(
+                "HTTP version",
+                "it is HTTP/\(version), over which a browser opens six connections: the seventh tab hangs",
+                "speak HTTP/2 at the proxy, with TLS")
+            : .good("HTTP version", "it is HTTP/\(version)")
+    }
+
+    private func examineFences(_ report: (Finding) -> Void) {
+        var open: [String] = []
+        for path in ["/metrics", "/readyz"] where ask(path).0.status == 200 { open.append(path) }
+        report(
+            open.isEmpty
+                ? .good("fences", "/metrics and /readyz cannot be reached from here")
+                : .warning(
+                    "fences", "\(open.joined(separator: " and ")) can be reached from here",
+                    "refuse them at the proxy, unless this address is your network's own"))
+    }
+
+    /// What a proxy compresses on the way has a weak tag or none, and `If-Match` refuses it.
+    private var compression: Finding {
+        let (answer, _) = ask("/v1/config", [("Accept-Encoding", "gzip, br")])
+        let tag = answer.headers["etag"] ?? ""
+        guard tag.isEmpty || tag.hasPrefix("W/") else {
+            return .good("entity tags", "they arrive as they are")
+        }
+        let how = answer.headers["content-encoding"].map { ", compressed by \($0)" } ?? ""
+        return .warning(
+            "entity tags", "they arrive \(tag.isEmpty ? "not at all" : "weakened")\(how), and If-Match refuses those",
+            "do not compress application/json at the proxy")
+    }
+}
+
+/// A stream through the public address: whether its bytes arrive when they are sent.
+private struct StreamCheck {
+    private let address: String
+    private let token: String
+    private let heartbeatSeconds: Int
+    private let client: OutboundClient
+
+    init(_ address: String, token: String, heartbeatSeconds: Int, _ client: OutboundClient) {
+        (self.address, self.token, self.heartbeatSeconds, self.client) = (address, token, heartbeatSeconds, client)
+    }
+
+    private struct Seen {
+        var bytes: [UInt8] = []
+        var firstAt: Duration?
+        var readyAt: Duration?
+        var nextAt: Duration?
+    }
+
+    func examine(_ report: (Finding) -> Void) {
+        let begun = ContinuousClock.now
+        var seen = Seen()
+        let mark = Array("event: stream:ready".utf8)
+        let heartbeat = Duration.seconds(Double(heartbeatSeconds) + DoctorLimits.heartbeatSecondsLate)
+        let answer = client.watch(
+            OutboundProbe(
+                url: address + "/v1/stream",
+                headers: [
+                    ("Authorization", "Bearer \(token)"), ("Accept", "text/event-stream"),
+                    ("Accept-Encoding", "gzip, br"),
+                ]),
+            timeoutSeconds: Int(DoctorLimits.firstEventSeconds) + heartbeatSeconds + 60,
+            shouldStop: {
+                let now = ContinuousClock.now - begun
+                guard let ready = seen.readyAt else { return now > .seconds(DoctorLimits.firstEventSeconds) }
+                return now > ready + heartbeat
+            },
+            receive: { bytes in
+                let now = ContinuousClock.now - begun
+                seen.firstAt = seen.firstAt ?? now
+                // What follows the beginning is a heartbeat, or an event of this user.
+                if let ready = seen.readyAt, now > ready + .milliseconds(500) { seen.nextAt = now }
+                guard seen.readyAt == nil else { return seen.nextAt == nil }
+                seen.bytes += bytes
+                if seen.bytes.firstRange(of: mark) != nil { seen.readyAt = now }
+                return seen.bytes.count <= DoctorLimits.streamBytesMax
+            })
+        for finding in findings(answer, seen) { report(finding) }
+    }
+
+    private func findings(_ answer: ObservedAnswer, _ seen: Seen) -> [Finding] {
+        if answer.status == 401 || answer.status == 403 {
+            return [.warning("stream", "the token was refused with \(answer.status)", "give one that is good: --token")]
+        }
+        if answer.status > 0, answer.status != 200 {
+            return [.fault("stream", "/v1/stream answers \(answer.status)", "see to the proxy's route, and to /readyz")]
+        }
+        if let encoding = answer.headers["content-encoding"] {
+            return [
+                .fault(
+                    "stream", "it is compressed (\(encoding)) on the way, and events wait for one another",
+                    "do not compress text/event-stream at the proxy")
+            ]
+        }
+        guard let ready = seen.readyAt else {
+            let what = answer.status == 200 ? "its head arrives, and no event" : "nothing arrives"
+            return [
+                .fault(
+                    "stream",
+                    "\(what) within \(Int(DoctorLimits.firstEventSeconds)) s: something in between holds it back",
+                    "turn buffering off for text/event-stream (nginx: proxy_buffering off, or heed X-Accel-Buffering)")
+            ]
+        }
+        let first = Finding.good(
+            "stream", "the first event arrives after \(MachineCheck.milliseconds(ready / .seconds(1)))")
+        guard let next = seen.nextAt else {
+            return [
+                first,
+                .fault(
+                    "stream",
+                    "no heartbeat follows within \(heartbeatSeconds) s: something in between holds it back, or ends it",
+                    "turn buffering off for text/event-stream, and have the proxy wait longer than heartbeatSeconds"),
+            ]
+        }
+        let seconds = Int((next - ready) / .seconds(1))
+        return [first, .good("stream", "what follows arrives too, after \(seconds) s")]
+    }
+}

@@ -1,0 +1,162 @@
+import Database
+import Values
+
+/// A PostgreSQL, asked as the service asks it.
+struct ServerCheck {
+    private let settings: Settings
+    private let replicas: Int
+
+    init(_ settings: Settings, replicas: Int) {
+        (self.settings, self.replicas) = (settings, replicas)
+    }
+
+    func examine(_ report: (Finding) -> Void) {
+        do {
+            let store = try open(report)
+            defer { store.close() }
+            let version = try store.read { try $0.row("SHOW server_version") { try $0.text(0) } } ?? ""
+            report(.good("database", "\(settings.database) answers; it is PostgreSQL \(version)"))
+            report(migrations(try store.pendingMigrations(Catalog.migrations)))
+            let trips = try roundTrips(of: store)
+            report(Self.latency(trips.map(\.seconds).sorted()))
+            if let quickest = trips.min(by: { $0.seconds < $1.seconds }) {
+                report(Self.clock(secondsAhead: quickest.secondsAhead, of: "the database"))
+            }
+            report(try connections(store))
+        } catch {
+            let isAway = Operations.passes(error)
+            report(
+                .fault(
+                    "database", "\(settings.database): \(Operations.reason(of: error))",
+                    isAway ? "start it, or see to the network between" : "correct what it says"))
+        }
+        if let address = settings.databaseListen { report(listening(at: address)) }
+    }
+
+    /// Opened as the service opens it, or, where its role must not be that, as who only reads.
+    private func open(_ report: (Finding) -> Void) throws -> Store {
+        var options = settings.storeOptions
+        do throws(DatabaseError) {
+            let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+            report(.good("role", "row-level security holds the service's login"))
+            return store
+        } catch {
+            guard error.code == .role else { throw error }
+            report(.fault("role", error.detail, "connect as a login that owns nothing (Docs/operations.md, Two roles)"))
+        }
+        options.access = .readOnly
+        return try Store.open(settings.database, options: options, tables: Catalog.tables)
+    }
+
+    private func migrations(_ pending: [String]) -> Finding {
+        pending.isEmpty
+            ? .good("migrations", "all are applied")
+            : .fault("migrations", "\(pending.count) are not applied", "run bellhop migrate as the tables' owner")
+    }
+
+    // MARK: Time
+
+    private struct RoundTrip {
+        let seconds: Double
+        /// How far this machine's clock is ahead of the server's, within half of that time.
+        let secondsAhead: Double
+    }
+
+    private func roundTrips(of store: Store) throws -> [RoundTrip] {
+        // What it costs to connect, and to make the statement known, is left out.
+        func ask() throws -> RoundTrip {
+            let (begun, before) = (ContinuousClock.now, Clock.system.now())
+            let theirs = try store.read(isSingle: true) {
+                try $0.integer("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
+            }
+            let seconds = (.now - begun) / .seconds(1)
+            let middle = Double(before.microseconds) / 1e6 + seconds / 2
+            return RoundTrip(seconds: seconds, secondsAhead: middle - Double(theirs ?? 0) / 1e6)
+        }
+        _ = try ask()
+        return try (0..<DoctorLimits.roundTrips).map { _ in try ask() }
+    }
+
+    /// - Parameter seconds: of each question, the shortest first.
+    static func latency(_ seconds: [Double]) -> Finding {
+        let (median, most) = (seconds[seconds.count / 2], seconds[seconds.count - 1])
+        let text =
+            "a question takes \(MachineCheck.milliseconds(median)) at the median, \(MachineCheck.milliseconds(most)) at most"
+        return median > DoctorLimits.roundTripSecondsHigh
+            ? .warning(
+                "round trip", text, "put the service near its database: in one zone, without a slow proxy between")
+            : .good("round trip", text)
+    }
+
+    static func clock(secondsAhead: Double, of other: String) -> Finding {
+        let difference = abs(secondsAhead)
+        let rounded = (difference * 1000).rounded() / 1000
+        let text = "it is \(rounded) s \(secondsAhead < 0 ? "behind" : "ahead of") that of \(other)"
+        let remedy = "set the clocks by NTP (timedatectl status)"
+        if difference > DoctorLimits.clockSecondsHigh { return .fault("clock", text, remedy) }
+        return difference > DoctorLimits.clockSecondsLow ? .warning("clock", text, remedy) : .good("clock", text)
+    }
+
+    // MARK: Connections
+
+    /// What the pools of all replicas may take, against what the server, this role and this database allow.
+    private func connections(_ store: Store) throws -> Finding {
+        let row = try store.read(isSingle: true) { db in
+            try db.row(
+                """
+                SELECT CAST(current_setting('max_connections') AS bigint)
+                        - CAST(current_setting('superuser_reserved_connections') AS bigint),
+                    (SELECT count(*) FROM pg_stat_activity
+                     WHERE backend_type = 'client backend' AND usename IS DISTINCT FROM current_user),
+                    (SELECT CAST(rolconnlimit AS bigint) FROM pg_roles WHERE rolname = current_user),
+                    (SELECT CAST(datconnlimit AS bigint) FROM pg_database WHERE datname = current_database())
+                """
+            ) { (try $0.integer(0), try $0.integer(1), try $0.integer(2), try $0.integer(3)) }
+        }
+        guard let (most, others, ofRole, ofDatabase) = row else {
+            return .warning("connections", "the server does not say how many it allows", "look at max_connections")
+        }
+        let limits = [most - others] + [ofRole, ofDatabase].filter { $0 >= 0 }
+        return Self.connections(
+            each: settings.connectionsOfReplica, replicas: replicas, free: limits.min() ?? 0,
+            isPooled: settings.databasePooled)
+    }
+
+    /// - Parameter free: those that others leave.
+    static func connections(each: Int, replicas: Int, free: Int, isPooled: Bool) -> Finding {
+        let needed = each * replicas
+        let text = "\(replicas) × \(each) for each replica, where \(free) can be had"
+        if needed <= free { return .good("connections", text) }
+        if isPooled {
+            return .warning(
+                "connections", text, "that is for the pooler: its pool must be smaller than what can be had")
+        }
+        return .fault(
+            "connections", text,
+            """
+            raise max_connections, put PgBouncer in front, or lower \(Settings.Key.variable("databaseConnections")) and \
+            \(Settings.Key.variable("databaseWriters"))
+            """)
+    }
+
+    private func listening(at address: DatabaseURL) -> Finding {
+        var options = settings.storeOptions
+        (options.access, options.isPooled) = (.readOnly, false)
+        do {
+            let store = try Store.open(address, options: options, tables: Catalog.tables)
+            defer { store.close() }
+            _ = try store.read(isSingle: true) { try $0.exists("SELECT 1") }
+            return .good("notifications", "\(address) answers")
+        } catch {
+            return .warning(
+                "notifications", "\(address): \(Operations.reason(of: error))",
+                "correct \(Settings.Key.variable("databaseListen")): until then events of other replicas come once a second"
+            )
+        }
+    }
+}
+
+extension Settings {
+    /// Connections to PostgreSQL that one replica opens at most: those that read and write, LISTEN, and the pump.
+    var connectionsOfReplica: Int { databaseConnections + databaseWriters + 2 }
+}

@@ -1,0 +1,201 @@
+import Foundation
+import Logging
+import Threads
+import Values
+
+/// Where the service's log goes: each event one line, for people or as JSON, written as a whole.
+///
+/// Warnings that come again and again are counted: of one kind the first of a minute are written, and at its end one line
+/// says how many more there were. So a database that is away, or a client that does everything wrong, fills no disk.
+public final class LogOutput: Sendable {
+    public enum Format: String, Sendable, CaseIterable {
+        case text, json
+    }
+
+    private let format: Format
+    private let clock: Clock
+    private let write: @Sendable ([UInt8]) -> Void
+    /// Its lock is also what keeps lines apart and in order, as that of a C stream would.
+    private let repetitions = Locked(LogRepetitions())
+    private let thread = LoopThread("log")
+
+    /// - Parameter write: takes one line with its end; called by one thread at a time.
+    init(_ format: Format, clock: Clock, write: @escaping @Sendable ([UInt8]) -> Void) {
+        (self.format, self.clock, self.write) = (format, clock, write)
+    }
+
+    /// To standard error. What cannot be written is lost: nobody is left to say it to.
+    public static func standardError(_ format: Format) -> LogOutput {
+        let output = LogOutput(format, clock: .system) { line in
+            line.withUnsafeBytes { bytes in
+                var rest = bytes[...]
+                while !rest.isEmpty {
+                    let count = Foundation.write(
+                        STDERR_FILENO, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                    if count < 0, errno != EINTR { return }
+                    rest = rest.dropFirst(max(0, count))
+                }
+            }
+        }
+        output.thread.start { [thread = output.thread, output] in
+            while thread.wait(atMost: output.isCounting ? .seconds(1) : nil) { output.tellRepetitions() }
+        }
+        return output
+    }
+
+    public func handler(label: String) -> any LogHandler { ServiceLog(label: label, output: self) }
+
+    /// Writes how often lines have come that were only counted so far.
+    public func stop() {
+        thread.stop()
+        tellRepetitions(all: true)
+    }
+
+    func log(_ event: LogEvent, _ metadata: Logger.Metadata, label: String) {
+        let now = clock.uptime()
+        let isFirstCounted = repetitions.withLock { repetitions in
+            writeOver(&repetitions, at: now)
+            // What is no warning says each time something of its own, such as a request's line.
+            if event.level >= .warning {
+                let wasCounting = repetitions.isCounting
+                let kind = LogRepetitions.Kind(level: event.level, message: event.message.description, label: label)
+                guard repetitions.admit(kind, at: now) else { return !wasCounting }
+            }
+            write(line(event.level, event.message.description, metadata, label: label, source: event.source))
+            return false
+        }
+        if isFirstCounted { thread.wake() }
+    }
+
+    /// - Parameter all: also of the minutes that are not over.
+    func tellRepetitions(all: Bool = false) {
+        let now = clock.uptime()
+        repetitions.withLock { writeOver(&$0, at: all ? now + LogLimits.repetitionWindow : now) }
+    }
+
+    private var isCounting: Bool { repetitions.withLock { $0.isCounting } }
+
+    private func writeOver(_ repetitions: inout LogRepetitions, at now: Duration) {
+        for (kind, count) in repetitions.takeOver(at: now) {
+            write(
+                line(
+                    kind.level, kind.message, ["repeated": .stringConvertible(count)], label: kind.label,
+                    source: "Service"))
+        }
+    }
+
+    // MARK: Lines
+
+    private func line(
+        _ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata, label: String, source: String
+    ) -> [UInt8] {
+        let members = metadata.sorted { $0.key < $1.key }
+        let message = Self.bounded(message, LogLimits.messageBytesMax)
+        switch format {
+        case .json:
+            return JSONWriter.object { writer in
+                writer.member("time", clock.now())
+                writer.member("level", level.rawValue)
+                writer.member("message", message)
+                for (key, value) in members { Self.write(value, named: Self.memberName(key), to: &writer) }
+            } + [UInt8(ascii: "\n")]
+        case .text:
+            let details = members.map { " \(Self.bounded($0.key))=\(Self.bounded("\($0.value)"))" }.joined()
+            return Array("\(clock.now().rfc3339) \(level) \(label):\(details) [\(source)] \(message)\n".utf8)
+        }
+    }
+
+    /// A key that the line itself has is not written twice: what a reader then takes is anybody's guess.
+    private static func memberName(_ key: String) -> String {
+        ["time", "level", "message"].contains(key) ? "_" + key : bounded(key)
+    }
+
+    private static func write(_ value: Logger.Metadata.Value, named name: String, to writer: inout JSONWriter) {
+        writer.key(name)
+        write(value, to: &writer)
+    }
+
+    /// Numbers and truths stay what they are; all else is text.
+    private static func write(_ value: Logger.Metadata.Value, to writer: inout JSONWriter) {
+        switch value {
+        case .array(let values): writer.array { for value in values { write(value, to: &$0) } }
+        case .dictionary(let members):
+            writer.object { writer in
+                for (key, value) in members.sorted(by: { $0.key < $1.key }) {
+                    write(value, named: bounded(key), to: &writer)
+                }
+            }
+        case .stringConvertible(let value as any JSONWritable & Sendable): writer.value(value)
+        case .string, .stringConvertible: writer.value(bounded("\(value)"))
+        }
+    }
+
+    /// Without what breaks a line in two or repaints a terminal, and no longer than a line can bear.
+    private static func bounded(_ text: String, _ bytesMax: Int = LogLimits.valueBytesMax) -> String {
+        guard text.utf8.count > bytesMax else { return text.withVisibleControls }
+        return String(decoding: text.utf8.prefix(bytesMax), as: UTF8.self).withVisibleControls + "…"
+    }
+}
+
+/// The handler of one logger.
+private struct ServiceLog: LogHandler {
+    let label: String
+    let output: LogOutput
+    var logLevel: Logger.Level = .info
+    var metadata: Logger.Metadata = [:]
+    var metadataProvider: Logger.MetadataProvider?
+
+    init(label: String, output: LogOutput) { (self.label, self.output) = (label, output) }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        var members = metadata
+        if let provided = metadataProvider?.get() { members.merge(provided) { $1 } }
+        if let own = event.metadata { members.merge(own) { $1 } }
+        if let error = event.error, members["error"] == nil { members["error"] = "\(error)" }
+        output.log(event, members, label: label)
+    }
+}
+
+/// Warnings that come again and again, each kind counted for a minute from its first.
+struct LogRepetitions {
+    /// What makes two lines the same: texts of messages are fixed, and what differs stands in the metadata.
+    struct Kind: Hashable {
+        let level: Logger.Level
+        let message: String
+        let label: String
+    }
+
+    private var tallies: [Kind: (endsAt: Duration, count: Int)] = [:]
+    private var firstEnd: Duration?
+
+    /// Whether anything was left out that no line tells of yet.
+    var isCounting: Bool { tallies.values.contains { $0.count > LogLimits.repetitionsShown } }
+
+    /// Counts one more; whether it is written.
+    mutating func admit(_ kind: Kind, at now: Duration) -> Bool {
+        var kind = kind
+        if tallies[kind] == nil, tallies.count >= LogLimits.kindsMax {
+            kind = Kind(level: kind.level, message: "Other lines.", label: kind.label)
+        }
+        var tally = tallies[kind] ?? (now + LogLimits.repetitionWindow, 0)
+        tally.count += 1
+        tallies[kind] = tally
+        firstEnd = min(firstEnd ?? tally.endsAt, tally.endsAt)
+        return tally.count <= LogLimits.repetitionsShown
+    }
+
+    /// Forgets the kinds whose minute is over; gives those of which not all were written, and how many were not.
+    mutating func takeOver(at now: Duration) -> [(kind: Kind, count: Int)] {
+        guard let end = firstEnd, end <= now else { return [] }
+        let over = tallies.filter { $0.value.endsAt <= now }
+        for kind in over.keys { tallies[kind] = nil }
+        firstEnd = tallies.values.map(\.endsAt).min()
+        return over.map { ($0.key, $0.value.count - LogLimits.repetitionsShown) }.filter { $0.count > 0 }
+            .sorted { $0.kind.message < $1.kind.message }
+    }
+}

@@ -1,0 +1,31 @@
+import Database
+import MicroHTTP
+import Values
+
+/// The numbers of the process, by the names that Prometheus' own clients give them, and what it is.
+enum ProcessMetrics {
+    static func register(in metrics: MetricsRegistry, _ settings: Settings, startedAt: Timestamp) {
+        let build = [("version", BellhopVersion.text), ("store", settings.database.engine.rawValue.lowercased())]
+        metrics.register { text in
+            text.family("bellhop_build_info", .gauge, "What runs: always 1.")
+            text.sample("bellhop_build_info", build, 1)
+            text.family("process_start_time_seconds", .gauge, "When the process started, since 1970.")
+            text.sample("process_start_time_seconds", [], Double(startedAt.microseconds / 1000) / 1000)
+            text.family("process_cpu_seconds_total", .counter, "Time of processors that the process has taken.")
+            text.sample("process_cpu_seconds_total", [], ProcessUsage.processorSeconds)
+            text.single(
+                "process_resident_memory_bytes", .gauge, "Memory of the process.", ProcessUsage.residentBytes)
+            text.single("process_open_fds", .gauge, "Descriptors that are open.", ProcessUsage.openDescriptors)
+            text.single(
+                "process_max_fds", .gauge, "Descriptors that may be open.", ServerConfiguration.descriptorsMax)
+            text.single(
+                "bellhop_process_allocated_bytes", .gauge, "Memory that is allocated and not freed: grows with a leak.",
+                ProcessUsage.allocatedBytes)
+        }
+    }
+}
+
+/// The version of this build.
+public enum BellhopVersion {
+    public static let text = "0.1.0"
+}

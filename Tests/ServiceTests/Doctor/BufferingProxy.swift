@@ -1,0 +1,73 @@
+import Foundation
+import Glibc
+import TestSupport
+import Threads
+
+/// A proxy in front of a service that carries everything at once but streams.
+final class BufferingProxy: Sendable {
+    enum Habit: Sendable {
+        /// Carries streams as well.
+        case none
+        /// Keeps a stream's bytes until there are many.
+        case buffersAll
+        /// Keeps those behind the first piece.
+        case buffersTheRest
+        /// Says that what it carries is compressed.
+        case compresses
+    }
+
+    private let listener: LoopbackListener
+    private let target: Int
+    private let habit: Habit
+    private let descriptors = Locked([Int32]())
+
+    init(to target: Int, _ habit: Habit) throws {
+        (self.target, self.habit) = (target, habit)
+        listener = try LoopbackListener()
+        listener.serve { [self] client in serve(client) }
+    }
+
+    var url: String { "http://127.0.0.1:\(listener.port)" }
+
+    func stop() {
+        listener.stop()
+        for descriptor in descriptors.withLock({ $0 }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+
+    private func serve(_ client: Int32) {
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        _ = connectToLoopback(server, port: target)
+        descriptors.withLock { $0 += [client, server] }
+        Thread.detachNewThread { [self] in
+            carry(server, client) { [habit] text, pieces in
+                guard text.contains("text/event-stream") else { return true }
+                return habit == .none || habit == .compresses || (habit == .buffersTheRest && pieces < 1)
+            }
+        }
+        carry(client, server) { _, _ in true }
+    }
+
+    /// - Parameter passes: whether what has come so far is carried on, behind so many pieces with events.
+    private func carry(_ from: Int32, _ to: Int32, _ passes: (_ text: String, _ pieces: Int) -> Bool) {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        var (text, kept, pieces) = ("", [UInt8](), 0)
+        while true {
+            let count = read(from, &buffer, buffer.count)
+            guard count > 0 else { break }
+            var piece = Array(buffer[..<count])
+            let words = String(decoding: piece, as: UTF8.self)
+            if habit == .compresses, !text.contains("text/event-stream"), words.contains("text/event-stream") {
+                piece = Array(
+                    words.replacing("\r\n\r\n", with: "\r\nContent-Encoding: gzip\r\n\r\n", maxReplacements: 1).utf8)
+            }
+            text += words
+            kept += piece
+            guard passes(text, pieces) || kept.count > 1 << 20 else { continue }
+            if text.contains("event: stream:ready") { pieces += 1 }
+            _ = kept.withUnsafeBytes { send(to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            kept = []
+        }
+        shutdown(from, Int32(SHUT_RDWR))
+        shutdown(to, Int32(SHUT_RDWR))
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// `bellhop doctor` of a PostgreSQL, of an app's own one, and of what stands between clients and the service.
+@Suite struct DoctorServerTests {
+    @Test func soundServer_isAllGood() async throws {
+        let server = try PostgresServer.shared()
+        let database = try TestDatabase(on: server)
+        defer { database.drop() }
+        let found = try await DoctorTests.findings(["database": database.url, "databaseListen": database.url])
+        for topic in ["role", "database", "migrations", "clock", "connections", "notifications"] {
+            DoctorTests.expect(.good, topic, "", in: found)
+        }
+        #expect(found.contains { $0.topic == "round trip" }, "how long it takes is this machine's matter")
+        #expect(!found.contains { $0.grade == .fault }, "\(found)")
+        let many = try await DoctorTests.findings(["database": database.url], replicas: 1000)
+        DoctorTests.expect(.fault, "connections", "1000 × 14 for each replica", in: many)
+    }
+
+    @Test func roles_thatPassByThePolicies_areFaults() async throws {
+        let server = try PostgresServer.shared()
+        let database = try TestDatabase(on: server)
+        defer { database.drop() }
+        let name = try #require(database.name)
+        let mighty = try await DoctorTests.findings(["database": server.url("postgres", name)])
+        DoctorTests.expect(.fault, "role", "whom row-level security does not hold", in: mighty)
+        DoctorTests.expect(.good, "migrations", "all are applied", in: mighty)
+        let owner = try await DoctorTests.findings(["database": server.url("bellhop_owner", name)])
+        DoctorTests.expect(.fault, "role", "owns the tables", in: owner)
+    }
+
+    @Test func databases_thatAreEmptyOrAway_areFaults() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.makeDatabase()
+        defer { server.drop(name) }
+        try TestDatabase(on: server).drop()
+        let empty = try await DoctorTests.findings(["database": server.url("bellhop", name)])
+        DoctorTests.expect(.fault, "migrations", "are not applied", in: empty)
+        let away = try await DoctorTests.findings(["database": "postgres://bellhop:planted@127.0.0.1:1/none"])
+        DoctorTests.expect(.fault, "database", "postgres://bellhop@127.0.0.1:1/none", in: away)
+        #expect(!"\(away)".contains("planted"))
+        let deaf = try await DoctorTests.findings([
+            "database": server.url("bellhop", name), "databaseListen": "postgres://bellhop:planted@127.0.0.1:1/none",
+        ])
+        DoctorTests.expect(.warning, "notifications", "postgres://bellhop@127.0.0.1:1/none", in: deaf)
+    }
+
+    @Test func sources_areLookedAtAsAtTheStart() async throws {
+        let app = try AppDatabase(isSetUp: false)
+        var settings = app.settings
+        settings["database"] = "sqlite::memory:"
+        var found = try await DoctorTests.findings(settings)
+        DoctorTests.expect(.fault, "source", "there is no publication bellhop: run bellhop source setup", in: found)
+        try app.setUp()
+        found = try await DoctorTests.findings(settings)
+        DoctorTests.expect(.good, "source", "can be read", in: found)
+        settings["source"] = "postgres://nobody:planted@127.0.0.1:1/app"
+        found = try await DoctorTests.findings(settings)
+        DoctorTests.expect(.fault, "source", "postgres://nobody@127.0.0.1:1/app", in: found)
+        #expect(!"\(found)".contains("planted"))
+        try await app.drop()
+    }
+
+    // MARK: The public address
+
+    /// On a thread of its own: it waits for the network.
+    private func look(at address: String, token: String?, heartbeatSeconds: Int = 1) async throws -> [Finding] {
+        let settings = try TestService.settings([
+            "jwtSecret": TestService.secret, "heartbeatSeconds": "\(heartbeatSeconds)",
+        ])
+        return await withCheckedContinuation { done in
+            Thread.detachNewThread {
+                var found: [Finding] = []
+                Examination(settings, replicas: 1).examine(publicAddress: address, token: token) { found.append($0) }
+                done.resume(returning: found)
+            }
+        }
+    }
+
+    @Test func streams_thatArriveAsTheyAreSent_areGood() async throws {
+        let service = try TestService.start(["heartbeatSeconds": "1"])
+        let proxy = try BufferingProxy(to: service.port, .none)
+        defer { proxy.stop() }
+        let found = try await look(at: proxy.url + "/", token: service.token(for: .user("ada")))
+        DoctorTests.expect(.good, "public address", "answers", in: found)
+        DoctorTests.expect(.warning, "HTTP version", "HTTP/1.1", in: found)
+        DoctorTests.expect(.warning, "fences", "/metrics and /readyz can be reached", in: found)
+        DoctorTests.expect(.good, "entity tags", "", in: found)
+        DoctorTests.expect(.good, "stream", "the first event arrives after", in: found)
+        DoctorTests.expect(.good, "stream", "what follows arrives too", in: found)
+        #expect(found.contains { $0.topic == "clock" })
+        let refused = try await look(at: service.baseURL, token: "nonsense")
+        DoctorTests.expect(.warning, "stream", "the token was refused with 401", in: refused)
+        DoctorTests.expect(.warning, "stream", "none was opened", in: try await look(at: service.baseURL, token: nil))
+    }
+
+    @Test func proxies_thatBuffer_areFoundOut() async throws {
+        let service = try TestService.start(["heartbeatSeconds": "1"])
+        let token = service.token(for: .user("ada"))
+        for (habit, text) in [
+            (BufferingProxy.Habit.buffersAll, "nothing arrives within 5 s"),
+            (.buffersTheRest, "no heartbeat follows within 1 s"), (.compresses, "compressed (gzip) on the way"),
+        ] {
+            let proxy = try BufferingProxy(to: service.port, habit)
+            defer { proxy.stop() }
+            DoctorTests.expect(.fault, "stream", text, in: try await look(at: proxy.url, token: token))
+        }
+    }
+
+    @Test func addresses_whereNobodyIs_areFaults() async throws {
+        DoctorTests.expect(
+            .fault, "public address", "there is no answer (unreachable)",
+            in: try await look(at: "http://127.0.0.1:1", token: nil))
+        let wrong = try ScriptedReceiver { _ in .status(404) }
+        defer { wrong.stop() }
+        DoctorTests.expect(
+            .fault, "public address", "/healthz answers 404",
+            in: try await look(at: "http://127.0.0.1:\(wrong.port)", token: nil))
+    }
+
+    @Test func tagsThatAProxyWeakens_areFound_andFencesThatStand() async throws {
+        let proxy = try ScriptedReceiver { request in
+            if request.line.contains("/metrics") || request.line.contains("/readyz") { return .status(403) }
+            return .status(
+                200, headers: ["ETag: W/\"1\"", "Content-Encoding: gzip", "Date: Sat, 10 Jan 2026 10:00:00 GMT"])
+        }
+        defer { proxy.stop() }
+        let found = try await look(at: "http://127.0.0.1:\(proxy.port)", token: nil)
+        DoctorTests.expect(.warning, "entity tags", "weakened, compressed by gzip", in: found)
+        DoctorTests.expect(.good, "fences", "cannot be reached from here", in: found)
+        DoctorTests.expect(.fault, "clock", "ahead of", in: found)
+    }
+}

@@ -1,0 +1,192 @@
+import BellhopClient
+import Foundation
+import PostgresServer
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// `bellhop doctor`, of a machine, its settings and a file; each of its findings is provoked.
+@Suite struct DoctorTests {
+    static func findings(_ changes: [String: String], replicas: Int = 2) async throws -> [Finding] {
+        let own = ["jwtSecret": TestService.secret, "streamsMax": "50", "connectionsMax": "50"]
+        let settings = try TestService.settings(own.merging(changes) { $1 })
+        var found: [Finding] = []
+        await Examination(settings, replicas: replicas).examine { found.append($0) }
+        return found
+    }
+
+    static func expect(
+        _ grade: Finding.Grade, _ topic: String, _ text: String, in findings: [Finding],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let isFound = findings.contains {
+            $0.grade == grade && $0.topic == topic && (text.isEmpty || $0.text.contains(text))
+        }
+        #expect(isFound, "\(grade) \(topic): \(text) in \(findings)", sourceLocation: sourceLocation)
+        for finding in findings where finding.grade != .good {
+            #expect(finding.remedy?.isEmpty == false, "\(finding)", sourceLocation: sourceLocation)
+        }
+    }
+
+    private static func doctor(
+        _ arguments: [String] = [], _ settings: [String: String], through wrapper: [String] = []
+    ) throws -> (status: Int32, text: String) {
+        let own = ["JWT_SECRET": TestService.secret, "STREAMS_MAX": "50", "CONNECTIONS_MAX": "50"]
+        let (status, text) = try BellhopProcess(
+            ["doctor"] + arguments, settings: own.merging(settings) { $1 }, through: wrapper
+        ).finish()
+        #expect(!text.contains(TestService.secret))
+        return (status, text)
+    }
+
+    /// What a folder holds, and when it was written.
+    private static func content(of folder: String) throws -> [String: [String]] {
+        let files = FileManager.default
+        return Dictionary(
+            uniqueKeysWithValues: try files.contentsOfDirectory(atPath: folder).filter { !$0.hasSuffix("-shm") }.map {
+                name in
+                let path = folder + "/" + name
+                let date = try files.attributesOfItem(atPath: path)[.modificationDate] as? Date
+                return (
+                    name, ["\(date?.timeIntervalSince1970 ?? 0)", "\(files.contents(atPath: path)?.hashValue ?? 0)"]
+                )
+            })
+    }
+
+    /// What this machine's disks are like is not the test's matter.
+    private static func expectAllGood(_ file: String) throws {
+        let (status, text) = try doctor(["--json"], ["DATABASE": "sqlite:\(file)"])
+        #expect(status == 0, "\(text)")
+        var topics: Set<String> = []
+        for line in text.split(separator: "\n") {
+            let finding = try JSON(parsing: Data(line.utf8))
+            let topic = try #require(finding["topic"].string)
+            topics.insert(topic)
+            let isOfTheMachine = ["disk", "flushes", "temporary files"].contains(topic)
+            #expect(isOfTheMachine || finding["grade"].string == "good", "\(line)")
+        }
+        #expect(
+            topics == [
+                "settings", "tables", "descriptors", "disk", "flushes", "database", "journal", "migrations",
+                "temporary files", "keys",
+            ])
+    }
+
+    @Test func soundService_isAllGood_runningOrNot() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("test.sqlite")
+        let service = try RunningBellhop(file)
+        try Self.expectAllGood(file)
+        #expect(service.stop().status == 0)
+        let before = try Self.content(of: directory.path)
+        try Self.expectAllGood(file)
+        #expect(try Self.content(of: directory.path) == before, "nothing is changed")
+    }
+
+    @Test func whatAKilledServiceHasLeft_isLeftToo() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("test.sqlite")
+        let service = try RunningBellhop(file)
+        let backend = service.client(as: .service())
+        let event = #"{"event": "order:changed", "to": ["user:ada"], "data": {}}"#
+        #expect(
+            try await backend.send(
+                "POST", "/v1/publish", bytes: Data(event.utf8), headers: ["Content-Type": "application/json"]
+            ).isSuccess)
+        service.process.send(SIGKILL)
+        _ = service.process.finish()
+        let before = try Self.content(of: directory.path)
+        #expect(before.keys.contains("test.sqlite-wal"))
+        let found = try await Self.findings(["database": "sqlite:\(file)"])
+        Self.expect(.good, "database", "is sound", in: found)
+        #expect(try Self.content(of: directory.path) == before)
+    }
+
+    @Test func eachSettingThatCannotBeUsed_isNamed() throws {
+        let settings = [
+            "PORT": "eighty", "LOG_LEVEL": "loud", "JWT_SECRET": "short-secret", "TABLES": "/nowhere/tables.yaml",
+            "WEBHOOK_URL": "ftp://planted",
+        ]
+        let (status, text) = try Self.doctor([], settings)
+        #expect(status == 1)
+        #expect(text.components(separatedBy: "✗ settings: ").count == 6, "\(text)")
+        for name in ["PORT", "LOG_LEVEL", "JWT_SECRET", "TABLES", "WEBHOOK_URL"] {
+            #expect(text.contains("BELLHOP_\(name)"))
+        }
+        #expect(!text.contains("short-secret") && !text.contains("planted"))
+        #expect(try Self.doctor([], ["JWT_SECRET": ""]).text.contains("no token could be verified"))
+    }
+
+    @Test func warnings_countWhereTheyAreToCount() throws {
+        let directory = try TemporaryDirectory()
+        let settings = ["DATABASE": "sqlite:\(directory.file("new.sqlite"))", "STREAMS_MAX": "100000"]
+        let few = ["prlimit", "--nofile=1000"]
+        let (status, text) = try Self.doctor([], settings, through: few)
+        #expect(status == 0)
+        #expect(text.contains("! descriptors: 1000 allow ") && text.contains("BELLHOP_STREAMS_MAX"), "\(text)")
+        #expect(try Self.doctor(["--strict"], settings, through: few).status == 1)
+        #expect(try Self.content(of: directory.path).isEmpty, "no database is made")
+    }
+
+    @Test func files_thatOthersMayRead_orThatAreDamaged_areFound() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("test.sqlite")
+        _ = try RunningBellhop(file).stop()
+        chmod(file, 0o644)
+        let settings = ["database": "sqlite:\(file)"]
+        var found = try await Self.findings(settings)
+        Self.expect(.warning, "database", "can be read by other users of this machine (mode 644)", in: found)
+        let handle = try #require(FileHandle(forUpdatingAtPath: file))
+        try handle.seek(toOffset: 4096 * 4)
+        try handle.write(contentsOf: Data(repeating: 0xA5, count: 4096 * 8))
+        try handle.close()
+        found = try await Self.findings(settings)
+        #expect(found.contains { $0.grade == .fault && $0.topic == "database" }, "\(found)")
+        found = try await Self.findings(["database": "sqlite:\(directory.path)/missing/test.sqlite"])
+        Self.expect(.fault, "database", "cannot be written to: No such file or directory", in: found)
+        found = try await Self.findings([
+            "database": "sqlite:\(try directory.write("no database, but a text", to: "text"))"
+        ])
+        #expect(found.contains { $0.grade == .fault && $0.topic == "database" }, "\(found)")
+        Self.expect(.warning, "database", "in memory", in: try await Self.findings(["database": "sqlite::memory:"]))
+    }
+
+    @Test func keys_areToldOneByOne() async throws {
+        var issuer = try Issuer()
+        try await issuer.add("k1")
+        try issuer.publish(beside: [KeySetTests.useless[0].1, KeySetTests.useless[1].1])
+        let memory = ["database": "sqlite::memory:", "jwtIssuer": "https://issuer.example"]
+        var found = try await Self.findings(memory.merging(["jwks": issuer.file.path]) { $1 })
+        Self.expect(.good, "keys", "the set has k1 (ES256)", in: found)
+        Self.expect(.warning, "keys", "key 1: its kind is not known here", in: found)
+        Self.expect(.warning, "keys", "every token that the issuer signs is let in", in: found)
+        #expect(found.contains { $0.remedy == "set BELLHOP_JWT_AUDIENCE" })
+        found = try await Self.findings(memory.merging(["jwks": "http://u:planted@127.0.0.1:1/keys"]) { $1 })
+        Self.expect(.fault, "keys", "the key set cannot be used", in: found)
+        #expect(!"\(found)".contains("planted"))
+        let unusable = issuer.file.path + ".none"
+        try #"{"keys": [{"kty": "oct"}]}"#.write(toFile: unusable, atomically: true, encoding: .utf8)
+        found = try await Self.findings(memory.merging(["jwks": unusable]) { $1 })
+        Self.expect(.fault, "keys", "no key of the set can verify a token", in: found)
+    }
+
+    @Test func measures_areJudged() {
+        #expect(MachineCheck.disk(freeBytes: 10 << 20, of: "x").grade == .fault)
+        #expect(MachineCheck.disk(freeBytes: 500 << 20, of: "x").grade == .warning)
+        #expect(MachineCheck.disk(freeBytes: 5 << 30, of: "x") == .good("disk", "5 GiB are free below x"))
+        #expect(MachineCheck.flushes([0.001, 0.002, 0.003]).grade == .good)
+        #expect(MachineCheck.flushes([0.001, 0.03, 0.04]).grade == .warning)
+        #expect(MachineCheck.flushes([0.001, 0.002, 0.6]).grade == .warning)
+        #expect(MachineCheck.temporaryFolder("/nowhere").grade == .warning)
+        #expect(ServerCheck.latency([0.0004, 0.0005, 0.1]).grade == .good)
+        #expect(ServerCheck.latency([0.0004, 0.02, 0.1]).grade == .warning)
+        #expect(ServerCheck.clock(secondsAhead: -0.5, of: "x") == .good("clock", "it is 0.5 s behind that of x"))
+        #expect(ServerCheck.clock(secondsAhead: 5, of: "x").grade == .warning)
+        #expect(ServerCheck.clock(secondsAhead: -31, of: "x").grade == .fault)
+        #expect(ServerCheck.connections(each: 14, replicas: 2, free: 28, isPooled: false).grade == .good)
+        #expect(ServerCheck.connections(each: 14, replicas: 3, free: 28, isPooled: false).grade == .fault)
+        #expect(ServerCheck.connections(each: 14, replicas: 3, free: 28, isPooled: true).grade == .warning)
+    }
+}

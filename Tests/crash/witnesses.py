@@ -7,6 +7,7 @@ import contextlib
 import errno
 import http.client
 import json
+import os
 import random
 import selectors
 import socket
@@ -16,7 +17,10 @@ import time
 from crash import PATIENCE_SECONDS, Failed, token
 from event_ids import CURSOR, IDS, made_up
 
-HANG_SECONDS = 10
+# What is promised within a second is looked for within this many: a machine that CI shares with others runs at a
+# quarter of its speed at times. The times as measured are printed.
+PROMISED_SECOND = 4 if os.environ.get("CI") else 1
+HANG_SECONDS = 10 * PROMISED_SECOND
 REPLAY_EVENTS_MAX = 1000
 REPLAY_BYTES_MAX = 1024 * 1024
 

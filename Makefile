@@ -1,7 +1,7 @@
 # make run starts it, make test proves it; the rest is listed by make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long soak bench bench-quick package package-test image image-test format clean
+.PHONY: help run test test-long soak bench bench-quick package package-test upgrade-test image image-test format clean
 
 help: ## this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -29,6 +29,9 @@ package: ## make a Debian package and a tarball in .build-package/
 
 package-test: ## install, start, upgrade, remove and purge the package in a clean Debian 12 root (needs root)
 	@.ci/package-test
+
+upgrade-test: ## replace replicas of FROM=commit by those of this version, under load
+	@.ci/upgrade-test $(FROM)
 
 image: ## build the container image bellhop:latest with docker, podman or buildah
 	@.ci/image build

@@ -6,14 +6,17 @@ public enum SSE {
     public static func encode(_ event: StreamEvent, at cursor: Cursor) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(event.data.count + event.name.utf8.count + Cursor.textBytesMax)
-        append(event.name, data: event.data, id: cursor, to: &bytes)
+        append(event.name, data: event.data, id: cursor, traceparent: event.traceparent, to: &bytes)
         return bytes
     }
 
     /// An event about the stream itself (`stream:ready`), which carries the cursor only if it moves it.
+    ///
+    /// - Parameter traceparent: stands in a comment before the event, since clients pass over what they do not know there.
     public static func append(
-        _ name: String, data: [UInt8], id cursor: Cursor? = nil, to bytes: inout [UInt8]
+        _ name: String, data: [UInt8], id cursor: Cursor? = nil, traceparent: String? = nil, to bytes: inout [UInt8]
     ) {
+        if let traceparent { bytes.append(contentsOf: ": traceparent=\(traceparent)\n".utf8) }
         if let cursor { appendID(cursor, to: &bytes) }
         appendBody(name, data, to: &bytes)
     }

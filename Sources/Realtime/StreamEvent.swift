@@ -19,11 +19,13 @@ public struct StreamEvent: Sendable, Hashable {
     public let collapse: UInt64
     /// One JSON value, in UTF-8.
     public let data: [UInt8]
+    /// The trace that it is of, as the W3C's Trace Context writes it; nil where none is recorded.
+    public let traceparent: String?
 
     public init(
         sequence: Int64, tenant: ID<Tenant>, name: String, audience: [String], topic: String? = nil,
         collapse: UInt64 = 0,
-        data: [UInt8]
+        data: [UInt8], traceparent: String? = nil
     ) {
         self.sequence = sequence
         self.tenant = tenant
@@ -32,6 +34,7 @@ public struct StreamEvent: Sendable, Hashable {
         self.topic = topic
         self.collapse = collapse
         self.data = data
+        self.traceparent = traceparent
     }
 }
 

@@ -29,6 +29,8 @@ import Values
             "WEBHOOK_URL": "http://127.0.0.1:1/planted-webhook-path?key=planted-webhook-key",
             "WEBHOOK_SECRETS": "whsec_\(webhookKey)", "WEBHOOK_PRIVATE": "true", "WEBHOOK_AFTER_SECONDS": "0",
             "SOURCE": "postgres://app:planted-source-password@127.0.0.1:1/app?sslpassword=planted-source-parameter",
+            "TRACES_ENDPOINT": "http://127.0.0.1:1/planted-traces-path?key=planted-traces-key",
+            "TRACES_HEADERS": "api-key=planted-traces-header",
             "CONSOLE_TOKENS": token("console"), "REACTORS": "1", "SHARDS": "1",
         ]
     }

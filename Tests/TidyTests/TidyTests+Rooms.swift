@@ -15,6 +15,7 @@ extension TidyTests {
         ["Database/SQLite", "Database/PostgreSQL"],
         ["Database/Opening"],
         ["Service/Configuration"],
+        ["Service/Tracing"],
         ["Service/Identity"],
         ["Service/Transactions"],
         ["Service/HTTP"],

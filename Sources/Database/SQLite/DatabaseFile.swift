@@ -190,7 +190,7 @@ final class DatabaseFile: Sendable {
         }
     }
 
-    private static func lastSystemError() -> String {
+    static func lastSystemError() -> String {
         String(cString: strerror(errno))
     }
 }

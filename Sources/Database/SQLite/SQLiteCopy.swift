@@ -10,8 +10,7 @@ extension SQLiteConnection {
     func copy(to path: String) throws(DatabaseError) {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            let reason = String(cString: strerror(errno))
-            throw DatabaseError(.cannotOpen, "cannot make \(path): \(reason)")
+            throw DatabaseError(.cannotOpen, "cannot make \(path): \(DatabaseFile.lastSystemError())")
         }
         close(descriptor)
         var target: OpaquePointer?
@@ -57,7 +56,7 @@ extension Store {
         }
         // Fails where somebody else has made the file meanwhile.
         guard link(unfinished, path) == 0 else {
-            throw DatabaseError(.ioError, "cannot make \(path): \(String(cString: strerror(errno)))")
+            throw DatabaseError(.ioError, "cannot make \(path): \(DatabaseFile.lastSystemError())")
         }
         try DatabaseFile.synchronize(folder)
     }
@@ -80,13 +79,13 @@ extension Store {
         if let kept {
             file.setAside(as: kept)
             guard link(file.path, kept) == 0 else {
-                throw DatabaseError(.ioError, "cannot make \(kept): \(String(cString: strerror(errno)))")
+                throw DatabaseError(.ioError, "cannot make \(kept): \(DatabaseFile.lastSystemError())")
             }
         }
         // Done by an administrator, it must stay readable to the service.
         if let owner { for path in [made, file.path + ".lock"] { chown(path, owner.user, owner.group) } }
         guard rename(made, file.path) == 0 else {
-            throw DatabaseError(.ioError, "cannot replace \(file.path): \(String(cString: strerror(errno)))")
+            throw DatabaseError(.ioError, "cannot replace \(file.path): \(DatabaseFile.lastSystemError())")
         }
         try DatabaseFile.synchronize(DatabaseFile.folder(of: file.path))
         return kept
@@ -114,8 +113,9 @@ extension DatabaseFile {
     /// A file's name is durable when its folder is.
     fileprivate static func synchronize(_ folder: String) throws(DatabaseError) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0, fsync(descriptor) == 0, close(descriptor) == 0 else {
-            throw DatabaseError(.ioError, "cannot synchronize \(folder): \(String(cString: strerror(errno)))")
+        defer { if descriptor >= 0 { close(descriptor) } }
+        guard descriptor >= 0, fsync(descriptor) == 0 else {
+            throw DatabaseError(.ioError, "cannot synchronize \(folder): \(lastSystemError())")
         }
     }
 }

@@ -24,6 +24,7 @@ public final class App: Sendable {
     private let server: Server
     private let ticker: Ticker
     private let webhooks: WebhookSender?
+    private let spans: SpanExporter?
     /// Nil where no app's log is read.
     let source: SourceReader?
     private let report: ServiceReport
@@ -42,6 +43,13 @@ public final class App: Sendable {
         let metrics = MetricsRegistry()
         ProcessMetrics.register(in: metrics, settings, startedAt: Clock.system.now())
         let http = HTTPMetrics(metrics)
+        let spans = settings.traces.map { [logger] in
+            SpanExporter($0, replica: Self.hostName, metrics: metrics, logger: logger)
+        }
+        self.spans = spans
+        let tracer = settings.traces.flatMap { traces in
+            spans.map { Tracer(share: traces.share, clock: clock, exporter: $0) }
+        }
 
         // The database, and what a start reads from it.
         let store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
@@ -76,7 +84,7 @@ public final class App: Sendable {
         // From a commit to the streams.
         let road = EventRoad(
             store, start, clock: clock, shards: shards, boards: boards, admission: admission, settings: settings,
-            logger: logger)
+            tracer: tracer, logger: logger)
         start.revocations.register(in: metrics)
         (pump, rankUpdates) = (road.pump, road.rankUpdates)
         runner = TransactionRunner(reader: reader, tenants: start.tenants, appendEvents: road.appendEvents)
@@ -104,7 +112,7 @@ public final class App: Sendable {
             publish: Self.publishRules(start))
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
-            cursors: PageCursors(secret: start.cursorSecret), logger: logger)
+            cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
         server = try Routing.server(
             configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards, logger: logger)
         Self.register(server, shards, boards, in: metrics)
@@ -214,6 +222,7 @@ public final class App: Sendable {
     /// Starts to listen.
     public func start() throws {
         try source?.check()
+        spans?.start()
         pump.start()
         replicas?.start()
         rankUpdates.start()
@@ -272,6 +281,8 @@ public final class App: Sendable {
                 replicas?.stop()
                 pump.stop()
                 store.close()
+                // Last: what the others have ended goes out with it.
+                spans?.stop()
                 done.resume()
             }.start()
         }

@@ -45,7 +45,7 @@ enum Catalog {
         ]
         + features().flatMap(\.migrations) + [
             EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration, EventLog.migrations[2],
-            EventLog.migrations[3], EventLog.migrations[4],
+            EventLog.migrations[3], EventLog.migrations[4], EventLog.migrations[5],
         ]
 
     static var tables: [Table] { coreTables + features().flatMap(\.tables) }

@@ -15,7 +15,7 @@ struct EventRoad {
 
     init(
         _ store: Store, _ start: ServiceStart, clock: Clock, shards: StreamShards<StreamHub>, boards: Leaderboards,
-        admission: StreamAdmission, settings: Settings, logger: Logger
+        admission: StreamAdmission, settings: Settings, tracer: Tracer?, logger: Logger
     ) {
         let rankUpdates = RankUpdates(
             boards: boards, log: start.log, uptime: clock.uptime, users: { admission.users(of: $0) },
@@ -24,6 +24,7 @@ struct EventRoad {
         let mailbox = store.engine == .postgreSQL ? ReplicaRequests.Mailbox() : nil
         let router = EventRouter(
             shards: shards, log: start.log, memberships: start.memberships, revocations: start.revocations,
+            tracer: tracer,
             receivers: ["\(ChallengesFeature.movedMessage)": rankUpdates.boardMoved]
                 .merging(mailbox?.receivers ?? [:]) { $1 })
         let pump = EventPump(

@@ -22,7 +22,7 @@ enum Routing {
         let counts = metrics.endpoint("GET", StreamRoute.pattern)
         let streamRoute = StreamRoute(dependencies: streams)
         let stream = Route(.get, StreamRoute.pattern) { request in
-            _ = RequestTrace.of(request, endpoint: counts, by: .tokenOrCookie)
+            _ = RequestTrace.of(request, endpoint: counts, by: .tokenOrCookie, tracer: dispatcher.tracer)
             return streamRoute.reply(to: request)
         }
         return routes + [stream]
@@ -42,6 +42,7 @@ enum Routing {
         configuration.completed = { request, status, bytes, nanoseconds in
             let trace = RequestTrace.of(request)
             (trace.endpoint ?? metrics.unrouted).count(status: status, bytes: bytes, nanoseconds: nanoseconds)
+            if let span = trace.span { end(span, request, trace, status: status, nanoseconds: nanoseconds) }
             guard isLogging else { return }
             logger.log(
                 level: status < 500 ? level : max(level, .warning), "request",
@@ -50,17 +51,32 @@ enum Routing {
         return configuration
     }
 
+    /// By the names of OpenTelemetry's conventions for HTTP servers.
+    private static func end(
+        _ span: OpenSpan, _ request: Request, _ trace: RequestTrace, status: Int, nanoseconds: UInt64
+    ) {
+        let route = trace.endpoint?.route ?? "none"
+        span.end(
+            "\(request.method.rawValue) \(route)", .server, isFailed: status >= 500,
+            duration: .nanoseconds(Int64(clamping: nanoseconds)),
+            attributes: [
+                "http.request.method": .text(request.method.rawValue), "http.route": .text(route),
+                "http.response.status_code": .number(status), "url.scheme": .text("http"),
+                "url.path": .text(request.path), "bellhop.request.id": .text(trace.id),
+                "bellhop.tenant": .text(trace.principal?.caller.tenant.text ?? ""),
+            ])
+    }
+
     /// What the line of a request says. Never its query, where tickets stand, nor the path of an address that nothing
     /// serves: it may be anything, also a token.
     private static func metadata(
         of request: Request, _ trace: RequestTrace, status: Int, bytes: Int, nanoseconds: UInt64
     ) -> Logger.Metadata {
-        var metadata: Logger.Metadata = [
-            "requestId": "\(trace.id)", "method": "\(request.method.rawValue)",
-            "route": "\(trace.endpoint?.route ?? "none")", "status": .stringConvertible(status),
-            "bytes": .stringConvertible(bytes),
-            "milliseconds": .stringConvertible(Double(nanoseconds / 1000) / 1000),
-        ]
+        var metadata = trace.metadata
+        metadata["method"] = "\(request.method.rawValue)"
+        metadata["status"] = .stringConvertible(status)
+        metadata["bytes"] = .stringConvertible(bytes)
+        metadata["milliseconds"] = .stringConvertible(Double(nanoseconds / 1000) / 1000)
         if trace.endpoint != nil { metadata["path"] = "\(request.path)" }
         if let caller = trace.principal?.caller {
             metadata["userId"] = "\(caller.userId.text)"

@@ -75,6 +75,8 @@ public struct Settings: Sendable {
     let changesSigningSecrets: [WebhookSignature.Secret]
     /// Nil: no webhooks are sent.
     let webhook: WebhookSettings?
+    /// Nil: nothing is traced.
+    let traces: TraceSettings?
     /// The app's database, whose log is read; nil: none is.
     let source: DatabaseURL?
     /// The slot by which its log is read.
@@ -165,6 +167,7 @@ public struct Settings: Sendable {
         }
         changesSigningSecrets = try values.secrets("changesSigningSecrets")
         webhook = try WebhookSettings(values)
+        traces = try TraceSettings(values)
         (source, sourceSlot) = try Self.source(values)
         appName = values.optionalText("appName")
         literalBlackCardFormula = try values.bool("literalBlackCardFormula")
@@ -353,6 +356,16 @@ extension Settings {
         Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
         Key("logFormat", "Operation", "text for people, json for machines: one object a line.", "text"),
         Key("logRequests", "Operation", "true: a line for each request.", "false"),
+        Key(
+            "tracesEndpoint", "Operation",
+            "Where spans go by OTLP/HTTP, such as http://collector:4318/v1/traces; not set: nothing is traced.",
+            isSecret: true),
+        Key(
+            "tracesHeaders", "Operation", "Headers that the collector asks for, Name=value, separated by commas.",
+            isSecret: true),
+        Key(
+            "tracesPercent", "Operation", "Of a hundred requests that come without a traceparent, how many are traced.",
+            "100"),
         Key(
             "drainSeconds", "Operation",
             "How long the service serves on after SIGTERM, while /readyz says 503; 0 to stop at once.", "5"),

@@ -11,6 +11,8 @@ struct Dispatcher: Sendable {
     let feeds: FeedCredentials
     let workers: WorkerPool
     let cursors: PageCursors
+    /// Nil where nothing is traced.
+    let tracer: Tracer?
     let logger: Logger
 
     /// The route of an endpoint, with its metrics.
@@ -20,7 +22,7 @@ struct Dispatcher: Sendable {
         return Route(
             endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, screen: screen(endpoint, metrics)
         ) { request in
-            let trace = RequestTrace.of(request, endpoint: metrics, by: credentials)
+            let trace = RequestTrace.of(request, endpoint: metrics, by: credentials, tracer: tracer)
             do {
                 return try reply(to: request, trace, endpoint, name: name)
             } catch {
@@ -34,7 +36,7 @@ struct Dispatcher: Sendable {
         guard endpoint.bodyBytesMax > Limits.bodyBytesMax, endpoint.access != .anyone else { return nil }
         return Route.Screen(above: Limits.bodyBytesMax) { request in
             if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
-            let trace = RequestTrace.of(request, endpoint: metrics, by: .token)
+            let trace = RequestTrace.of(request, endpoint: metrics, by: .token, tracer: tracer)
             do throws(Failure) {
                 if endpoint.access == .feed, let refusal = feeds.refusal(of: request) { throw refusal }
                 if case .known(let principal) = try identify(request, at: runner.clock.now()) {
@@ -170,17 +172,19 @@ struct Dispatcher: Sendable {
             return .response(conditional(try rows(of: sql, call, body), call.request))
         case .write(let key, let body):
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
-            return writing(trace) { completion throws(StoreBusy) in
-                try runner.store.write(lane: lane, { try write(call, claim, key, body, $0) }, completion: completion)
+            return writing(trace) { span, completion throws(StoreBusy) in
+                try runner.store.write(
+                    lane: lane, { try write(call, claim, key, span, body, $0) }, completion: completion)
             }
         case .writeTogether(let key, let request):
             let lane = key.lane(in: call.caller.tenant)
-            return writing(trace) { completion throws(StoreBusy) in
-                guard let claim else {
+            return writing(trace) { span, completion throws(StoreBusy) in
+                // What is traced is a transaction of its own: the events of several requests are of several traces.
+                guard claim != nil || span != nil else {
                     return try request.queue(call.caller, runner, lane, completion)
                 }
                 try runner.store.write(
-                    lane: lane, { try write(call, claim, key, request.answerAlone, $0) }, completion: completion)
+                    lane: lane, { try write(call, claim, key, span, request.answerAlone, $0) }, completion: completion)
             }
         }
     }
@@ -188,11 +192,16 @@ struct Dispatcher: Sendable {
     private func writing(
         _ trace: RequestTrace,
         _ queue:
-            @escaping @Sendable (@escaping @Sendable (Result<Response, any Error>) -> Void) throws(StoreBusy) -> Void
+            @escaping @Sendable (OpenSpan?, @escaping @Sendable (Result<Response, any Error>) -> Void)
+            throws(StoreBusy) -> Void
     ) -> Reply {
         .deferred { responder in
             do throws(StoreBusy) {
-                try queue { complete(responder, trace, $0) }
+                let span = trace.span?.beginChild()
+                try queue(span) { result in
+                    span?.end("transaction", isFailed: (try? result.get()) == nil)
+                    complete(responder, trace, result)
+                }
             } catch {
                 responder.complete(problem(error, trace))
             }
@@ -251,17 +260,20 @@ struct Dispatcher: Sendable {
     }
 
     private func write(
-        _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ body: (Transaction) throws -> Response,
-        _ db: Connection
+        _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?,
+        _ body: (Transaction) throws -> Response, _ db: Connection
     ) throws -> Response {
         try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
-        guard let claim else { return try runner.write(as: call.caller, in: db, body) }
+        let traceparent = span?.context.traceparent
+        guard let claim else { return try runner.write(as: call.caller, in: db, traceparent: traceparent, body) }
         let now = runner.clock.now()
         if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }
         let response: Response
         do {
             // Of its own, so that a refusal undoes what was begun, and is stored as the answer.
-            response = try db.savepoint { try runner.write(as: call.caller, in: db, body) }
+            response = try db.savepoint {
+                try runner.write(as: call.caller, in: db, traceparent: traceparent, body)
+            }
         } catch {
             // What has passed when the request comes again is no answer to store.
             guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),
@@ -292,11 +304,7 @@ struct Dispatcher: Sendable {
 
     private func problem(_ error: any Error, _ trace: RequestTrace) -> Response {
         var metadata: Logger.Metadata {
-            [
-                "requestId": "\(trace.id)", "method": "\(trace.endpoint?.method ?? "-")",
-                "route": "\(trace.endpoint?.route ?? "none")",
-                "reason": "\((error as? Failure)?.detail ?? "\(error)")",
-            ]
+            trace.metadata.merging(["reason": "\((error as? Failure)?.detail ?? "\(error)")"]) { $1 }
         }
         guard let failure = Failure(error) else {
             logger.error("A request failed.", metadata: metadata)

@@ -1,4 +1,5 @@
 import Domain
+import Logging
 import MicroHTTP
 import Realtime
 import Synchronization
@@ -11,6 +12,8 @@ final class RequestTrace: @unchecked Sendable {
     let id: String
     let endpoint: EndpointMetrics?
     let credentials: Credentials
+    /// The service's part of the trace that the request is of; nil where nothing is traced.
+    let span: OpenSpan?
     var principal: Principal?
     var rate: RateBucket.State?
 
@@ -21,17 +24,27 @@ final class RequestTrace: @unchecked Sendable {
         case tokenOrCookie
     }
 
-    private init(id: String, endpoint: EndpointMetrics?, credentials: Credentials) {
-        (self.id, self.endpoint, self.credentials) = (id, endpoint, credentials)
+    private init(id: String, endpoint: EndpointMetrics?, credentials: Credentials, span: OpenSpan?) {
+        (self.id, self.endpoint, self.credentials, self.span) = (id, endpoint, credentials, span)
     }
 
     static func of(
-        _ request: Request, endpoint: EndpointMetrics? = nil, by credentials: Credentials = .none
+        _ request: Request, endpoint: EndpointMetrics? = nil, by credentials: Credentials = .none, tracer: Tracer? = nil
     ) -> RequestTrace {
         if let trace = request.context as? RequestTrace { return trace }
-        let trace = RequestTrace(id: RequestId.of(request), endpoint: endpoint, credentials: credentials)
+        let span = tracer?.begin(request: request.withHeader("traceparent") { $0.flatMap { TraceContext($0) } })
+        let trace = RequestTrace(id: RequestId.of(request), endpoint: endpoint, credentials: credentials, span: span)
         request.context = trace
         return trace
+    }
+
+    /// Names the request in the log.
+    var metadata: Logger.Metadata {
+        var metadata: Logger.Metadata = [
+            "requestId": "\(id)", "method": "\(endpoint?.method ?? "-")", "route": "\(endpoint?.route ?? "none")",
+        ]
+        if let span { metadata["traceId"] = "\(span.context.traceId)" }
+        return metadata
     }
 }
 

@@ -22,6 +22,7 @@ struct ResponseDecoration: Sendable {
         let trace = RequestTrace.of(request)
         response.headers.append(constants[trace.credentials.rawValue])
         response.headers.append("X-Request-Id", trace.id)
+        if let span = trace.span { response.headers.append("traceparent", span.context.traceparent) }
         if let rate = trace.rate, let bucket = trace.principal?.bucket {
             response.headers.append("RateLimit-Policy", bucket.policy)
             response.headers.append("RateLimit", writing: rate.write)
@@ -35,7 +36,7 @@ struct ResponseDecoration: Sendable {
 
     private static let exposed =
         "ETag, Event-Position, Idempotency-Replayed, Link, Location, Poll-Interval, RateLimit, RateLimit-Policy, "
-        + "Retry-After, X-Request-Id"
+        + "Retry-After, X-Request-Id, traceparent"
 
     /// What of a request decides about its answer beside the address: a cache must not give it to somebody else, who has
     /// another token, nor to another site.

@@ -11,6 +11,7 @@ struct EventRouter: Sendable {
     let log: LogIdentity
     let memberships: MembershipRegistry
     let revocations: RevocationList
+    let tracer: Tracer?
     /// What else acts upon events that replicas send one another, by the event's name.
     let receivers: [String: @Sendable (StreamEvent) -> Void]
 
@@ -41,7 +42,7 @@ struct EventRouter: Sendable {
     private func deliver(_ events: ArraySlice<LoggedEvent>) {
         guard !events.isEmpty else { return }
         let ids = log.ids
-        let encoded = events.map { EncodedEvent($0, ids: ids) }
+        let encoded = events.map { EncodedEvent($0, ids: ids, tracer: tracer) }
         shards.post(contentsOf: Self.pieces(of: encoded).map(StreamMessage.events))
     }
 

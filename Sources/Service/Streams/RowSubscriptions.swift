@@ -137,12 +137,14 @@ struct RowChangeEncoder {
     let row: RowVersions
     /// Nil for a change that is sent out of its place in the log.
     let cursor: Cursor?
+    private let traceparent: String?
     private var encoded: [RowDelivery.Part: SharedBytes] = [:]
 
-    init(_ change: RowChange, tenant: ID<Tenant>, cursor: Cursor?) {
+    init(_ change: RowChange, of event: StreamEvent, cursor: Cursor?) {
         self.change = change
         self.cursor = cursor
-        row = RowVersions(change, tenant: tenant)
+        traceparent = event.traceparent
+        row = RowVersions(change, tenant: event.tenant)
     }
 
     /// The counts that a selection lets through.
@@ -162,7 +164,7 @@ struct RowChangeEncoder {
         if let bytes = encoded[part] { return bytes }
         let (record, oldRecord) = part.transition.rows(
             old: change.old, new: change.new, selection: part.selection, primaryKey: change.primaryKey)
-        let bytes = StreamNotice.event("table:change", at: cursor) { writer in
+        let bytes = StreamNotice.event("table:change", at: cursor, traceparent: traceparent) { writer in
             writer.member("subscriptionIds", part.subscriptionIds)
             writer.member("schema", change.schema)
             writer.member("table", change.table)

@@ -56,6 +56,7 @@ extension StreamHub {
                 // A repeated batch after a retry must not be delivered twice.
                 guard event.sequence > head else { continue }
                 head = event.sequence
+                let before = deliveries
                 var made: SharedBytes?
                 hub.forEachMatch(event) { slot in
                     let payload = made ?? encoded.bytes
@@ -71,10 +72,22 @@ extension StreamHub {
                     deliveries += 1
                     bytes += size
                 }
+                if deliveries > before { endDelivery(of: encoded, to: deliveries - before) }
             }
         }
         StreamMetrics.add(deliveries, to: dependencies.metrics.deliveries)
         StreamMetrics.add(bytes, to: dependencies.metrics.deliveredBytes)
+    }
+
+    /// Records a delivery that is traced, now that it waits at the sockets of its streams. Each shard has its own.
+    func endDelivery(of encoded: EncodedEvent, to streams: Int) {
+        guard let span = encoded.span?.beginSibling() else { return }
+        span.end(
+            "deliver \(encoded.event.name)", .producer,
+            attributes: [
+                "bellhop.event.id": .text(encoded.cursor.text), "bellhop.streams": .number(streams),
+                "bellhop.tenant": .text(encoded.event.tenant.text),
+            ])
     }
 
     /// Where the streams stand and what they were given, without the checks of arrays for each stream and event.

@@ -21,7 +21,9 @@ extension StreamHub {
         let isWatched = rows.isWatched(event)
         guard hasReceivers || isWatched, let change = encoded.change else { return }
         if hasReceivers { invalidate(change, tenant: event.tenant) }
-        if isWatched { deliver(change, of: event, at: encoded.cursor) }
+        guard isWatched else { return }
+        let streams = deliver(change, of: event, at: encoded.cursor)
+        if streams > 0 { endDelivery(of: encoded, to: streams) }
     }
 
     private func invalidate(_ change: RowChange, tenant: ID<Tenant>) {
@@ -49,8 +51,12 @@ extension StreamHub {
     }
 
     /// - Parameter slot: nil for all streams; else one that has missed it.
-    private func deliver(_ change: RowChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil) {
-        var encoder = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
+    /// - Returns: how many streams it concerns.
+    @discardableResult
+    private func deliver(
+        _ change: RowChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil
+    ) -> Int {
+        var encoder = RowChangeEncoder(change, of: event, cursor: cursor)
         let oldReaders = hub.find(change.oldReaders, tenant: event.tenant)
         let newReaders = hub.find(change.newReaders, tenant: event.tenant)
         let matches = matches(of: encoder.row, only: slot, among: change.oldReaders + change.newReaders)
@@ -74,6 +80,7 @@ extension StreamHub {
         for (slot, delivery) in deliveries where rows.isNew(event.sequence, to: slot) {
             for part in delivery.parts { deliver(part, &encoder, event.sequence, to: slot) }
         }
+        return deliveries.count
     }
 
     /// The subscriptions that a row's values find; of those who may read it, if these are fewer.

@@ -36,11 +36,14 @@ final class EncodedEvent: Sendable {
     let cursor: Cursor
     /// Of a row's change each stream receives its part.
     let isChange: Bool
+    /// Of the delivery, from here to the sockets; nil where it is not traced.
+    let span: OpenSpan?
     private let encoded = Locked<SharedBytes?>(nil)
     private let parsed: Locked<PublishedChange??>
 
-    init(_ logged: LoggedEvent, ids: EventIDs) {
+    init(_ logged: LoggedEvent, ids: EventIDs, tracer: Tracer? = nil) {
         event = logged.event
+        span = tracer.flatMap { tracer in logged.event.traceparent.flatMap(tracer.begin(behind:)) }
         cursor = ids.cursor(event.sequence)
         isChange = event.isChange
         parsed = Locked(logged.change.map { .some($0) })

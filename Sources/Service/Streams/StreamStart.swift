@@ -206,7 +206,9 @@ struct StreamReader: Sendable {
             if event.isChange {
                 appendRows([event], keys: keys, at: cursor, to: &writer)
             } else {
-                writer.append { SSE.append(event.name, data: event.data, id: cursor, to: &$0) }
+                writer.append {
+                    SSE.append(event.name, data: event.data, id: cursor, traceparent: event.traceparent, to: &$0)
+                }
             }
         }
     }
@@ -228,7 +230,7 @@ struct StreamReader: Sendable {
         let first = events.first?.sequence ?? .max
         for event in recent + events {
             guard let change = RowChange(reading: event.data) else { continue }
-            var encoder = RowChangeEncoder(change, tenant: event.tenant, cursor: cursor)
+            var encoder = RowChangeEncoder(change, of: event, cursor: cursor)
             for part in delivery(of: encoder, keys: keys).parts {
                 if encoder.isOnlyCounts(part.transition), let record = change.cause.recordId {
                     counts[ID(record), default: [:]].merge(encoder.counts(part.selection)) { $1 }

@@ -56,6 +56,8 @@ final class PublishedChange: Sendable {
 struct PendingEvents: Sendable {
     let now: Timestamp
     let drafts: [EventDraft]
+    /// The trace that they are of; nil where it is not recorded.
+    let traceparent: String?
 }
 
 /// An event of the log on its way to streams.
@@ -66,17 +68,17 @@ struct LoggedEvent: Sendable {
 }
 
 extension LoggedEvent {
-    init(_ draft: EventDraft, sequence: Int64) {
-        self.init(event: StreamEvent(draft, sequence: sequence), change: draft.change)
+    init(_ draft: EventDraft, sequence: Int64, traceparent: String?) {
+        self.init(event: StreamEvent(draft, sequence: sequence, traceparent: traceparent), change: draft.change)
     }
 }
 
 extension StreamEvent {
-    init(_ draft: EventDraft, sequence: Int64) {
+    init(_ draft: EventDraft, sequence: Int64, traceparent: String?) {
         self.init(
             sequence: sequence, tenant: draft.tenant, name: draft.name, audience: draft.audience, topic: draft.topic,
             collapse: draft.collapseKey,
-            data: SharedMembers.joined(draft.shared?.members, draft.data))
+            data: SharedMembers.joined(draft.shared?.members, draft.data), traceparent: traceparent)
     }
 
     /// A row's change, of which each stream receives its part.

@@ -161,9 +161,10 @@ extension EventLog {
     }
 
     /// The columns that ``append(_:after:through:to:)`` reads, in its order.
-    static let content: SQL = "sequence, tenant, name, topic, audience, collapse, data, \(commonMembers), earlier"
+    static let content: SQL =
+        "sequence, tenant, name, topic, audience, collapse, data, \(commonMembers), earlier, trace"
     /// How many they are.
-    static let contentCount = 9
+    static let contentCount = 10
 
     /// What an event has in common with others. Most have nothing, and are not looked up.
     private static let commonMembers: SQL = """
@@ -179,7 +180,7 @@ extension EventLog {
         let tenant: ID<Tenant> = try row.id(1)
         let topic = try row.optionalText(3)
         let audience = try row.text(4).split(separator: " ").map(String.init)
-        let members = try row.optionalBytes(7)
+        let (members, traceparent) = (try row.optionalBytes(7), try row.optionalText(9))
         var reader = EarlierEvents(try row.optionalBytes(8))
         while let event = try reader.next() {
             guard event.sequence > after, event.sequence <= through else { continue }
@@ -187,7 +188,7 @@ extension EventLog {
                 StreamEvent(
                     sequence: event.sequence, tenant: tenant, name: event.name, audience: audience, topic: topic,
                     collapse: event.collapse,
-                    data: SharedMembers.joined(event.isSharing ? members : nil, event.data)))
+                    data: SharedMembers.joined(event.isSharing ? members : nil, event.data), traceparent: traceparent))
         }
         let last = Int64(try row.integer(0))
         guard last > after, last <= through else { return }
@@ -195,6 +196,7 @@ extension EventLog {
             StreamEvent(
                 sequence: last, tenant: tenant, name: try row.text(2), audience: audience, topic: topic,
                 collapse: UInt64(bitPattern: Int64(try row.integer(5))),
-                data: SharedMembers.joined(reader.isLastSharing ? members : nil, try row.bytes(6))))
+                data: SharedMembers.joined(reader.isLastSharing ? members : nil, try row.bytes(6)),
+                traceparent: traceparent))
     }
 }

@@ -93,6 +93,8 @@ enum EventLog {
             ]),
         // Of the database that the log was named in.
         Migration("0005_event_epochs", sql: ["ALTER TABLE event_epochs ADD COLUMN origin TEXT"]),
+        // The trace that a record's events are of: `traceparent`; null where it is not recorded.
+        Migration("0006_event_traces", sql: ["ALTER TABLE events ADD COLUMN trace TEXT"]),
     ]
 
     static let keeping = Unscoped.bookkeeping("the log is read by routes, which are the reader's own keys")
@@ -115,7 +117,9 @@ enum EventLog {
             rows.add(transaction, after: sequence)
             for place in transaction.drafts.indices {
                 sequence += 1
-                logged.append(LoggedEvent(transaction.drafts[place], sequence: sequence))
+                logged.append(
+                    LoggedEvent(
+                        transaction.drafts[place], sequence: sequence, traceparent: transaction.traceparent))
             }
         }
         try db.runWithCommit(
@@ -130,8 +134,8 @@ enum EventLog {
     private static let intoEvents = Insertion(
         """
         INSERT INTO \(events, unscoped: keeping)
-            (sequence, tenant, name, topic, audience, collapse, data, created_at, shared, earlier, step)
-        """, columns: 11)
+            (sequence, tenant, name, topic, audience, collapse, data, created_at, shared, earlier, step, trace)
+        """, columns: 12)
     private static let intoShared = Insertion(
         "INSERT INTO \(shared, unscoped: keeping) (sequence, members)", columns: 2)
     private static let intoRoutes = Insertion(
@@ -142,7 +146,7 @@ enum EventLog {
         private(set) var (events, routes, shared): ([SQLValue], [SQLValue], [SQLValue]) = ([], [], [])
 
         init(reserving count: Int) {
-            events.reserveCapacity(count * 11)
+            events.reserveCapacity(count * 12)
             routes.reserveCapacity(count * 6)
         }
 
@@ -157,14 +161,15 @@ enum EventLog {
             var previous = start
             for case let record? in records {
                 let number = record.shared.flatMap { sharedNumbers[ObjectIdentifier($0)] }
-                add(record, transaction.drafts[record.place], shared: number, behind: previous, at: transaction.now)
+                add(record, of: transaction, shared: number, behind: previous)
                 previous = record.sequence
             }
         }
 
         private mutating func add(
-            _ record: EventRecord, _ last: EventDraft, shared number: Int64?, behind previous: Int64, at now: Timestamp
+            _ record: EventRecord, of transaction: PendingEvents, shared number: Int64?, behind previous: Int64
         ) {
+            let last = transaction.drafts[record.place]
             let (tenant, sequence) = (SQLValue.text(last.tenant.text), SQLValue.integer(record.sequence))
             events.append(sequence)
             events.append(tenant)
@@ -173,10 +178,11 @@ enum EventLog {
             events.append(.text(record.audience))
             events.append(.integer(Int64(bitPattern: last.collapseKey)))
             events.append(.utf8(last.data))
-            events.append(.integer(now.microseconds))
+            events.append(.integer(transaction.now.microseconds))
             events.append(number.map { .integer($0) } ?? .null)
             events.append(record.earlier.isEmpty ? .null : .utf8(record.earlier))
             events.append(record.sequence == previous + 1 ? .null : .integer(record.sequence - previous))
+            events.append(transaction.traceparent.map { .text($0) } ?? .null)
             if let members = record.shared?.members, number == record.sequence {
                 shared.append(sequence)
                 shared.append(.utf8(members))

@@ -12,6 +12,7 @@ final class Transaction {
     let caller: Caller
     let now: Timestamp
     private let reader: TransactionReader
+    private let traceparent: String?
     private let badgeGeneration: Int
     private var facts: [Fact] = []
     private var drafts: [EventDraft] = []
@@ -22,9 +23,10 @@ final class Transaction {
     private var counts: [ID<User>: Badges] = [:]
     private var cache: [ID<Transaction>: Any] = [:]
 
-    init(db: Connection, caller: Caller, reader: TransactionReader) {
+    init(db: Connection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
         self.db = db
         self.caller = caller
+        self.traceparent = traceparent
         now = reader.clock.now()
         self.reader = reader
         badgeGeneration = reader.badgeVersions.presentGeneration
@@ -210,7 +212,7 @@ final class Transaction {
         }
         guard !drafts.isEmpty else { return nil }
         try spendEvents()
-        return PendingEvents(now: now, drafts: drafts)
+        return PendingEvents(now: now, drafts: drafts, traceparent: traceparent)
     }
 
     /// Takes what the caller publishes from the caller's minute. What is within a request's share is bounded by the number

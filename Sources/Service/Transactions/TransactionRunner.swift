@@ -15,12 +15,14 @@ struct TransactionRunner: Sendable {
     var settings: Settings { reader.settings }
 
     /// One write transaction inside a writer's group. Call on the writer's thread, within `Store.write`.
+    ///
+    /// - Parameter traceparent: the trace that its events are of; nil where it is not recorded.
     func write<Result>(
-        as caller: Caller, in db: Connection, _ body: (Transaction) throws -> Result
+        as caller: Caller, in db: Connection, traceparent: String? = nil, _ body: (Transaction) throws -> Result
     ) throws -> Result {
         try db.enter(caller.scope)
         try tenants.note(caller.tenant, in: db)
-        let tx = Transaction(db: db, caller: caller, reader: reader)
+        let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: traceparent)
         let result = try body(tx)
         if let events = try tx.finish() { db.leave(events, for: appendEvents) }
         return result

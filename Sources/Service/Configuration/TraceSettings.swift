@@ -1,0 +1,40 @@
+import Foundation
+import Values
+
+/// Where spans go, and of which requests they are made.
+struct TraceSettings: Sendable {
+    let url: String
+    /// Beside the content's type: what a collector knows its senders by.
+    let headers: [(name: String, value: String)]
+    /// Of the requests whose sender has begun no trace, the share that begins one.
+    let share: Double
+
+    /// - Returns: nil where no address is set: then nothing is traced, and the others are checked all the same.
+    init?(_ values: SettingsReader) throws {
+        share = Double(try values.int("tracesPercent", in: 0...100)) / 100
+        headers = try values.list("tracesHeaders").map { text throws(Settings.Mistake) in
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            // As OpenTelemetry's own variable has them, so that a value may have a space or a comma.
+            let value = parts.last?.removingPercentEncoding ?? ""
+            let isHeader =
+                parts.count == 2 && !parts[0].isEmpty && !value.isEmpty
+                && parts[0].utf8.allSatisfy { "-_".utf8.contains($0) || $0.isAlphanumeric }
+                && value.utf8.allSatisfy { (0x20...0x7E).contains($0) }
+            guard isHeader else {
+                // Not the text, which may be a secret.
+                throw Settings.Mistake(
+                    "tracesHeaders", "must be Name=value, several separated by commas; %20 is a space")
+            }
+            return (parts[0], value)
+        }
+        guard let url = values.optionalText("tracesEndpoint") else { return nil }
+        let isPlain = url.utf8.count <= 2048 && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        guard isPlain, let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme?.lowercased()),
+            parts.host?.isEmpty == false, parts.user == nil, parts.fragment == nil, parts.path.count > 1
+        else {
+            throw Settings.Mistake(
+                "tracesEndpoint", "must be the whole address, such as http://collector:4318/v1/traces")
+        }
+        self.url = url
+    }
+}

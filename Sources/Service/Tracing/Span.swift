@@ -1,0 +1,56 @@
+import Values
+
+/// An operation of a trace that is over.
+struct Span: Sendable {
+    /// The numbers of OTLP.
+    enum Kind: Int, Sendable {
+        case `internal` = 1, server, client, producer
+    }
+
+    enum Attribute: Sendable {
+        case text(String)
+        case number(Int)
+    }
+
+    let name: String
+    let context: TraceContext
+    /// Nil for the first one of a trace.
+    let parent: UInt64?
+    let kind: Kind
+    let start: Timestamp
+    let end: Timestamp
+    var attributes: KeyValuePairs<StaticString, Attribute> = [:]
+    var isFailed = false
+}
+
+extension Span: JSONWritable {
+    /// As the JSON of OTLP has it (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): ids in hexadecimal,
+    /// and numbers of 64 bits as texts.
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("traceId", context.traceId)
+            writer.member("spanId", TraceContext.text(context.spanId))
+            if let parent { writer.member("parentSpanId", TraceContext.text(parent)) }
+            writer.member("name", name)
+            writer.member("kind", kind.rawValue)
+            writer.member("startTimeUnixNano", "\(start.microseconds)000")
+            writer.member("endTimeUnixNano", "\(end.microseconds)000")
+            writer.member("attributes", attributes) { $0.attribute($1.key, $1.value) }
+            // 0: nothing is said of it; 2: an error.
+            writer.member("status") { if isFailed { $0.member("code", 2) } }
+        }
+    }
+}
+
+extension JSONWriter {
+    /// The members of an attribute of a span, or of what made it.
+    mutating func attribute(_ name: StaticString, _ attribute: Span.Attribute) {
+        member("key", name.description)
+        member("value") { writer in
+            switch attribute {
+            case .text(let text): writer.member("stringValue", text)
+            case .number(let number): writer.member("intValue", "\(number)")
+            }
+        }
+    }
+}

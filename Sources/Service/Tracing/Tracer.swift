@@ -1,0 +1,68 @@
+import Threads
+import Values
+
+/// Begins the spans of what is traced, and takes those that have ended. There is none where nothing is traced.
+final class Tracer: Sendable {
+    private let share: Double
+    private let clock: Clock
+    private let exporter: SpanExporter
+
+    init(share: Double, clock: Clock, exporter: SpanExporter) {
+        (self.share, self.clock, self.exporter) = (share, clock, exporter)
+    }
+
+    /// Begins the service's part of a request: of its sender's trace, if it has one.
+    func begin(request traceparent: TraceContext?) -> OpenSpan {
+        let context = traceparent?.child ?? .root(isSampled: Double.random(in: 0..<1) < share)
+        return OpenSpan(context, parent: traceparent?.spanId, of: self)
+    }
+
+    /// Begins what an event causes that a traced transaction published.
+    ///
+    /// - Returns: nil for what is not recorded.
+    func begin(behind traceparent: String) -> OpenSpan? {
+        guard let cause = TraceContext(traceparent.utf8), cause.isSampled else { return nil }
+        return OpenSpan(cause.child, parent: cause.spanId, of: self)
+    }
+
+    var now: Timestamp { clock.now() }
+
+    fileprivate func record(_ span: Span) { exporter.add(span) }
+}
+
+/// An operation of a trace that has begun.
+final class OpenSpan: Sendable {
+    let context: TraceContext
+    private let parent: UInt64?
+    private let start: Timestamp
+    private let tracer: Tracer
+
+    fileprivate init(_ context: TraceContext, parent: UInt64?, of tracer: Tracer, since start: Timestamp? = nil) {
+        (self.context, self.parent, self.tracer) = (context, parent, tracer)
+        self.start = start ?? tracer.now
+    }
+
+    /// Begins a part of it; nil where the trace is not recorded.
+    func beginChild() -> OpenSpan? {
+        context.isSampled ? OpenSpan(context.child, parent: context.spanId, of: tracer) : nil
+    }
+
+    /// Another operation that has begun with this one, and has the same cause.
+    func beginSibling() -> OpenSpan { OpenSpan(context.child, parent: parent, of: tracer, since: start) }
+
+    /// Ends it now.
+    ///
+    /// - Parameter duration: how long it took, where that is known better than by the wall clock.
+    func end(
+        _ name: String, _ kind: Span.Kind = .internal, isFailed: Bool = false, duration: Duration? = nil,
+        attributes: KeyValuePairs<StaticString, Span.Attribute> = [:]
+    ) {
+        guard context.isSampled else { return }
+        let now = tracer.now
+        let start = duration.map { Timestamp(microseconds: now.microseconds - Int64($0 / .microseconds(1))) } ?? start
+        tracer.record(
+            Span(
+                name: name, context: context, parent: parent, kind: kind, start: start, end: now,
+                attributes: attributes, isFailed: isFailed))
+    }
+}

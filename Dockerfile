@@ -6,7 +6,7 @@ RUN apt-get update \
         ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev pkg-config rsync tzdata \
     && rm -rf /var/lib/apt/lists/*
 COPY Package.swift openapi.yaml /context/
-# What the package links into its resources.
+# What the binary has in it besides Sources.
 COPY Deploy/tables /context/Deploy/tables
 COPY Benchmarks/Simulation /context/Benchmarks/Simulation
 COPY Benchmarks/Transport /context/Benchmarks/Transport

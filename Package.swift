@@ -69,6 +69,8 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // Pages, scripts, the contract and the shipped tables, as bytes of the binary.
+        .target(name: "CResources"),
         .target(name: "Threads", swiftSettings: strict),
         .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Threads"], swiftSettings: strict),
         .target(name: "OutboundHTTP", dependencies: ["CCurl", "Threads"], swiftSettings: strict),
@@ -87,7 +89,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values", "Rows", "Domain",
+                "CResources", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values", "Rows",
+                "Domain",
                 "Visibility",
                 outside("Crypto", "swift-crypto"),
                 outside("CryptoExtras", "swift-crypto"),
@@ -96,24 +99,13 @@ let package = Package(
                 outside("SystemPackage", "swift-system"),
                 outside("Yams", "Yams"),
             ],
-            resources: [
-                .embedInCode("openapi.yaml"),
-                .embedInCode("Configuration/school.yaml"), .embedInCode("Configuration/posts.yaml"),
-                .embedInCode("Configuration/todo.yaml"),
-                .embedInCode("Features/ClientLibrary/bellhop.js"),
-                .embedInCode("Features/ClientLibrary/bellhop-core.js"),
-                .embedInCode("Features/ClientLibrary/bellhop-features.js"),
-                .embedInCode("Features/ClientLibrary/bellhop-tabs.js"),
-                .embedInCode("Features/ClientLibrary/bellhop-worker.js"),
-            ]
-                + [
-                    "console.html", "console.css", "app.js", "dom.js", "session.js", "status.js", "cards.js",
-                    "places.js", "events.js", "tools.js", "operations.js", "docs.html", "docs.css", "docs.js",
-                    "shapes.js", "try.js",
-                ].map { .embedInCode("Features/Console/\($0)") },
+            // They are in CResources.
+            exclude: ["Features/ClientLibrary/Files", "Features/Console/Files"],
             swiftSettings: strict),
         // What apps build: it stands on nothing of the service.
-        .target(name: "BellhopClient", exclude: leftOut, swiftSettings: strict),
+        .target(
+            name: "BellhopClient", dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
+            exclude: leftOut, swiftSettings: strict),
         .executableTarget(
             name: "bellhop",
             dependencies: [

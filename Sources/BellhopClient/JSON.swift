@@ -14,7 +14,36 @@ public enum JSON: Sendable, Hashable {
 
     /// Reads one document; throws `DecodingError` where it is none.
     public init(parsing data: Data) throws {
-        self = try JSONDecoder().decode(JSON.self, from: data)
+        // Not by JSONDecoder: it is asked for one type after the other, and throws at each that a value is not of.
+        do {
+            try self.init(JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed))
+        } catch {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: [], debugDescription: "The data is not valid JSON.", underlyingError: error))
+        }
+    }
+
+    /// What JSONSerialization made of a document.
+    private init(_ value: Any) {
+        switch value {
+        case let text as String: self = .string(text)
+        case let members as [String: Any]: self = .object(members.mapValues(JSON.init))
+        case let elements as [Any]: self = .array(elements.map(JSON.init))
+        case let number as NSNumber: self.init(number)
+        default: self = .null
+        }
+    }
+
+    private init(_ number: NSNumber) {
+        // The type that C calls a character is that of truth values alone: JSON's numbers are wider.
+        if String(cString: number.objCType) == "c" {
+            self = .bool(number.boolValue)
+            return
+        }
+        // Many digits come as a decimal number, whose own conversion is off by the last one.
+        let decimal = (number as? NSDecimalNumber).flatMap { Double($0.stringValue) }
+        let double = decimal ?? number.doubleValue
+        self = (Int64(exactly: number) ?? Int64(exactly: double)).map(JSON.integer) ?? .number(double)
     }
 
     public init(parsing text: String) throws {
@@ -67,14 +96,14 @@ extension JSON: Codable {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null
+        } else if let text = try? container.decode(String.self) {
+            self = .string(text)
         } else if let flag = try? container.decode(Bool.self) {
             self = .bool(flag)
         } else if let integer = try? container.decode(Int64.self) {
             self = .integer(integer)
         } else if let number = try? container.decode(Double.self) {
             self = .number(number)
-        } else if let text = try? container.decode(String.self) {
-            self = .string(text)
         } else if let elements = try? container.decode([JSON].self) {
             self = .array(elements)
         } else {

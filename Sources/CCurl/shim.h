@@ -42,6 +42,25 @@ static inline void ccurl_set_callbacks(CURL *handle, void *context, ccurl_receiv
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, context);
 }
 
+static inline CURLcode ccurl_set_receivers(CURL *handle, void *context, ccurl_receive header, ccurl_receive body) {
+    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, header);
+    curl_easy_setopt(handle, CURLOPT_HEADERDATA, context);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, body);
+    return curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
+}
+
+// A request that has ended, and how; null where none has.
+static inline CURL *ccurl_take_ended(CURLM *multi, CURLcode *code) {
+    int left;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left)) != NULL) {
+        if (message->msg != CURLMSG_DONE) continue;
+        *code = message->data.result;
+        return message->easy_handle;
+    }
+    return NULL;
+}
+
 static inline long ccurl_status(CURL *handle) {
     long status = 0;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);

@@ -51,7 +51,7 @@ import Values
 
     @Test func version_isTheContracts() throws {
         #expect(
-            String(decoding: PackageResources.openapi_yaml, as: UTF8.self).contains(
+            String(decoding: Resource.bytes("openapi.yaml"), as: UTF8.self).contains(
                 "\n  version: \(BellhopVersion.text)\n"))
     }
 

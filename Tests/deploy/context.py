@@ -90,7 +90,7 @@ def dangling(folder):
 
 
 def unnamed(folder):
-    """Folders of targets and files of resources that Package.swift names and that are not there."""
+    """Folders of targets that Package.swift names, and files that C embeds, which are not there."""
     command = ["swift", "package", "--package-path", folder, "dump-package"]
     package = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     for target in package["targets"]:
@@ -98,9 +98,11 @@ def unnamed(folder):
         path = target.get("path") or f"{default}/{target['name']}"
         if not os.path.isdir(os.path.join(folder, path)):
             yield f"the target {target['name']} has no folder {path}"
-        for resource in target.get("resources", []):
-            if not os.path.isfile(os.path.join(folder, path, resource["path"])):
-                yield f"the target {target['name']} has no resource {path}/{resource['path']}"
+    source = os.path.join(folder, "Sources/CResources/resources.c")
+    with open(source, encoding="utf-8") as lines:
+        for embedded in re.findall(r'^#embed "(.*)"$', lines.read(), re.MULTILINE):
+            if not os.path.isfile(os.path.join(os.path.dirname(source), embedded)):
+                yield f"CResources embeds {embedded}, which is not there"
 
 
 def main():

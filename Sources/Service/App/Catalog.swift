@@ -48,23 +48,19 @@ enum Catalog {
             EventLog.migrations[3], EventLog.migrations[4], EventLog.migrations[5],
         ]
 
-    static var tables: [Table] { coreTables + features().flatMap(\.tables) }
+    static let tables = coreTables + features().flatMap(\.tables)
 
     /// What a file of tables cannot take for its own.
-    static var reserved: ReservedNames {
-        ReservedNames(
-            templates: tables.flatMap { $0.read.templates + $0.write.templates },
-            topics: [StreamTopics.personal] + features().flatMap(\.topics).map(\.prefix))
-    }
+    static let reserved = ReservedNames(
+        templates: tables.flatMap { $0.read.templates + $0.write.templates },
+        topics: [StreamTopics.personal] + features().flatMap(\.topics).map(\.prefix))
 
     /// What begins the names of the service's own events: those of apps begin otherwise.
-    static var eventPrefixes: Set<Substring> {
-        let names = features().flatMap(\.events) + [EventLog.internalPrefix]
-        return Set(names.map { $0.prefix { $0 != ":" } })
-    }
+    static let eventPrefixes = Set(
+        (features().flatMap(\.events) + [EventLog.internalPrefix]).map { $0.prefix { $0 != ":" } })
 
     /// What two parts would both take for their own. Empty, or the service does not start.
-    static var ambiguities: [String] { ambiguousTemplates + sharedNames }
+    static let ambiguities = ambiguousTemplates + sharedNames
 
     /// Two templates of different meaning that could make one key: each would open the other's rows.
     private static var ambiguousTemplates: [String] {

@@ -17,14 +17,12 @@ struct TableFile {
     /// The line of each place, by its JSON pointer.
     private let lines: [String: Int]
 
+    private static let shipped: Set = ["school", "posts", "todo"]
+
     /// - Parameter name: of a shipped file, or a path.
     init(named name: String) throws(Failure) {
-        let shipped = [
-            "school": PackageResources.school_yaml, "posts": PackageResources.posts_yaml,
-            "todo": PackageResources.todo_yaml,
-        ]
-        if let bytes = shipped[name] {
-            try self.init(yaml: String(decoding: bytes, as: UTF8.self))
+        if Self.shipped.contains(name) {
+            try self.init(yaml: String(decoding: Resource.bytes("\(name).yaml"), as: UTF8.self))
             return
         }
         guard let data = FileManager.default.contents(atPath: name), data.count <= Self.bytesMax,
@@ -32,7 +30,7 @@ struct TableFile {
         else {
             throw Failure(
                 .invalid, "tables.unreadable",
-                "\(Self.obstacle(to: name)); shipped are \(shipped.keys.sorted().joined(separator: ", "))")
+                "\(Self.obstacle(to: name)); shipped are \(Self.shipped.sorted().joined(separator: ", "))")
         }
         try self.init(yaml: text)
     }

@@ -77,7 +77,7 @@ test("what the service serves in parts works together, and names no part twice",
   // Node takes files for modules where a package says so; browsers need no such word.
   const served = mkdtempSync(join(tmpdir(), "bellhop-served-"));
   t.after(() => rmSync(served, { recursive: true }));
-  cpSync(new URL("../../Service/Features/ClientLibrary/", import.meta.url), served, { recursive: true });
+  cpSync(new URL("../../Service/Features/ClientLibrary/Files/", import.meta.url), served, { recursive: true });
   writeFileSync(join(served, "package.json"), JSON.stringify({ type: "module" }));
   const core = await import(join(served, "bellhop-core.js"));
   const parts = await import(join(served, "bellhop-features.js"));

@@ -389,7 +389,7 @@ struct SchoolRecording: Sendable {
 
     /// The shipped declarations with the shortest window, and a table that everybody receives, whose key ends a step.
     private static func declarations() -> String {
-        let shipped = String(decoding: PackageResources.school_yaml, as: UTF8.self)
+        let shipped = String(decoding: Resource.bytes("school.yaml"), as: UTF8.self)
         let quick = shipped.replacingOccurrences(of: "    primaryKey:", with: "    windowMs: 50\n    primaryKey:")
         let barrier = """
               - table: barriers

@@ -10,19 +10,27 @@ enum ClientLibraryFeature {
     static var feature: Feature {
         Feature(
             name: "clientlibrary",
-            endpoints: [
-                serve("/bellhop.js", PackageResources.bellhop_js),
-                // Its parts, for pages that want less: the core, and what imports from beside it.
-                serve("/bellhop-core.js", PackageResources.bellhop_core_js),
-                serve("/bellhop-features.js", PackageResources.bellhop_features_js),
-                serve("/bellhop-tabs.js", PackageResources.bellhop_tabs_js),
-                // The worker that holds the stream of all tabs: the library starts it from beside itself.
-                serve("/bellhop-worker.js", PackageResources.bellhop_worker_js),
-            ])
+            endpoints: files.map { name in
+                Endpoint(.get, "/\(name)", access: .anyone, query: .any, effort: .instant) { _ in
+                    guard let script = scripts[name] else { throw Failure.notFound("file") }
+                    return .now(script)
+                }
+            })
     }
 
-    private static func serve(_ path: String, _ content: [UInt8]) -> Endpoint {
-        let script = Response(
+    private static let files = [
+        "bellhop.js",
+        // Its parts, for pages that want less: the core, and what imports from beside it.
+        "bellhop-core.js", "bellhop-features.js", "bellhop-tabs.js",
+        // The worker that holds the stream of all tabs: the library starts it from beside itself.
+        "bellhop-worker.js",
+    ]
+
+    /// Made when somebody first asks.
+    private static let scripts = Dictionary(uniqueKeysWithValues: files.map { ($0, script(Resource.bytes($0))) })
+
+    private static func script(_ content: [UInt8]) -> Response {
+        Response(
             status: 200,
             headers: [
                 ("Content-Type", "text/javascript; charset=utf-8"),
@@ -34,6 +42,5 @@ enum ClientLibraryFeature {
                 ("Access-Control-Allow-Origin", "*"), ("Cross-Origin-Resource-Policy", "cross-origin"),
             ],
             body: .shared(SharedBody(content)))
-        return Endpoint(.get, path, access: .anyone, query: .any, effort: .instant) { _ in .now(script) }
     }
 }

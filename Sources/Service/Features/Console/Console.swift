@@ -6,11 +6,10 @@ import Values
 /// try. Neither fetches anything from elsewhere.
 enum ConsoleFeature {
     static var feature: Feature {
-        let files = files.mapValues { type, content in file(type, content) }
-        return Feature(
+        Feature(
             name: "console",
             endpoints: [
-                page("/", PackageResources.console_html), page("/docs", PackageResources.docs_html),
+                page("/", "console.html"), page("/docs", "docs.html"),
                 Endpoint(.get, "/console/tokens", access: .anyone, query: .any, effort: .instant, showTokens),
                 Endpoint(.get, "/console/{name}", access: .anyone, query: .any, effort: .instant) { call in
                     guard let file = files[call.request.parameter(0)] else { throw Failure.notFound("file") }
@@ -21,33 +20,33 @@ enum ConsoleFeature {
 
     // MARK: Files
 
-    private static let files: [String: (type: String, content: [UInt8])] = [
-        "console.css": (style, PackageResources.console_css),
-        "app.js": (script, PackageResources.app_js),
-        "dom.js": (script, PackageResources.dom_js),
-        "session.js": (script, PackageResources.session_js),
-        "status.js": (script, PackageResources.status_js),
-        "cards.js": (script, PackageResources.cards_js),
-        "places.js": (script, PackageResources.places_js),
-        "events.js": (script, PackageResources.events_js),
-        "tools.js": (script, PackageResources.tools_js),
-        "operations.js": (script, PackageResources.operations_js),
-        "docs.css": (style, PackageResources.docs_css),
-        "docs.js": (script, PackageResources.docs_js),
-        "shapes.js": (script, PackageResources.shapes_js),
-        "try.js": (script, PackageResources.try_js),
-    ]
-    private static let style = "text/css; charset=utf-8"
-    private static let script = "text/javascript; charset=utf-8"
-
-    private static func page(_ path: String, _ content: [UInt8]) -> Endpoint {
-        let page = file(
-            "text/html; charset=utf-8", content,
-            headers: [("Content-Security-Policy", policy), ("Referrer-Policy", "no-referrer")])
-        return Endpoint(.get, path, access: .anyone, query: .any, effort: .instant) { _ in .now(page) }
+    private static func page(_ path: String, _ name: String) -> Endpoint {
+        Endpoint(.get, path, access: .anyone, query: .any, effort: .instant) { _ in
+            guard let page = pages[name] else { throw Failure.notFound("page") }
+            return .now(page)
+        }
     }
 
-    private static func file(_ type: String, _ content: [UInt8], headers: HeaderFields = []) -> Response {
+    /// Made when somebody first asks, as the files are.
+    private static let pages = responses(
+        ["console.html", "docs.html"], "text/html; charset=utf-8",
+        [("Content-Security-Policy", policy), ("Referrer-Policy", "no-referrer")])
+
+    private static let files = responses(["console.css", "docs.css"], "text/css; charset=utf-8").merging(
+        responses(
+            [
+                "app.js", "cards.js", "docs.js", "dom.js", "events.js", "operations.js", "places.js", "session.js",
+                "shapes.js", "status.js", "tools.js", "try.js",
+            ], "text/javascript; charset=utf-8")
+    ) { file, _ in file }
+
+    private static func responses(
+        _ names: [String], _ type: String, _ headers: HeaderFields = []
+    ) -> [String: Response] {
+        Dictionary(uniqueKeysWithValues: names.map { ($0, file(type, Resource.bytes($0), headers: headers)) })
+    }
+
+    private static func file(_ type: String, _ content: [UInt8], headers: HeaderFields) -> Response {
         var headers = headers
         headers.append("Content-Type", type)
         headers.append("Cache-Control", "no-cache")

@@ -5,7 +5,7 @@ import Yams
 
 /// The service's own description, `openapi.yaml`, which is also its contract in tests.
 enum Description {
-    static let yaml = response(PackageResources.openapi_yaml, type: "application/yaml")
+    static let yaml = response(Resource.bytes("openapi.yaml"), type: "application/yaml")
 
     /// The same for tools, and pages, that read no YAML; made when somebody first asks.
     static let json = response(jsonBytes(), type: "application/json")
@@ -20,7 +20,7 @@ enum Description {
     }
 
     private static func jsonBytes() -> [UInt8] {
-        let text = String(decoding: PackageResources.openapi_yaml, as: UTF8.self)
+        let text = String(decoding: Resource.bytes("openapi.yaml"), as: UTF8.self)
         var writer = JSONWriter(reserving: text.utf8.count)
         // A text of ours that tests read: it is YAML.
         if let root = try? Yams.compose(yaml: text, .basic) { write(root, to: &writer) }

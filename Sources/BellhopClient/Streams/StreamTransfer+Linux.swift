@@ -1,0 +1,172 @@
+#if os(Linux)
+    import CCurl
+    import Foundation
+    import FoundationNetworking
+
+    /// A request whose answer is handed on as it comes, by libcurl, which is what URLSession stands on here.
+    ///
+    /// Not by URLSession itself: on Linux it goes on asking whether a connection can be written to after its request is
+    /// sent, and the answer is always yes, so that each stream keeps a core busy for as long as it is open.
+    final class StreamTransfer: Sendable {
+        private let transfer: Transfer
+
+        init(_ request: URLRequest, _ receiver: Receiver) {
+            transfer = Transfer(request, receiver)
+            TransferLoop.shared.start(transfer)
+        }
+
+        func cancel() { TransferLoop.shared.cancel(transfer) }
+    }
+
+    /// One transfer, which libcurl's callbacks know by its address.
+    ///
+    /// `@unchecked Sendable`: what changes is touched by the loop's thread alone.
+    private final class Transfer: @unchecked Sendable {
+        let request: URLRequest
+        let receiver: Receiver
+        var handle: UnsafeMutableRawPointer?
+        private var lines: UnsafeMutablePointer<curl_slist>?
+        private var headers: [String: String] = [:]
+
+        init(_ request: URLRequest, _ receiver: Receiver) {
+            (self.request, self.receiver) = (request, receiver)
+        }
+
+        deinit { curl_slist_free_all(lines) }
+
+        /// The handle of the transfer, ready to be started; the loop's thread cleans it up.
+        func prepare() -> UnsafeMutableRawPointer? {
+            guard let handle = curl_easy_init() else { return nil }
+            for (name, value) in request.allHTTPHeaderFields ?? [:] {
+                lines = curl_slist_append(lines, "\(name): \(value)")
+            }
+            _ = ccurl_set_headers(handle, lines)
+            let texts: [(CURLoption, String)] = [
+                (CURLOPT_URL, request.url?.absoluteString ?? ""), (CURLOPT_USERAGENT, "BellhopClient"),
+                (CURLOPT_PROTOCOLS_STR, "http,https"), (CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
+            ]
+            for (option, text) in texts { _ = ccurl_set_text(handle, option, text) }
+            // Signals belong to the process.
+            for (option, number) in [(CURLOPT_FOLLOWLOCATION, 1), (CURLOPT_MAXREDIRS, 5), (CURLOPT_NOSIGNAL, 1)] {
+                _ = ccurl_set_long(handle, option, number)
+            }
+            _ = ccurl_set_receivers(
+                handle, Unmanaged.passUnretained(self).toOpaque(),
+                { bytes, size, count, context in
+                    Transfer.of(context)?.take(head: UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+                },
+                { bytes, size, count, context in
+                    Transfer.of(context)?.take(body: UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+                })
+            self.handle = handle
+            return handle
+        }
+
+        private static func of(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+            context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        /// - Returns: how many bytes were taken; fewer than came end the transfer.
+        private func take(head bytes: UnsafeRawBufferPointer) -> Int {
+            let line = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            if line.hasPrefix("HTTP/") {
+                headers = [:]
+            } else if let colon = line.firstIndex(of: ":") {
+                let value = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+                headers[line[..<colon].lowercased()] = value
+            } else if line.isEmpty, let handle {
+                let status = ccurl_status(handle)
+                // Others follow: the final answer, or what the address that is named answers.
+                let isFinal = status >= 200 && !(300..<400 ~= status && headers["location"] != nil)
+                if isFinal { receiver.deliver(.head(status: status, headers: headers)) }
+            }
+            return bytes.count
+        }
+
+        private func take(body bytes: UnsafeRawBufferPointer) -> Int {
+            receiver.deliver(.bytes(Data(bytes)))
+            return receiver.hasOverflowed ? 0 : bytes.count
+        }
+
+        func end(_ code: CURLcode) {
+            let reason = String(cString: curl_easy_strerror(code))
+            receiver.finish(code == CURLE_OK ? .success(()) : .failure(ExchangeFailure.transport(reason)))
+        }
+    }
+
+    /// All transfers of the process, on one thread that waits for the network in libcurl.
+    ///
+    /// `@unchecked Sendable`: `running` belongs to that thread, and of `multi` others only wake it, as libcurl allows.
+    private final class TransferLoop: @unchecked Sendable {
+        static let shared = TransferLoop()
+
+        private enum Order {
+            case start(Transfer)
+            case cancel(Transfer)
+        }
+
+        private let multi: UnsafeMutableRawPointer
+        private let orders = Locked([Order]())
+        private var running: [UnsafeMutableRawPointer: Transfer] = [:]
+
+        private init() {
+            guard ccurl_global_init() == CURLE_OK, let multi = curl_multi_init() else {
+                fatalError("libcurl cannot be initialized: there is no memory")
+            }
+            self.multi = multi
+            let thread = Thread(block: { [self] in run() })
+            thread.name = "bellhop-streams"
+            thread.start()
+        }
+
+        func start(_ transfer: Transfer) { send(.start(transfer)) }
+        func cancel(_ transfer: Transfer) { send(.cancel(transfer)) }
+
+        private func send(_ order: Order) {
+            orders.withLock { $0.append(order) }
+            curl_multi_wakeup(multi)
+        }
+
+        private func run() {
+            // A connection that the service has closed is an error of libcurl's, and no signal to the app.
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGPIPE)
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+            while true {
+                let given = orders.withLock { orders in
+                    defer { orders = [] }
+                    return orders
+                }
+                for order in given { obey(order) }
+                var count: Int32 = 0
+                curl_multi_perform(multi, &count)
+                var code = CURLE_OK
+                while let handle = ccurl_take_ended(multi, &code) { forget(handle)?.end(code) }
+                // An order wakes it. libcurl's own times end it sooner.
+                curl_multi_poll(multi, nil, 0, 60_000, nil)
+            }
+        }
+
+        private func obey(_ order: Order) {
+            switch order {
+            case .start(let transfer):
+                guard let handle = transfer.prepare() else { return transfer.end(CURLE_OUT_OF_MEMORY) }
+                running[handle] = transfer
+                curl_multi_add_handle(multi, handle)
+            case .cancel(let transfer):
+                if let handle = transfer.handle { _ = forget(handle) }
+            }
+        }
+
+        /// Ends a transfer's connection, unless that is free for others; nil where it has been forgotten.
+        private func forget(_ handle: UnsafeMutableRawPointer) -> Transfer? {
+            guard let transfer = running.removeValue(forKey: handle) else { return nil }
+            transfer.handle = nil
+            curl_multi_remove_handle(multi, handle)
+            curl_easy_cleanup(handle)
+            return transfer
+        }
+    }
+
+#endif

@@ -1,0 +1,126 @@
+#include "CResources.h"
+
+#include <string.h>
+
+// By #embed, which costs nothing: as arrays of Swift, which is what SwiftPM makes of such files, they took four minutes of
+// each build. It is of C23, and clang has it for all.
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
+static const unsigned char openapi_yaml[] = {
+#embed "../../openapi.yaml"
+};
+static const unsigned char posts_yaml[] = {
+#embed "../../Deploy/tables/posts.yaml"
+};
+static const unsigned char school_yaml[] = {
+#embed "../../Deploy/tables/school.yaml"
+};
+static const unsigned char todo_yaml[] = {
+#embed "../../Deploy/tables/todo.yaml"
+};
+static const unsigned char bellhop_core_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-core.js"
+};
+static const unsigned char bellhop_features_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-features.js"
+};
+static const unsigned char bellhop_tabs_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-tabs.js"
+};
+static const unsigned char bellhop_worker_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-worker.js"
+};
+static const unsigned char bellhop_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop.js"
+};
+static const unsigned char app_js[] = {
+#embed "../Service/Features/Console/Files/app.js"
+};
+static const unsigned char cards_js[] = {
+#embed "../Service/Features/Console/Files/cards.js"
+};
+static const unsigned char console_css[] = {
+#embed "../Service/Features/Console/Files/console.css"
+};
+static const unsigned char console_html[] = {
+#embed "../Service/Features/Console/Files/console.html"
+};
+static const unsigned char docs_css[] = {
+#embed "../Service/Features/Console/Files/docs.css"
+};
+static const unsigned char docs_html[] = {
+#embed "../Service/Features/Console/Files/docs.html"
+};
+static const unsigned char docs_js[] = {
+#embed "../Service/Features/Console/Files/docs.js"
+};
+static const unsigned char dom_js[] = {
+#embed "../Service/Features/Console/Files/dom.js"
+};
+static const unsigned char events_js[] = {
+#embed "../Service/Features/Console/Files/events.js"
+};
+static const unsigned char operations_js[] = {
+#embed "../Service/Features/Console/Files/operations.js"
+};
+static const unsigned char places_js[] = {
+#embed "../Service/Features/Console/Files/places.js"
+};
+static const unsigned char session_js[] = {
+#embed "../Service/Features/Console/Files/session.js"
+};
+static const unsigned char shapes_js[] = {
+#embed "../Service/Features/Console/Files/shapes.js"
+};
+static const unsigned char status_js[] = {
+#embed "../Service/Features/Console/Files/status.js"
+};
+static const unsigned char tools_js[] = {
+#embed "../Service/Features/Console/Files/tools.js"
+};
+static const unsigned char try_js[] = {
+#embed "../Service/Features/Console/Files/try.js"
+};
+
+static const struct {
+    const char *name;
+    const unsigned char *bytes;
+    size_t count;
+} resources[] = {
+#define RESOURCE(name, bytes) {name, bytes, sizeof bytes}
+    RESOURCE("openapi.yaml", openapi_yaml),
+    RESOURCE("posts.yaml", posts_yaml),
+    RESOURCE("school.yaml", school_yaml),
+    RESOURCE("todo.yaml", todo_yaml),
+    RESOURCE("bellhop-core.js", bellhop_core_js),
+    RESOURCE("bellhop-features.js", bellhop_features_js),
+    RESOURCE("bellhop-tabs.js", bellhop_tabs_js),
+    RESOURCE("bellhop-worker.js", bellhop_worker_js),
+    RESOURCE("bellhop.js", bellhop_js),
+    RESOURCE("app.js", app_js),
+    RESOURCE("cards.js", cards_js),
+    RESOURCE("console.css", console_css),
+    RESOURCE("console.html", console_html),
+    RESOURCE("docs.css", docs_css),
+    RESOURCE("docs.html", docs_html),
+    RESOURCE("docs.js", docs_js),
+    RESOURCE("dom.js", dom_js),
+    RESOURCE("events.js", events_js),
+    RESOURCE("operations.js", operations_js),
+    RESOURCE("places.js", places_js),
+    RESOURCE("session.js", session_js),
+    RESOURCE("shapes.js", shapes_js),
+    RESOURCE("status.js", status_js),
+    RESOURCE("tools.js", tools_js),
+    RESOURCE("try.js", try_js),
+};
+
+const unsigned char *cresources_find(const char *name, size_t *count) {
+    for (size_t index = 0; index < sizeof resources / sizeof *resources; index++) {
+        if (strcmp(resources[index].name, name) == 0) {
+            *count = resources[index].count;
+            return resources[index].bytes;
+        }
+    }
+    return NULL;
+}

@@ -90,8 +90,7 @@ let package = Package(
             name: "Service",
             dependencies: [
                 "CResources", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values", "Rows",
-                "Domain",
-                "Visibility",
+                "Domain", "Visibility",
                 outside("Crypto", "swift-crypto"),
                 outside("CryptoExtras", "swift-crypto"),
                 outside("Logging", "swift-log"),

@@ -57,6 +57,17 @@ struct EntityTag: Sendable {
     }
 }
 
+extension Response {
+    /// A file of the binary, for everybody: asked for again each time, and mostly answered by a 304.
+    static func file(_ content: [UInt8], type: String, headers: HeaderFields = []) -> Response {
+        var headers = headers
+        headers.append("Content-Type", type)
+        headers.append("Cache-Control", "no-cache")
+        headers.append("ETag", String(decoding: EntityTag(ofAll: content).bytes, as: UTF8.self))
+        return Response(status: 200, headers: headers, body: .shared(SharedBody(content)))
+    }
+}
+
 extension Request {
     /// The tag, if `If-None-Match` names it; it is not even made for a request without that header.
     func seen(_ tag: @autoclosure () -> EntityTag) -> EntityTag? {

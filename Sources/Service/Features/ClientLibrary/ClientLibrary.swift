@@ -26,21 +26,15 @@ enum ClientLibraryFeature {
         "bellhop-worker.js",
     ]
 
-    /// Made when somebody first asks.
-    private static let scripts = Dictionary(uniqueKeysWithValues: files.map { ($0, script(Resource.bytes($0))) })
-
-    private static func script(_ content: [UInt8]) -> Response {
-        Response(
-            status: 200,
-            headers: [
-                ("Content-Type", "text/javascript; charset=utf-8"),
-                ("ETag", String(decoding: EntityTag(ofAll: content).bytes, as: UTF8.self)),
-                // Asked again each time, and mostly answered by a 304: a page must not run an older library than the
-                // service it speaks to.
-                ("Cache-Control", "no-cache"),
-                // Pages of any origin may import it: a module's source is fetched as by CORS. It has no secret in it.
+    /// Made when somebody first asks. A page must not run an older library than the service it speaks to, so each is asked
+    /// for again each time. Pages of any origin may import it: a module's source is fetched as by CORS. It has no secret in
+    /// it.
+    private static let scripts = Dictionary(
+        uniqueKeysWithValues: files.map { name in
+            let headers: HeaderFields = [
                 ("Access-Control-Allow-Origin", "*"), ("Cross-Origin-Resource-Policy", "cross-origin"),
-            ],
-            body: .shared(SharedBody(content)))
-    }
+            ]
+            let type = "text/javascript; charset=utf-8"
+            return (name, Response.file(Resource.bytes(name), type: type, headers: headers))
+        })
 }

@@ -43,15 +43,8 @@ enum ConsoleFeature {
     private static func responses(
         _ names: [String], _ type: String, _ headers: HeaderFields = []
     ) -> [String: Response] {
-        Dictionary(uniqueKeysWithValues: names.map { ($0, file(type, Resource.bytes($0), headers: headers)) })
-    }
-
-    private static func file(_ type: String, _ content: [UInt8], headers: HeaderFields) -> Response {
-        var headers = headers
-        headers.append("Content-Type", type)
-        headers.append("Cache-Control", "no-cache")
-        headers.append("ETag", String(decoding: EntityTag(ofAll: content).bytes, as: UTF8.self))
-        return Response(status: 200, headers: headers, body: .shared(SharedBody(content)))
+        Dictionary(
+            uniqueKeysWithValues: names.map { ($0, Response.file(Resource.bytes($0), type: type, headers: headers)) })
     }
 
     /// Only this service's own files may run, only it may be spoken to, nothing stands inline, and nobody may frame the

@@ -5,19 +5,10 @@ import Yams
 
 /// The service's own description, `openapi.yaml`, which is also its contract in tests.
 enum Description {
-    static let yaml = response(Resource.bytes("openapi.yaml"), type: "application/yaml")
+    static let yaml = Response.file(Resource.bytes("openapi.yaml"), type: "application/yaml")
 
     /// The same for tools, and pages, that read no YAML; made when somebody first asks.
-    static let json = response(jsonBytes(), type: "application/json")
-
-    private static func response(_ bytes: [UInt8], type: String) -> Response {
-        Response(
-            status: 200,
-            headers: [
-                ("Content-Type", type), ("Cache-Control", "no-cache"),
-                ("ETag", String(decoding: EntityTag(ofAll: bytes).bytes, as: UTF8.self)),
-            ], body: .shared(SharedBody(bytes)))
-    }
+    static let json = Response.file(jsonBytes(), type: "application/json")
 
     private static func jsonBytes() -> [UInt8] {
         let text = String(decoding: Resource.bytes("openapi.yaml"), as: UTF8.self)

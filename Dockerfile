@@ -3,7 +3,7 @@
 FROM docker.io/library/swift:6.3-bookworm AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev pkg-config rsync tzdata \
+        ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev libssl-dev pkg-config rsync tzdata \
     && rm -rf /var/lib/apt/lists/*
 COPY Package.swift openapi.yaml /context/
 # What the binary has in it besides Sources.

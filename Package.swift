@@ -54,32 +54,29 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", .upToNextMinor(from: "1.8.2")),
-        .package(url: "https://github.com/apple/swift-crypto", .upToNextMinor(from: "4.5.2")),
         .package(url: "https://github.com/apple/swift-log", .upToNextMinor(from: "1.16.2")),
         .package(url: "https://github.com/apple/swift-system", .upToNextMinor(from: "1.8.1")),
         .package(
             url: "https://github.com/apple/swift-configuration", .upToNextMinor(from: "1.4.0"),
             traits: ["YAML", "CommandLineArguments"]),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", .upToNextMinor(from: "2.13.0")),
-        .package(url: "https://github.com/vapor/jwt-kit", .upToNextMinor(from: "5.7.1")),
         .package(url: "https://github.com/jpsim/Yams", .upToNextMinor(from: "6.2.2")),
     ],
     targets: [
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // Pages, scripts, the contract and the shipped tables, as bytes of the binary.
         .target(name: "CResources"),
         .target(name: "Threads", swiftSettings: strict),
+        .target(name: "Cryptography", dependencies: ["CCrypto"], swiftSettings: strict),
         .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Threads"], swiftSettings: strict),
         .target(name: "OutboundHTTP", dependencies: ["CCurl", "Threads"], swiftSettings: strict),
         .target(
             name: "Database",
-            dependencies: [
-                "CSQLite", "CPostgreSQL", "Threads", "Visibility", "Values",
-                outside("Crypto", "swift-crypto"),
-            ],
+            dependencies: ["CSQLite", "CPostgreSQL", "Cryptography", "Threads", "Visibility", "Values"],
             swiftSettings: strict),
         .target(name: "Visibility", swiftSettings: strict),
         .target(name: "Values", swiftSettings: strict),
@@ -89,10 +86,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "CResources", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values", "Rows",
-                "Domain", "Visibility",
-                outside("Crypto", "swift-crypto"),
-                outside("CryptoExtras", "swift-crypto"),
+                "CResources", "Cryptography", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values",
+                "Rows", "Domain", "Visibility",
                 outside("Logging", "swift-log"),
                 outside("Configuration", "swift-configuration"),
                 outside("SystemPackage", "swift-system"),
@@ -108,10 +103,9 @@ let package = Package(
         .executableTarget(
             name: "bellhop",
             dependencies: [
-                "Service", "BellhopClient", "Database", "Rows", "Values",
+                "Service", "BellhopClient", "Cryptography", "Database", "Rows", "Values",
                 outside("ArgumentParser", "swift-argument-parser"),
                 outside("Configuration", "swift-configuration"),
-                outside("Crypto", "swift-crypto"),
                 outside("Logging", "swift-log"),
                 outside("SystemPackage", "swift-system"),
                 outside("UnixSignals", "swift-service-lifecycle"),
@@ -152,19 +146,19 @@ let package = Package(
             name: "MicroHTTPTests", dependencies: ["MicroHTTP", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "OutboundHTTPTests", dependencies: ["OutboundHTTP", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
+        .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "ThreadsTests", dependencies: ["TestSupport", "Threads"], swiftSettings: strict),
         // The house's style, as a test.
-        .testTarget(name: "TidyTests", swiftSettings: strict),
+        .testTarget(name: "TidyTests", dependencies: ["TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "RealtimeTests", dependencies: ["Realtime", "TestSupport", "Values"], swiftSettings: strict),
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "Service", "BellhopClient", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values",
-                "Rows", "Domain", "Visibility", "PostgresServer", "TestSupport",
+                "CCrypto", "Service", "BellhopClient", "Cryptography", "MicroHTTP", "OutboundHTTP", "Database",
+                "Realtime",
+                "Threads", "Values", "Rows", "Domain", "Visibility", "PostgresServer", "TestSupport",
                 outside("Configuration", "swift-configuration"),
-                outside("Crypto", "swift-crypto"),
-                outside("JWTKit", "jwt-kit"),
                 outside("Logging", "swift-log"),
                 outside("Yams", "Yams"),
             ],
@@ -179,9 +173,8 @@ if Context.environment["BELLHOP_FUZZ"] != nil {
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Service", "MicroHTTP", "Rows", "Values",
+                "Service", "Cryptography", "MicroHTTP", "Rows", "Values",
                 outside("Configuration", "swift-configuration"),
-                outside("Crypto", "swift-crypto"),
                 outside("Logging", "swift-log"),
             ],
             path: "Tests/Fuzz", exclude: ["Corpus"], swiftSettings: strict))

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Foundation
 
 /// One step of the schema: applied once, in order, and never changed afterwards.
@@ -39,8 +39,8 @@ public struct Migration: Sendable, Hashable {
     static func checksum(of statements: [String]) -> String {
         var hash = SHA256()
         for statement in statements {
-            hash.update(data: Array("\(statement.utf8.count):".utf8))
-            hash.update(data: Array(statement.utf8))
+            hash.update("\(statement.utf8.count):".utf8)
+            hash.update(statement.utf8)
         }
         return hash.finalize().map { String(format: "%02x", $0) }.joined()
     }

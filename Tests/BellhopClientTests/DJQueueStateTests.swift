@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import BellhopClient
 
 /// A shop's music as an app stores it (CUT D-1): what the service says wins, what the user does shows at once.
-@Suite struct DJQueueStateTests {
+@Suite(.timed) struct DJQueueStateTests {
     private static func item(
         _ id: String, up: Int64 = 1, down: Int64 = 0, second: Int = 0, vote: String? = nil, version: Int64 = 2
     ) -> JSON {

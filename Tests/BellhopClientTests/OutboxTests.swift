@@ -5,7 +5,7 @@ import Testing
 @testable import BellhopClient
 
 /// The outbox over real sockets and files (VIS NFR-2.3, CUT N-3).
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timed, .timeLimit(.minutes(2)))
 struct OutboxTests {
     private let clock = StandingClock()
     private let directory = try? TemporaryDirectory()
@@ -121,7 +121,7 @@ struct OutboxTests {
     }
 }
 
-@Suite struct FileStorageTests {
+@Suite(.timed) struct FileStorageTests {
     @Test(arguments: ["", "a", "../up", "a/b", "ä ö", String(repeating: "long ", count: 200), "a+/b=", "."])
     func keys_areWhateverTheyAre(_ key: String) async throws {
         let directory = try TemporaryDirectory()

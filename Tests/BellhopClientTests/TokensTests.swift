@@ -4,7 +4,7 @@ import Testing
 @testable import BellhopClient
 
 /// Calls and the stream ask for tokens at the same time.
-@Suite struct TokensTests {
+@Suite(.timed) struct TokensTests {
     /// Others may still be given the one that was refused; who has tried it needs another.
     @Test func refusedToken_isNeverGivenToWhoHasTriedIt() async {
         // It stands still: on a busy machine the app's answer must not seem to be late.

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BellhopClient
 
 /// The machines against the vectors that JavaScript runs too.
-@Suite struct VectorTests {
+@Suite(.timed) struct VectorTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "Fixtures/Client")
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Database
 
 /// A process that is killed in the middle of its commits, by running this very test binary a second time.
-@Suite struct CrashTests {
+@Suite(.timed) struct CrashTests {
     private static let placeVariable = "DATABASE_CRASH_TEST_PLACE"
     private static let tables = Migration(
         "0001", sql: ["CREATE TABLE a (id TEXT PRIMARY KEY) STRICT", "CREATE TABLE b (id TEXT PRIMARY KEY) STRICT"])

@@ -5,7 +5,7 @@ import Testing
 @testable import Database
 
 /// Who may use the files of a database, and what is said where it is not this process.
-@Suite struct DatabaseFileTests {
+@Suite(.timed) struct DatabaseFileTests {
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

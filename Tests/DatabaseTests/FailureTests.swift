@@ -5,7 +5,7 @@ import Testing
 @testable import Database
 
 /// Real files in real trouble: a clear error, nothing half done, and everything acknowledged is still there.
-@Suite struct FailureTests {
+@Suite(.timed) struct FailureTests {
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

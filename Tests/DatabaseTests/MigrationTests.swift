@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Database
 
-@Suite struct MigrationTests {
+@Suite(.timed) struct MigrationTests {
     private let first = Migration("0001_a", sql: ["CREATE TABLE a (id INTEGER PRIMARY KEY) STRICT"])
     private let second = Migration(
         "0002_b", sql: ["CREATE TABLE b (id INTEGER PRIMARY KEY) STRICT", "CREATE INDEX b_id ON b (id)"])

@@ -6,7 +6,7 @@ import Visibility
 @testable import Database
 
 /// The rule of visibility in Swift and in SQL, compared with each other.
-@Suite struct PolicyTests {
+@Suite(.timed) struct PolicyTests {
     @Test func keys_cannotBeConfused_byValuesWithSeparators() {
         let user: AudienceTemplate = "user:{id}"
         let staff: AudienceTemplate = "user:{id}:staff"

@@ -6,7 +6,7 @@ import Values
 @testable import Database
 
 /// The rule of visibility as PostgreSQL's row-level security, compared with its other two forms.
-@Suite struct PostgresPolicyTests {
+@Suite(.timed) struct PostgresPolicyTests {
     /// 100,000 decisions about rows: Swift's `sees`, SQLite's predicate, PostgreSQL's policy under a statement without
     /// any predicate, and PostgreSQL's policy and the predicate together agree on each.
     @Test func theRule_isTheSame_inSwift_SQLite_andPostgreSQL() throws {

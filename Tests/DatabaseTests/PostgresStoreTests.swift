@@ -7,7 +7,7 @@ import Testing
 @testable import Database
 
 /// What a store promises is true on PostgreSQL too, while others write at the same time and connections get lost.
-@Suite struct PostgresStoreTests {
+@Suite(.timed) struct PostgresStoreTests {
     private static let items = Migration(
         "0001_items",
         sql: [

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 import Values
 
 @testable import Database
 
-@Suite struct SQLTests {
+@Suite(.timed) struct SQLTests {
     let notes = Table(
         "notes", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin"], write: ["user:{user_id}"])
     let scope = Scope(tenant: "t1", keys: ["user:u1", "everyone"])

@@ -6,7 +6,7 @@ import Values
 
 @testable import Database
 
-@Suite final class StoreTests: Sendable {
+@Suite(.timed) final class StoreTests: Sendable {
     private static let items = Migration(
         "0001_items",
         sql: [

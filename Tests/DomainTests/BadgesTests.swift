@@ -1,10 +1,11 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
 /// CNT R-COUNTS-1 and decision 16: which notification lights which badge.
-@Suite struct BadgesTests {
+@Suite(.timed) struct BadgesTests {
     @Test(arguments: ["visit", "system", "emergency", "booking", "anything-else"])
     func unseenOfMostCategories_countsForTheBell(_ word: String) throws {
         let category = try #require(NotificationCategory(rawValue: word))

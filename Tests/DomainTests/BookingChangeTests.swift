@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Domain
@@ -5,7 +6,7 @@ import Testing
 @testable import Values
 
 /// What may be changed of a booking, by whom and when, and what its customer receives (decisions 1 and 8).
-@Suite struct BookingChangeTests {
+@Suite(.timed) struct BookingChangeTests {
     private static let nine = Timestamp(microseconds: 1_767_949_200_000_000)
 
     private static func booking(_ status: BookingStatus, user: String? = "u1") -> Booking {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Domain
@@ -5,7 +6,7 @@ import Testing
 @testable import Values
 
 /// Decision 1: all 36 moves, for both who may make them.
-@Suite struct BookingStatusTests {
+@Suite(.timed) struct BookingStatusTests {
     private static let moves: [BookingStatus: Set<BookingStatus>] = [
         .pending: [.confirmed, .cancelled], .confirmed: [.inProgress, .cancelled, .noShow],
         .inProgress: [.completed, .cancelled],

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Domain
@@ -5,7 +6,7 @@ import Testing
 @testable import Values
 
 /// What a score becomes, and what a challenge refuses (CUT L-1).
-@Suite struct ChallengeTests {
+@Suite(.timed) struct ChallengeTests {
     private static func challenge(_ mode: Challenge.Mode, _ order: Challenge.Order = .descending) -> Challenge {
         Challenge(
             id: ID("c1"), name: "c", shopId: nil, startsAt: Timestamp(microseconds: 100),

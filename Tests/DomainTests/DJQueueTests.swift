@@ -6,7 +6,7 @@ import Testing
 @testable import Values
 
 /// The order of a shop's tracks and their counts (CUT D-1 to D-5, decisions 9 and 10).
-@Suite struct DJQueueTests {
+@Suite(.timed) struct DJQueueTests {
     private static func item(
         _ name: String, up: Int = 0, down: Int = 0, at seconds: Int64 = 0
     ) -> DJQueueItem {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Values
 
-@Suite struct IDTests {
+@Suite(.timed) struct IDTests {
     /// Equality, order and dictionaries say of texts that look alike what their bytes say.
     @Test func ids_areTheirBytes() {
         let seed = randomSeed()

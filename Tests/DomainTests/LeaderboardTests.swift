@@ -6,7 +6,7 @@ import Testing
 @testable import Values
 
 /// The order of a board against a sorted array, which needs no thought to be right (CUT L-1, L-2; decision 11).
-@Suite struct LeaderboardTests {
+@Suite(.timed) struct LeaderboardTests {
     /// The same board, counted and sorted anew at each question.
     private struct PlainBoard {
         var standings: [String: Standing] = [:]

@@ -1,10 +1,11 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
 /// What is read of requests about conversations, and what lists show of messages.
-@Suite struct MessageTests {
+@Suite(.timed) struct MessageTests {
     @Test(arguments: [
         ("Hello", "Hello"), ("  two\n\n lines\t", "two lines"), ("", ""),
         (String(repeating: "a", count: 120), String(repeating: "a", count: 120)),

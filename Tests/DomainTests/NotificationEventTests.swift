@@ -1,10 +1,11 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
 /// VIS FR-2.1…FR-3.5, the appendix, FR-4.1, FR-5.1 and decisions 17–21, one row for each, with the exact words.
-@Suite struct NotificationEventTests {
+@Suite(.timed) struct NotificationEventTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let requirement: String
         let type: String

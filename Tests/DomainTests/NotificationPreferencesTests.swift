@@ -1,9 +1,10 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
-@Suite struct NotificationPreferencesTests {
+@Suite(.timed) struct NotificationPreferencesTests {
     static func preferences(_ body: String) throws(Failure) -> Preferences {
         var fields = try Fields(Array(body.utf8))
         let preferences = Preferences(reading: &fields) { ["UTC", "Europe/Berlin"].contains($0) }

@@ -1,9 +1,10 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
-@Suite struct NotificationStateTests {
+@Suite(.timed) struct NotificationStateTests {
     let now = Timestamp(microseconds: 2_000_000)
     let earlier = Timestamp(microseconds: 1_000_000)
 

@@ -1,9 +1,10 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
-@Suite struct NotificationTests {
+@Suite(.timed) struct NotificationTests {
     static func notification(
         _ id: String, _ priority: Priority = .normal, seen: Bool = false, read: Bool = false, archived: Bool = false
     ) -> Notification {

@@ -1,10 +1,11 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
 /// What is read of a new post, and what those who watch one receive.
-@Suite struct PostTests {
+@Suite(.timed) struct PostTests {
     private static func draft(_ body: String) throws -> PostDraft {
         var fields = try Fields(Array(body.utf8))
         let draft = PostDraft(reading: &fields)

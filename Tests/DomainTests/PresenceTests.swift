@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Domain
@@ -5,7 +6,7 @@ import Testing
 @testable import Values
 
 /// Who is at a shop, and the code that shows it (CUT D-2, decision 13).
-@Suite struct PresenceTests {
+@Suite(.timed) struct PresenceTests {
     private let noon = Timestamp(microseconds: 1_767_960_000_000_000)
 
     @Test(arguments: [

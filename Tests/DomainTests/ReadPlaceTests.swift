@@ -6,7 +6,7 @@ import Values
 @testable import Domain
 
 /// CNT R-COUNTS-3: unread counts without looking at messages.
-@Suite struct ReadPlaceTests {
+@Suite(.timed) struct ReadPlaceTests {
     @Test func whoJoins_hasNothingUnread_andCannotMakeItSo() throws {
         var place = ReadPlace(joining: 7)
         #expect(place.unread(of: 7) == 0)

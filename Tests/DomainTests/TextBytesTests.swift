@@ -3,7 +3,7 @@ import Testing
 import Values
 
 /// What looks at eight bytes at a time finds what a look at each byte finds.
-@Suite struct TextBytesTests {
+@Suite(.timed) struct TextBytesTests {
     private static func naive(_ bytes: [UInt8], from start: Int, _ isFound: (UInt8) -> Bool) -> Int {
         bytes[start...].firstIndex(where: isFound) ?? bytes.count
     }

@@ -1,10 +1,11 @@
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
 /// Requests between users: who may do what with them, and what users receive (decision 16).
-@Suite struct UserRequestTests {
+@Suite(.timed) struct UserRequestTests {
     private static let request = UserRequest(
         id: ID("r1"), kind: .friend, fromUserId: ID("ana"), toUserId: ID("ben"), fromName: "Ana",
         createdAt: Timestamp(microseconds: 1))

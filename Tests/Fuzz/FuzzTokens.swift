@@ -1,5 +1,5 @@
 import Configuration
-import Crypto
+import Cryptography
 import Foundation
 import Logging
 import Values
@@ -13,8 +13,7 @@ let readToken: FuzzTarget = { input in
     var token = input
     if lines.count == 2 {
         let signed = RFC4648.encodeURL(lines[0]) + "." + RFC4648.encodeURL(lines[1])
-        let code = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: tokenSecret)
-        token = Array((signed + "." + RFC4648.encodeURL(Array(code))).utf8)
+        token = Array((signed + "." + RFC4648.encodeURL(tokenSecret.code(for: signed.utf8))).utf8)
     }
     let verdict = token.withUnsafeBufferPointer { token in
         try? tokens.verdict(on: token, at: tokenMoment)
@@ -31,7 +30,7 @@ let readToken: FuzzTarget = { input in
 }
 
 private let secretText = "a secret that only the fuzzer knows, long enough"
-private let tokenSecret = SymmetricKey(data: Data(secretText.utf8))
+private let tokenSecret = AuthenticationKey(secretText.utf8)
 
 /// Of the seeds.
 private let tokenMoment = Timestamp(microseconds: 1_700_000_000_000_000)
@@ -53,5 +52,5 @@ private func isSigned(_ token: [UInt8]) -> Bool {
     guard let end = token.lastIndex(of: UInt8(ascii: ".")), let code = RFC4648.decodeURL(token[(end + 1)...]) else {
         return false
     }
-    return HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: token[..<end], using: tokenSecret)
+    return tokenSecret.isValid(code, for: token[..<end])
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import MicroHTTP
 
 /// What is sent and what is answered, as `Tests/Fixtures/framing.md` lists it.
-@Suite struct FramingTests {
+@Suite(.timed) struct FramingTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let sent: [UInt8]
         /// What follows byte by byte.

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import MicroHTTP
 
 /// Header fields as blocks of bytes: those of answers, and those of requests in their heads.
-@Suite struct HeaderFieldsTests {
+@Suite(.timed) struct HeaderFieldsTests {
     private static func lines(_ fields: HeaderFields) -> [String] {
         var lines: [String] = []
         fields.forEachCString { lines.append("\(String(cString: $0)): \(String(cString: $1))") }

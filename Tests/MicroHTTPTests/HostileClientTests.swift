@@ -5,7 +5,7 @@ import Testing
 @testable import MicroHTTP
 
 /// What anybody can do to the server without a token.
-@Suite struct HostileClientTests {
+@Suite(.timed) struct HostileClientTests {
     @Test func requests_endWithTheirConnection_whateverTheirShape() async throws {
         // libmicrohttpd misses the end of a connection that comes together with its last bytes.
         let service = try EchoServer { $0.connectionTimeoutSeconds = 1 }

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import MicroHTTP
 
 /// Which route a path leads to, by its bytes.
-@Suite struct RouterTests {
+@Suite(.timed) struct RouterTests {
     private static func route(_ method: HTTPMethod, _ pattern: String) -> Route {
         Route(method, pattern) { _ in .response(Response(status: 200)) }
     }

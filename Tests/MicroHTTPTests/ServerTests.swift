@@ -6,7 +6,7 @@ import Testing
 @testable import MicroHTTP
 
 /// The server over real sockets: what is answered, what is refused, and what must not get lost on the way.
-@Suite struct ServerTests {
+@Suite(.timed) struct ServerTests {
     let service: EchoServer
 
     init() throws { service = try EchoServer() }

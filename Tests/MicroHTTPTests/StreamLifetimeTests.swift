@@ -6,7 +6,7 @@ import Testing
 @testable import MicroHTTP
 
 /// How streams end, what becomes of their handles, and how a shard stops.
-@Suite(.timeLimit(.minutes(5))) struct StreamLifetimeTests {
+@Suite(.timed, .timeLimit(.minutes(5))) struct StreamLifetimeTests {
     let fixture: ShardFixture
 
     init() throws { fixture = try ShardFixture() }

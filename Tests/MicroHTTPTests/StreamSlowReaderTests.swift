@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import MicroHTTP
 
 /// What happens to clients that do not read: bounded memory, whole events, and nobody else waits.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timed, .timeLimit(.minutes(5)))
 struct StreamSlowReaderTests {
     /// Sends until the stream is backed up; answers how many events that took.
     private func stall(_ fixture: ShardFixture, at index: Int = 0) -> Int {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Requests of the service, to receivers of every kind.
-@Suite struct OutboundClientTests {
+@Suite(.timed) struct OutboundClientTests {
     private static let post = OutboundPost(url: "", headers: [("webhook-id", "w1")], body: Array(#"{"a":1}"#.utf8))
 
     private func post(to url: String, privately: Bool = true, timeoutSeconds: Int = 20) -> OutboundOutcome {

@@ -1,8 +1,9 @@
 import OutboundHTTP
+import TestSupport
 import Testing
 
 /// Which addresses are somebody's on the public internet.
-@Suite struct RemoteAddressTests {
+@Suite(.timed) struct RemoteAddressTests {
     @Test(arguments: [
         "1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255",
         "198.17.255.255", "198.20.0.0", "223.255.255.255", "2600::1", "2a00:1450:4001:81b::200e", "2001:200::1",

@@ -1,7 +1,8 @@
 import Realtime
+import TestSupport
 import Testing
 
-@Suite struct CursorTests {
+@Suite(.timed) struct CursorTests {
     private static func ids(_ epoch: String, key: UInt8 = 1) -> EventIDs {
         EventIDs(epoch: epoch, key: Array(repeating: key, count: KeyedPermutation.keyBytes))
     }

@@ -4,7 +4,7 @@ import Values
 
 @testable import Realtime
 
-@Suite struct HubTests {
+@Suite(.timed) struct HubTests {
     private func event(_ tenant: ID<Tenant>, _ audience: [String], topic: String? = nil) -> StreamEvent {
         StreamEvent(sequence: 1, tenant: tenant, name: "n", audience: audience, topic: topic, data: [])
     }

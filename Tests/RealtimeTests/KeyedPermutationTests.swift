@@ -2,7 +2,7 @@ import Realtime
 import TestSupport
 import Testing
 
-@Suite struct KeyedPermutationTests {
+@Suite(.timed) struct KeyedPermutationTests {
     /// The example of the paper.
     @Test func example_isThePapers() {
         let key: [UInt8] = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]

@@ -1,8 +1,9 @@
 import Realtime
+import TestSupport
 import Testing
 import Values
 
-@Suite struct SSETests {
+@Suite(.timed) struct SSETests {
     private static let ids = EventIDs(epoch: "k", key: Array(0..<16))
     private static let id = ids.cursor(7).text
 

@@ -2,7 +2,7 @@ import Realtime
 import TestSupport
 import Testing
 
-@Suite struct SubscriptionTests {
+@Suite(.timed) struct SubscriptionTests {
     private typealias Stream = StreamReplay<[Int64]>
 
     private func receive(_ stream: inout Stream, _ sequence: Int64, collapse: UInt64 = 0, bytes: Int = 100) -> Bool {

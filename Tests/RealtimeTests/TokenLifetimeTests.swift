@@ -1,7 +1,8 @@
 import Realtime
+import TestSupport
 import Testing
 
-@Suite struct TokenLifetimeTests {
+@Suite(.timed) struct TokenLifetimeTests {
     private let second: Int64 = 1_000_000
 
     /// SCH FR-002: the stream ends with its token, and the client is warned in time.

@@ -1,7 +1,5 @@
 import BellhopClient
-import Crypto
 import Foundation
-import JWTKit
 import Logging
 import Rows
 import TestSupport
@@ -11,7 +9,7 @@ import Values
 @testable import Service
 
 /// Who a token speaks for, over real HTTP with real tokens (FORMATS.md, tokens; RFC 6750, 7515, 7519, 8725).
-@Suite struct AuthenticationTests {
+@Suite(.timed) struct AuthenticationTests {
     private static func me(_ service: TestService, _ token: String) async throws -> ServiceAnswer {
         try await BellhopClient(baseURL: service.baseURL).with(token: token).get("/v1/me")
     }
@@ -195,11 +193,11 @@ import Values
 
     @Test func keySet_isFetchedAgain_forAnUnknownKey_andOldKeysServeWhileTheIssuerIsAway() async throws {
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         #expect(try await Self.me(service, issuer.token("k1", at: service.clock.now)).status == 200)
-        try await issuer.add("k2")
-        let second = try await issuer.token("k2", at: service.clock.now)
+        try issuer.add("k2")
+        let second = try issuer.token("k2", at: service.clock.now)
         // Not within ten seconds of the last fetch: forged ids must not make the service attack its issuer.
         #expect(try await Self.me(service, second).status == 401)
         service.clock.advance(seconds: 11)
@@ -215,7 +213,7 @@ import Values
     /// Anybody can have it fetched again, by an unknown key id.
     @Test func keySet_thatIsTheSameAgain_leavesWhatWasVerified() async throws {
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         let (clock, replaced) = (ManualClock(nil), Collected<Bool>())
         let keys = try SigningKeys(
             source: issuer.file.path, clock: clock.clock,
@@ -227,7 +225,7 @@ import Values
         }
         for _ in 0..<3 { await refresh() }
         #expect(replaced.all.count == 1)
-        try await issuer.add("k2")
+        try issuer.add("k2")
         await refresh()
         #expect(replaced.all.count == 2)
     }
@@ -235,14 +233,14 @@ import Values
     /// RFC 8725, 2.1: the public key must not be taken for a shared secret.
     @Test func algorithm_isPinnedToTheKey() async throws {
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         let publicKey = try String(contentsOf: issuer.file, encoding: .utf8)
         let confused = TestService.sign(
             ["sub": "u1", "exp": .integer(service.clock.now.seconds + 60)],
             header: ["alg": "HS256", "kid": "k1"], secret: publicKey)
         #expect(try await Self.me(service, confused).status == 401)
-        var parts = try await issuer.token("k1", at: service.clock.now).split(separator: ".").map(String.init)
+        var parts = try issuer.token("k1", at: service.clock.now).split(separator: ".").map(String.init)
         parts[0] = TestService.base64URL(JSON(dictionaryLiteral: ("alg", "ES384"), ("kid", "k1")).data)
         #expect(try await Self.me(service, parts.joined(separator: ".")).status == 401)
     }

@@ -9,7 +9,7 @@ import Threads
 @testable import Service
 
 /// Copies of a database, and services that start with them.
-@Suite struct BackupTests {
+@Suite(.timed) struct BackupTests {
     /// A service on a file, whatever the other tests run on.
     private static func start(in directory: TemporaryDirectory, _ name: String = "live.sqlite") throws -> TestService {
         try TestService.start(

@@ -1,12 +1,13 @@
 import BellhopClient
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// CNT R-COUNTS-1, R-RT-3, D-CNT-1 over real HTTP.
-@Suite struct BadgesRouteTests {
+@Suite(.timed) struct BadgesRouteTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

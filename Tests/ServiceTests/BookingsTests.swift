@@ -10,7 +10,7 @@ import Values
 @testable import Service
 
 /// Bookings over real HTTP (CUT B-1 to B-3; decisions 1 and 8).
-@Suite struct BookingsTests {
+@Suite(.timed) struct BookingsTests {
     let service: TestService
 
     init() async throws { service = try await Self.shop() }

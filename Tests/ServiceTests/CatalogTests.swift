@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// What features list of themselves, against what their code does.
-@Suite struct CatalogTests {
+@Suite(.timed) struct CatalogTests {
     private static let features = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources/Service/Features")
 

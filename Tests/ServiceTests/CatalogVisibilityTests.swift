@@ -13,7 +13,7 @@ import Visibility
 ///
 /// The tables here have the catalog's names and policies, and of their columns those that policies look at: so that any
 /// row can be written, and a table that is added to the catalog is taken in by itself.
-@Suite struct CatalogVisibilityTests {
+@Suite(.timed) struct CatalogVisibilityTests {
     @Test func everyTable_isVisibleAsDeclared_inSwiftAndInSQLite() throws {
         let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: DemoScenario.tables)
         defer { store.close() }

@@ -10,7 +10,7 @@ import Values
 @testable import Service
 
 /// Challenges and leaderboards over real HTTP and SSE (CUT L-1, L-2; decision 11).
-@Suite struct ChallengesTests {
+@Suite(.timed) struct ChallengesTests {
     let service: TestService
 
     init() async throws { service = try await Self.start() }

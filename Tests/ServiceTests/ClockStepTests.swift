@@ -7,7 +7,7 @@ import Testing
 import Values
 
 /// The wall clock of the built service is set back and forth, as by NTP or by hand, while it runs.
-@Suite struct ClockStepTests {
+@Suite(.timed) struct ClockStepTests {
     /// The wall clock of one process, moved by a library that is loaded before the system's.
     private struct WallClock {
         let wrapper: [String]

@@ -6,7 +6,7 @@ import Testing
 @testable import Service
 
 /// The page at `/`, and the library that it stands on, as they are served. What they do is for `Tests/browser/page.py`.
-@Suite struct ConsoleTests {
+@Suite(.timed) struct ConsoleTests {
     private static let origin = ["Origin": "https://app.example"]
 
     private func client(of service: TestService) -> BellhopClient { BellhopClient(baseURL: service.baseURL) }

@@ -1,6 +1,7 @@
 import BellhopClient
 import Foundation
 import MicroHTTP
+import TestSupport
 import Testing
 import Values
 import Yams
@@ -9,7 +10,7 @@ import Yams
 
 /// `openapi.yaml` against the router, both ways: nothing is served that is not described, nothing described that is not
 /// served.
-@Suite struct ContractTests {
+@Suite(.timed) struct ContractTests {
     private static func document() throws -> Node {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -9,7 +9,7 @@ import Values
 @testable import Service
 
 /// The flows and acceptance criteria of trustworthy badges (CNT), with devices that are on, off, or late.
-@Suite struct ConversationFlowsTests {
+@Suite(.timed) struct ConversationFlowsTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

@@ -3,13 +3,14 @@ import Database
 import Domain
 import Foundation
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Conversations over real HTTP: who sees what, what is unread, and who receives what.
-@Suite struct ConversationsTests {
+@Suite(.timed) struct ConversationsTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

@@ -2,12 +2,13 @@ import Database
 import Foundation
 import PostgresServer
 import Rows
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// What DJ mode does with a database from before it.
-@Suite struct DJMigrationTests {
+@Suite(.timed) struct DJMigrationTests {
     private static func insertShopsAndBookings(into db: Connection) throws {
         let writing = Unscoped.audit("a test writes")
         try db.run(

@@ -10,7 +10,7 @@ import Values
 @testable import Domain
 
 /// Many votes at once: the counts are those of a recount, the order is total, and watchers are not flooded.
-@Suite struct DJStormTests {
+@Suite(.timed) struct DJStormTests {
     /// One guest's votes, one after the other; the last one on each track counts.
     private static func voteRepeatedly(
         _ client: BellhopClient, times: Int, on tracks: [String], seed: UInt64

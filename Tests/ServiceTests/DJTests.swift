@@ -10,7 +10,7 @@ import Values
 @testable import Service
 
 /// DJ mode over real HTTP and real streams (CUT D-1 to D-5, decisions 9 and 10).
-@Suite struct DJTests {
+@Suite(.timed) struct DJTests {
     let service: TestService
     let staff: BellhopClient
 

@@ -11,7 +11,7 @@ import Visibility
 @testable import Service
 
 /// The rule of visibility for the tables of DJ mode as they are: Swift, SQLite and PostgreSQL decide the same on each row.
-@Suite final class DJVisibilityTests {
+@Suite(.timed) final class DJVisibilityTests {
     private let sqlite: Store
     private let postgres: Store
     private let database: TestDatabase

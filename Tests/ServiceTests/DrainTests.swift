@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// How the built service ends.
-@Suite struct DrainTests {
+@Suite(.timed) struct DrainTests {
     private static let backend = TestService.sign([
         "sub": "backend", "role": "service_role", "iat": .integer(Int64(Date().timeIntervalSince1970)),
         "exp": .integer(Int64(Date().timeIntervalSince1970) + 3600),

@@ -7,7 +7,7 @@ import Testing
 @testable import Service
 
 /// A tag confirms one version of what one caller is shown, in one epoch (decision 34).
-@Suite struct EntityTagsTests {
+@Suite(.timed) struct EntityTagsTests {
     private static let draft = BookingsTests.draft("2026-01-10T22:00:00Z", barber: nil)
 
     /// Everything that has a tag, with somebody's own in it where there is any.

@@ -5,7 +5,7 @@ import Testing
 @testable import Service
 
 /// What is loaded first and what is received after it fit together without a gap.
-@Suite struct EventPositionTests {
+@Suite(.timed) struct EventPositionTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// The events of one transaction and audience are one record of the log, and each is read as if it stood alone.
-@Suite struct EventRecordsTests {
+@Suite(.timed) struct EventRecordsTests {
     private typealias Draft = LoggedTransactions.Draft
     private static let both: Set = ["user:u1", "user:u2"]
     private static let (u1, u2) = (["user:u1"], ["user:u2"])

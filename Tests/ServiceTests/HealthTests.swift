@@ -5,7 +5,7 @@ import Testing
 @testable import MicroHTTP
 
 /// `bellhop health`, which containers run.
-@Suite struct HealthTests {
+@Suite(.timed) struct HealthTests {
     /// Containers may have no IPv6.
     private static let hosts: [String] = {
         let found = try? SocketAddress.listen(host: "::1", port: 0, count: 1, backlog: 1)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The built service against those who have no token: its memory, its descriptors.
-@Suite struct HostileClientsTests {
+@Suite(.timed) struct HostileClientsTests {
     private static let settings = [
         "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:", "REACTORS": "1", "SHARDS": "1",
         "CONNECTION_TIMEOUT_SECONDS": "2",

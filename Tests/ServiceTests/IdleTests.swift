@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// A service that nobody uses asks little of its database, and writes nothing.
-@Suite struct IdleTests {
+@Suite(.timed) struct IdleTests {
     /// What comes round within minutes looks first whether there is anything to do.
     @Test func everyTick_looksFirst() {
         for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {

@@ -1,19 +1,12 @@
 import Foundation
-import JWTKit
 import TestSupport
 import Testing
 import Values
 
 /// A key set in a file, as an issuer publishes it, with what signs for it.
 struct Issuer {
-    private struct Claims: JWTPayload {
-        var sub = "u1"
-        var exp: Int
-        func verify(using _: some JWTAlgorithm) {}
-    }
-
     private let directory: TemporaryDirectory
-    private let keys = JWTKeyCollection()
+    private var keys: [String: IssuerKey] = [:]
     private var published: [String] = []
 
     init() throws { directory = try TemporaryDirectory() }
@@ -21,15 +14,10 @@ struct Issuer {
     var file: URL { URL(fileURLWithPath: directory.file("jwks.json")) }
 
     /// - Parameter more: further members of the key, as JSON.
-    mutating func add(_ id: String, more: String = "") async throws {
-        let key = ES256PrivateKey()
-        await keys.add(ecdsa: key, kid: JWKIdentifier(string: id))
-        let point = try #require(key.publicKey.parameters)
-        func encoded(_ text: String) -> String {
-            text.replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
-                .replacingOccurrences(of: "=", with: "")
-        }
-        let (x, y) = (encoded(point.x), encoded(point.y))
+    mutating func add(_ id: String, more: String = "") throws {
+        let key = IssuerKey()
+        keys[id] = key
+        let (x, y) = (TestService.base64URL(key.point.x), TestService.base64URL(key.point.y))
         published.append(#"{"kty":"EC","crv":"P-256","kid":"\#(id)","alg":"ES256","x":"\#(x)","y":"\#(y)"\#(more)}"#)
         try publish()
     }
@@ -42,7 +30,12 @@ struct Issuer {
         try Data(#"{"keys":[\#((others + published).joined(separator: ","))]}"#.utf8).write(to: file)
     }
 
-    func token(_ id: String, at now: Timestamp) async throws -> String {
-        try await keys.sign(Claims(exp: Int(now.seconds + 600)), kid: JWKIdentifier(string: id))
+    /// A token of `u1` that lives for ten minutes.
+    func token(_ id: String, at now: Timestamp) throws -> String {
+        let key = try #require(keys[id])
+        let head = #"{"alg":"ES256","typ":"JWT","kid":"\#(id)"}"#
+        let payload = #"{"sub":"u1","exp":\#(now.seconds + 600)}"#
+        let signed = TestService.base64URL(Data(head.utf8)) + "." + TestService.base64URL(Data(payload.utf8))
+        return signed + "." + TestService.base64URL(key.signature(of: signed.utf8))
     }
 }

@@ -8,7 +8,7 @@ import Values
 
 /// What an issuer may publish beside the keys of its tokens (RFC 7517): a key that is of no use here must not take the
 /// others with it.
-@Suite struct KeySetTests {
+@Suite(.timed) struct KeySetTests {
     private static func status(_ service: TestService, _ token: String) async throws -> Int {
         try await BellhopClient(baseURL: service.baseURL).with(token: token).get("/v1/me").status
     }
@@ -55,7 +55,7 @@ import Values
     func uselessKey_leavesTheOthersUsable(_ index: Int) async throws {
         let (what, key) = Self.useless[index]
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         try issuer.publish(beside: [key])
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(what)")
@@ -70,28 +70,28 @@ import Values
         let edwards = #"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#
         for beside in [[own], [own, own], [edwards, own], others] {
             var issuer = try Issuer()
-            try await issuer.add("k1")
+            try issuer.add("k1")
             try issuer.publish(beside: beside)
             let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
             #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(beside)")
             var other = try Issuer()
-            try await other.add("k1")
+            try other.add("k1")
             #expect(try await Self.status(service, other.token("k1", at: service.clock.now)) == 401, "\(beside)")
         }
     }
 
     @Test func uselessKey_doesNotKeepAWithdrawnOneAlive() async throws {
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
-        let token = try await issuer.token("k1", at: service.clock.now)
+        let token = try issuer.token("k1", at: service.clock.now)
         #expect(try await Self.status(service, token) == 200)
         issuer.withdraw()
-        try await issuer.add("k2")
+        try issuer.add("k2")
         try issuer.publish(beside: Self.useless.map(\.1))
         service.clock.advance(seconds: Limits.keySetLifetimeSeconds / 2)
         // The unknown key has the set fetched again.
-        let second = try await issuer.token("k2", at: service.clock.now)
+        let second = try issuer.token("k2", at: service.clock.now)
         #expect(try await Self.status(service, second) == 200)
         #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 401)
         #expect(try await Self.status(service, token) == 401)
@@ -99,10 +99,10 @@ import Values
 
     @Test func clockSetBack_doesNotKeepTheSetFromBeingFetched() async throws {
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         service.clock.advance(seconds: -86_400)
-        try await issuer.add("k2")
+        try issuer.add("k2")
         service.clock.advance(seconds: 11)
         #expect(try await Self.status(service, issuer.token("k2", at: service.clock.now)) == 200)
     }
@@ -110,14 +110,14 @@ import Values
     @Test func keysForOtherUses_neverVerify() async throws {
         for other in [#","use":"enc""#, #","key_ops":["sign"]"#, #","key_ops":[]"#, #","key_ops":"verify""#] {
             var issuer = try Issuer()
-            try await issuer.add("k1")
-            try await issuer.add("k2", more: other)
+            try issuer.add("k1")
+            try issuer.add("k2", more: other)
             let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
             #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(other)")
             #expect(try await Self.status(service, issuer.token("k2", at: service.clock.now)) == 401, "\(other)")
         }
         var issuer = try Issuer()
-        try await issuer.add("k1", more: #","use":"sig","key_ops":["verify","sign"]"#)
+        try issuer.add("k1", more: #","use":"sig","key_ops":["verify","sign"]"#)
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200)
     }

@@ -4,13 +4,14 @@ import Domain
 import Foundation
 import Realtime
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Conversations as large as they can be: what is written for many members at once is exact for each of them.
-@Suite struct LargeConversationTests {
+@Suite(.timed) struct LargeConversationTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

@@ -8,7 +8,7 @@ import Testing
 @testable import Service
 
 /// `leaderboard:update` on real streams (CUT L-1).
-@Suite struct LeaderboardUpdatesTests {
+@Suite(.timed) struct LeaderboardUpdatesTests {
     let service: TestService
 
     init() async throws { service = try await ChallengesTests.start() }

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import TestSupport
 import Testing
 import Threads
 import Values
@@ -7,7 +8,7 @@ import Values
 @testable import Service
 
 /// What becomes of an event of the log: one line, whatever is in it, and not again and again.
-@Suite struct LogOutputTests {
+@Suite(.timed) struct LogOutputTests {
     private let clock = ManualClock(Timestamp(rfc3339: "2026-01-10T10:00:00Z"))
     private let written = Locked([String]())
 

@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// The log at its most talkative, of a service with planted secrets that is refused, and refuses, in many ways.
-@Suite struct LogSecretsTests {
+@Suite(.timed) struct LogSecretsTests {
     private static let jwtSecret = "planted-jwt-secret of more than 32 bytes"
     private static let signingKey = Data("planted-signing-secret-0123456789".utf8).base64EncodedString()
     private static let webhookKey = Data("planted-webhook-secret-0123456789".utf8).base64EncodedString()

@@ -9,7 +9,7 @@ import Values
 @testable import Service
 
 /// What `/metrics` says, and that operators can look up all of it.
-@Suite struct MetricsTests {
+@Suite(.timed) struct MetricsTests {
     private static func value(_ sample: String, _ page: String) -> Double? {
         page.split(separator: "\n").first { $0.hasPrefix(sample + " ") }?.split(separator: " ").last.flatMap {
             Double($0)

@@ -1,12 +1,13 @@
 import Database
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// VIS NFR-3.2, NFR-4.3: what becomes of removed notifications, on a real database.
-@Suite struct NotificationsForgettingTests {
+@Suite(.timed) struct NotificationsForgettingTests {
     /// The moment before which the statements act.
     static let due = Timestamp(microseconds: 1000)
 

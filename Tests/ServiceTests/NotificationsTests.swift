@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// Notifications over real HTTP: creation, idempotency, lists, states, the cap, and what must not be possible.
-@Suite struct NotificationsTests {
+@Suite(.timed) struct NotificationsTests {
     let service: TestService
 
     init() throws { service = try TestService.start(["notificationsKept": "50"], at: TestService.morning) }

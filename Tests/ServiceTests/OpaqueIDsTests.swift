@@ -8,7 +8,7 @@ import Testing
 @testable import Service
 
 /// What has a number has it for the service alone: ids on the wire tell nobody how much happens to others.
-@Suite struct OpaqueIDsTests {
+@Suite(.timed) struct OpaqueIDsTests {
     private static func notify(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws
     {
         let body: JSON = ["id": .string(id), "type": "visit.created", "userId": .string(user)]

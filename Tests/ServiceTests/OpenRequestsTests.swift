@@ -9,7 +9,7 @@ import Values
 
 /// Decision 16: `requests` counts open requests that their user has not seen, by their own rows. What becomes of their
 /// notifications does not matter.
-@Suite struct OpenRequestsTests {
+@Suite(.timed) struct OpenRequestsTests {
     private static func asking(_ user: String) -> String { #"{"kind":"friend","toUserId":"\#(user)"}"# }
     private static let visit = #"{"visitId":"v1","visitType":"Check-up"}"#
 

@@ -1,13 +1,14 @@
 import Database
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Each index serves its purpose: no statement looks at more rows than those it is about.
-@Suite struct PlanTests {
+@Suite(.timed) struct PlanTests {
     private static let scope = Scope(tenant: "t", keys: ["user:u1", "everyone"])
     private static let moment = Timestamp(microseconds: 1)
     /// All tables of the service, for SQLite's plans.

@@ -9,7 +9,7 @@ import Values
 @testable import Service
 
 /// Posts, likes, followers and feeds over real HTTP and streams.
-@Suite struct PostsTests {
+@Suite(.timed) struct PostsTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

@@ -1,12 +1,13 @@
 import BellhopClient
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// VIS FR-5.2, FR-5.3 and quiet hours over real HTTP, with the service's clock in the test's hand.
-@Suite struct PreferencesTests {
+@Suite(.timed) struct PreferencesTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

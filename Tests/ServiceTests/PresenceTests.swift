@@ -9,7 +9,7 @@ import Testing
 @testable import Service
 
 /// Presence over real HTTP (CUT D-2, decision 13).
-@Suite struct PresenceTests {
+@Suite(.timed) struct PresenceTests {
     let service: TestService
 
     init() async throws { service = try await Self.asking() }

@@ -1,11 +1,12 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// `POST /v1/publish`: events of an app's own, to keys and to declared topics.
-@Suite struct PublishTests {
+@Suite(.timed) struct PublishTests {
     /// Orders, which their customers and the shop may listen to: who has ordered what is a membership by rows.
     private static let file = """
         version: 1

@@ -1,13 +1,14 @@
 import BellhopClient
 import Foundation
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Queue waits over real HTTP (CUT; decisions 2 to 7).
-@Suite struct QueueTests {
+@Suite(.timed) struct QueueTests {
     let service: TestService
 
     init() async throws { service = try await BookingsTests.shop() }

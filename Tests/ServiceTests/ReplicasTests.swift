@@ -10,7 +10,7 @@ import Values
 @testable import Service
 
 /// Two replicas on one PostgreSQL: what is done on one is valid on the other.
-@Suite struct ReplicasTests {
+@Suite(.timed) struct ReplicasTests {
     private let a: TestService
     private let b: TestService
 

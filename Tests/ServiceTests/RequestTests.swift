@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// What is true of every request: the rate limit, idempotency, conditional requests, CORS, bad input.
-@Suite struct RequestTests {
+@Suite(.timed) struct RequestTests {
     /// CNT G4, §10.
     @Test func rateLimit_isInEveryAnswer_andEnforced() async throws {
         let service = try TestService.start(["rateLimitUser": "3"], at: "2026-01-10T12:00:00Z")

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// A setting that cannot be used is reported by the names that its reader knows.
-@Suite struct SettingsTests {
+@Suite(.timed) struct SettingsTests {
     private func mistake(_ values: [String: String]) -> String {
         do {
             _ = try TestService.settings(values)

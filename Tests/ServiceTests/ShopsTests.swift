@@ -3,13 +3,14 @@ import Database
 import Domain
 import Foundation
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Shops, their days and their people over real HTTP, and what both walls around barbers' time would have missed.
-@Suite struct ShopsTests {
+@Suite(.timed) struct ShopsTests {
     // MARK: Days
 
     private static func moment(_ text: String) throws -> Timestamp { try #require(Timestamp(rfc3339: text)) }

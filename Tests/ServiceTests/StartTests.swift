@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// How the built service starts, or says what stands in the way.
-@Suite struct StartTests {
+@Suite(.timed) struct StartTests {
     private let directory: TemporaryDirectory
 
     private var folder: String { directory.path }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The ground gives way under the files of the built service: what it answers, what it reports, and how it goes on.
-@Suite struct StorageTests {
+@Suite(.timed) struct StorageTests {
     private let directory: TemporaryDirectory
     private let folder: String
     private var file: String { folder + "/b.sqlite" }

@@ -1,11 +1,12 @@
 import Database
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
-@Suite struct StreamsAdmissionTests {
+@Suite(.timed) struct StreamsAdmissionTests {
     private let owner = Owner(tenant: "t", userId: ID("u1"))
 
     /// SCH EC10: a user may have several streams; one user may not have them all.
@@ -27,7 +28,7 @@ import Values
     }
 }
 
-@Suite struct StreamsRevocationTests {
+@Suite(.timed) struct StreamsRevocationTests {
     private func caller(tenant: ID<Tenant> = "t", user: String = "u1", issuedAt: Int64 = 100) -> Caller {
         Caller(
             tenant: tenant, userId: ID(user), role: "user", isService: false, tier: nil,

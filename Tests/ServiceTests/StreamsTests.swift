@@ -11,7 +11,7 @@ import Testing
 @testable import Service
 
 /// `GET /v1/stream` over real sockets: what comes, to whom, and that nothing is lost or doubled.
-@Suite struct StreamsTests {
+@Suite(.timed) struct StreamsTests {
     let service: TestService
 
     init() throws { service = try TestService.start() }

@@ -1,10 +1,11 @@
 import BellhopClient
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// What every change of a table has to evaluate is shared by all: nobody takes it alone.
-@Suite struct SubscriptionShareTests {
+@Suite(.timed) struct SubscriptionShareTests {
     /// As many filters that no index finds as one stream may have.
     private static let everything: [JSON] = (0..<100).map { number in
         ["table": "notes", "filter": .string(number < 10 ? "body=like.%word\(number)%" : "body=gt.x\(number)")]

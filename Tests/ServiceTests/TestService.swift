@@ -1,6 +1,6 @@
 import BellhopClient
 import Configuration
-import Crypto
+import Cryptography
 import Database
 import Foundation
 import Logging
@@ -169,8 +169,7 @@ final class TestService: @unchecked Sendable {
         _ payload: [String: JSON], header: JSON = ["alg": "HS256", "typ": "JWT"], secret: String = secret
     ) -> String {
         let signed = base64URL(header.data) + "." + base64URL(JSON.object(payload).data)
-        let code = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: SymmetricKey(data: Data(secret.utf8)))
-        return signed + "." + base64URL(Data(code))
+        return signed + "." + base64URL(Data(AuthenticationKey(secret.utf8).code(for: signed.utf8)))
     }
 
     static func base64URL(_ data: Data) -> String {

@@ -7,7 +7,7 @@ import Testing
 @testable import Service
 
 /// Traces: from a request to what its events cause, kept in the log, given back, and sent to a collector.
-@Suite struct TracingTests {
+@Suite(.timed) struct TracingTests {
     private static let traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
     private static let sent = "00-\(traceId)-00f067aa0ba902b7-01"
     private static let unsampled = "00-\(traceId)-00f067aa0ba902b7-00"

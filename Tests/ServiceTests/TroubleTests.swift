@@ -13,7 +13,7 @@ import Values
 @testable import Domain
 
 /// What happens when the ground gives way: a clear answer, and nothing half done.
-@Suite struct TroubleTests {
+@Suite(.timed) struct TroubleTests {
     /// What an error of the store means to the one who called.
     @Test func storeTrouble_isAnsweredWith503_andATimeToComeBack() throws {
         let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))

@@ -7,7 +7,7 @@ import Testing
 
 /// Names that look alike, are equal to Swift's `String`, and are other bytes: two tenants of such names share nothing, over
 /// real sockets and on either store, and neither do two users.
-@Suite struct TwinsTests {
+@Suite(.timed) struct TwinsTests {
     struct Pair: CustomTestStringConvertible {
         let left: String
         let right: String

@@ -1,11 +1,12 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// Each family of calls once, as an app makes them, to the real service.
-@Suite struct TypedClientTests {
+@Suite(.timed) struct TypedClientTests {
     let service: TestService
     let backend: BellhopClient
     let ada: BellhopClient

@@ -1,6 +1,7 @@
 import BellhopClient
 import Domain
 import Rows
+import TestSupport
 import Testing
 import Values
 
@@ -8,7 +9,7 @@ import Values
 
 /// Requests between users over real HTTP (CNT R-COUNTS-1, decision 16): the badge of whoever is asked, and both sides'
 /// events.
-@Suite struct UserRequestsTests {
+@Suite(.timed) struct UserRequestsTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }

@@ -1,5 +1,6 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 import Yams
 
@@ -7,7 +8,7 @@ import Yams
 
 /// Every operation of `openapi.yaml` and every stream, as everybody that there is: nothing that anybody is sent has a
 /// text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
-@Suite struct VisibilityMatrixTests {
+@Suite(.timed) struct VisibilityMatrixTests {
     private typealias Caller = VisibilityWorld.Caller
     private typealias Mark = VisibilityWorld.Mark
 

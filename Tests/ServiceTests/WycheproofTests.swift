@@ -1,12 +1,13 @@
-import Crypto
+import Cryptography
 import Foundation
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Wycheproof's test vectors of JSON Web Signatures (`Tests/Fixtures/Wycheproof`).
-@Suite struct WycheproofTests {
+@Suite(.timed) struct WycheproofTests {
     private static let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Fixtures/Wycheproof/json_web_signature_test.json")
 
@@ -52,7 +53,7 @@ import Values
                 guard token.algorithm == "HS256", let text = key.string("k"),
                     let secret = RFC4648.decodeURL(text.utf8)
                 else { return false }
-                return token.isSigned(by: SymmetricKey(data: secret))
+                return token.isSigned(by: AuthenticationKey(secret))
             }
             let set = JSONWriter.bytes(JSONValue.object(["keys": .array([.object(key)])]))
             guard let keys = try? KeySet(reading: Data(set)).keys, let id = try? token.keyId() else { return false }

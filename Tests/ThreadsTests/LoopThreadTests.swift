@@ -1,7 +1,8 @@
+import TestSupport
 import Testing
 import Threads
 
-@Suite struct LoopThreadTests {
+@Suite(.timed) struct LoopThreadTests {
     @Test func wake_endsAWait_andStopEndsTheLoop() {
         let (thread, passes) = (LoopThread("passes"), Monitor(0))
         thread.start {

@@ -40,10 +40,14 @@ public struct TableCatalog: Sendable {
 
     /// Every template of the file, for the check against the templates of other tables.
     public var templates: [AudienceTemplate] {
-        tables.flatMap { table in
-            table.audience.select.map(\.template) + table.invalidates.flatMap { ($0.audience ?? []).map(\.template) }
-                + table.memberships.flatMap { [$0.subject, $0.grants] }
-        } + topics.flatMap(\.audience)
+        var templates: [AudienceTemplate] = []
+        for table in tables {
+            templates += table.audience.select.map(\.template)
+            for invalidation in table.invalidates { templates += (invalidation.audience ?? []).map(\.template) }
+            for membership in table.memberships { templates += [membership.subject, membership.grants] }
+        }
+        for topic in topics { templates += topic.audience }
+        return templates
     }
 }
 

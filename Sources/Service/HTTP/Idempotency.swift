@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Database
 import MicroHTTP
 import Values
@@ -69,13 +69,13 @@ enum Idempotency {
     /// A digest of all that says what a request asks for.
     private static func fingerprint(of request: Request) -> [UInt8] {
         var hash = SHA256()
-        hash.update(data: Array(request.path.utf8) + [0])
-        for item in request.queryItems { hash.update(data: Array("\(item.name)=\(item.value ?? "")&".utf8)) }
-        hash.update(data: Array((request.header("If-Match") ?? "").utf8) + [0])
+        hash.update(Array(request.path.utf8) + [0])
+        for item in request.queryItems { hash.update("\(item.name)=\(item.value ?? "")&".utf8) }
+        hash.update(Array((request.header("If-Match") ?? "").utf8) + [0])
         // Sorted, since a proxy may order them anew.
-        for line in request.headers.compactMap(meaning).sorted() { hash.update(data: Array(line.utf8) + [0]) }
-        hash.update(data: request.body)
-        return Array(hash.finalize())
+        for line in request.headers.compactMap(meaning).sorted() { hash.update(Array(line.utf8) + [0]) }
+        hash.update(request.body)
+        return hash.finalize()
     }
 
     /// A header that says what the body means, in one spelling; nil for all others.

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import MicroHTTP
 import Rows
 import Values
@@ -6,11 +6,11 @@ import Values
 /// Makes and opens the cursors of lists: opaque, signed, and bound to the caller and the filters they were made for, so
 /// that none can be forged, lent, or used on another list.
 struct PageCursors: Sendable {
-    private let key: SymmetricKey
+    private let key: AuthenticationKey
     private static let codeBytes = 12
 
     init(secret: [UInt8]) {
-        key = SymmetricKey(data: SHA256.hash(data: Array("bellhop page cursors\n".utf8) + secret))
+        key = AuthenticationKey(SHA256.hash(Array("bellhop page cursors\n".utf8) + secret))
     }
 
     /// What a cursor is bound to: the route, the caller, and every item of the query but `cursor` and `limit`.
@@ -27,13 +27,12 @@ struct PageCursors: Sendable {
     func open(_ cursor: String, filters: String) throws(Failure) -> String {
         guard let bytes = RFC4648.decodeURL(cursor.utf8), bytes.count > Self.codeBytes,
             let after = String(validating: bytes[Self.codeBytes...], as: UTF8.self),
-            bytes[..<Self.codeBytes].elementsEqual(code(of: after, filters))
+            constantTimeEqual(bytes[..<Self.codeBytes], code(of: after, filters))
         else { throw Failure.invalid("?cursor", "is not one that this list gave for these filters") }
         return after
     }
 
     private func code(of after: String, _ filters: String) -> [UInt8] {
-        let message = Array(filters.utf8) + [0] + Array(after.utf8)
-        return Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(Self.codeBytes))
+        Array(key.code(for: Array(filters.utf8) + [0] + Array(after.utf8)).prefix(Self.codeBytes))
     }
 }

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Foundation
 import Logging
 import Rows
@@ -21,7 +21,7 @@ final class Authenticator: Sendable {
     private let revocations: RevocationList
     private let generation: @Sendable () -> Int
     private let scoped: @Sendable (Caller) -> Caller
-    private let secret: SymmetricKey?
+    private let secret: AuthenticationKey?
     private let keys: SigningKeys?
     private let verified = VerifiedTokens()
 
@@ -39,7 +39,7 @@ final class Authenticator: Sendable {
         self.generation = generation
         self.scoped = scoped
         limiter = RateLimiter(limitUser: settings.rateLimitUser, limitService: settings.rateLimitService)
-        secret = settings.jwtSecret.map { SymmetricKey(data: Data($0.utf8)) }
+        secret = settings.jwtSecret.map { AuthenticationKey($0.utf8) }
         keys = try settings.jwks.map { [verified] source throws(Settings.Mistake) in
             try SigningKeys(source: source, clock: clock, logger: logger, replaced: verified.removeAll)
         }

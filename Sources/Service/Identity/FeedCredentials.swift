@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import MicroHTTP
 import Rows
 import Values
@@ -84,6 +84,6 @@ struct FeedCredentials: Sendable {
 
     /// Compares digests: nothing is learnt byte by byte, nor of the secret's length.
     private static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        SHA256.hash(data: left) == SHA256.hash(data: right)
+        constantTimeEqual(SHA256.hash(left), SHA256.hash(right))
     }
 }

@@ -1,5 +1,4 @@
-import Crypto
-import CryptoExtras
+import Cryptography
 import Foundation
 import Values
 
@@ -62,16 +61,8 @@ struct KeySet: Sendable {
 
 /// A public key with the one algorithm it may be used with (RFC 8725, 3.1).
 struct SigningKey: Sendable {
-    private enum Material: Sendable {
-        case p256(P256.Signing.PublicKey)
-        case p384(P384.Signing.PublicKey)
-        case p521(P521.Signing.PublicKey)
-        case ed25519(Curve25519.Signing.PublicKey)
-        case rsa(_RSA.Signing.PublicKey)
-    }
-
     let algorithm: String
-    private let material: Material
+    let publicKey: PublicKey
 
     /// - Throws: where the key is not for verifying signatures, of no known kind, or damaged. Private parts are not read.
     init(_ jwk: [String: JSONValue]) throws(KeySet.Unusable) {
@@ -85,7 +76,7 @@ struct SigningKey: Sendable {
         }
         algorithm = try Self.algorithm(of: jwk)
         do {
-            material = try Self.material(of: jwk, algorithm)
+            publicKey = try Self.publicKey(of: jwk, algorithm)
         } catch {
             throw (error as? KeySet.Unusable) ?? KeySet.Unusable(description: "it is damaged, or too small to be safe")
         }
@@ -113,23 +104,33 @@ struct SigningKey: Sendable {
         return name
     }
 
-    private static func material(of jwk: [String: JSONValue], _ algorithm: String) throws -> Material {
+    private static func publicKey(of jwk: [String: JSONValue], _ algorithm: String) throws -> PublicKey {
         switch algorithm {
-        case "ES256": .p256(try P256.Signing.PublicKey(x963Representation: point(jwk, coordinateBytes: 32)))
-        case "ES384": .p384(try P384.Signing.PublicKey(x963Representation: point(jwk, coordinateBytes: 48)))
-        case "ES512": .p521(try P521.Signing.PublicKey(x963Representation: point(jwk, coordinateBytes: 66)))
-        case "EdDSA": .ed25519(try Curve25519.Signing.PublicKey(rawRepresentation: bytes(jwk, "x")))
-        // Refuses moduli below 2048 bits.
-        default: .rsa(try _RSA.Signing.PublicKey(n: bytes(jwk, "n"), e: bytes(jwk, "e")))
+        case "ES256": try point(jwk, on: .p256)
+        case "ES384": try point(jwk, on: .p384)
+        case "ES512": try point(jwk, on: .p521)
+        case "EdDSA": try PublicKey(ed25519: bytes(jwk, "x"))
+        default:
+            try PublicKey(
+                rsaModulus: bytes(jwk, "n"), exponent: bytes(jwk, "e"), digest(of: algorithm),
+                algorithm.hasPrefix("PS") ? .pss : .pkcs1)
         }
     }
 
-    private static func point(_ jwk: [String: JSONValue], coordinateBytes: Int) throws(KeySet.Unusable) -> [UInt8] {
-        let (x, y) = (try bytes(jwk, "x"), try bytes(jwk, "y"))
-        guard x.count == coordinateBytes, y.count == coordinateBytes else {
-            throw KeySet.Unusable(description: "its coordinates are not of \(coordinateBytes) bytes")
+    private static func digest(of algorithm: String) -> Digest {
+        switch algorithm.suffix(3) {
+        case "256": .sha256
+        case "384": .sha384
+        default: .sha512
         }
-        return [4] + x + y
+    }
+
+    private static func point(_ jwk: [String: JSONValue], on curve: PublicKey.Curve) throws -> PublicKey {
+        let (x, y) = (try bytes(jwk, "x"), try bytes(jwk, "y"))
+        guard x.count == curve.coordinateBytes, y.count == curve.coordinateBytes else {
+            throw KeySet.Unusable(description: "its coordinates are not of \(curve.coordinateBytes) bytes")
+        }
+        return try PublicKey(curve, x: x, y: y)
     }
 
     private static func bytes(_ jwk: [String: JSONValue], _ name: String) throws(KeySet.Unusable) -> [UInt8] {
@@ -137,29 +138,5 @@ struct SigningKey: Sendable {
             throw KeySet.Unusable(description: "it has no usable \(name)")
         }
         return bytes
-    }
-
-    /// Whether the signature is this key's.
-    func verify(_ signature: [UInt8], signs signed: [UInt8]) -> Bool {
-        switch material {
-        case .p256(let key):
-            guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
-            return key.isValidSignature(signature, for: signed)
-        case .p384(let key):
-            guard let signature = try? P384.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
-            return key.isValidSignature(signature, for: signed)
-        case .p521(let key):
-            guard let signature = try? P521.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
-            return key.isValidSignature(signature, for: signed)
-        case .ed25519(let key): return key.isValidSignature(signature, for: signed)
-        case .rsa(let key):
-            let signature = _RSA.Signing.RSASignature(rawRepresentation: signature)
-            let padding: _RSA.Signing.Padding = algorithm.hasPrefix("PS") ? .PSS : .insecurePKCS1v1_5
-            return switch algorithm.suffix(3) {
-            case "256": key.isValidSignature(signature, for: SHA256.hash(data: signed), padding: padding)
-            case "384": key.isValidSignature(signature, for: SHA384.hash(data: signed), padding: padding)
-            default: key.isValidSignature(signature, for: SHA512.hash(data: signed), padding: padding)
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Values
 
 /// A token in its compact form (RFC 7515, 3.1), taken apart; nothing of it is proved yet.
@@ -40,12 +40,12 @@ struct SignedToken: Sendable {
     }
 
     /// HMAC with SHA-256; whether the token says so is the caller's question.
-    func isSigned(by secret: SymmetricKey) -> Bool {
-        HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: secret)
+    func isSigned(by secret: AuthenticationKey) -> Bool {
+        secret.isValid(signature, for: signed)
     }
 
     func isSigned(by key: SigningKey) -> Bool {
-        key.algorithm == algorithm && key.verify(signature, signs: signed)
+        key.algorithm == algorithm && key.publicKey.verifies(signature, of: signed)
     }
 
     /// What the token says; to be believed when its signature is verified.

@@ -1,9 +1,9 @@
-import Crypto
+import Cryptography
 import Rows
 
 extension WebhookSignature {
     /// HMAC-SHA256, for both directions.
     static let hmac: @Sendable (_ key: [UInt8], _ message: [UInt8]) -> [UInt8] = { key, message in
-        Array(Crypto.HMAC<SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key)))
+        AuthenticationKey(key).code(for: message)
     }
 }

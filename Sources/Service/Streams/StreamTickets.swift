@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Database
 import Values
 
@@ -10,7 +10,7 @@ enum StreamTickets {
 
     /// Only the hash is stored: whoever reads the database cannot open a stream with what they find. A ticket has 128
     /// random bits, so a plain hash needs no salt.
-    private static func hash(_ ticket: String) -> [UInt8] { Array(SHA256.hash(data: Array(ticket.utf8))) }
+    private static func hash(_ ticket: String) -> [UInt8] { SHA256.hash(ticket.utf8) }
 
     static func insert(_ ticket: String, topics: [String], expiresAt: Timestamp, _ tx: Transaction) throws {
         let caller = tx.caller
@@ -75,21 +75,20 @@ enum StreamTickets {
 /// and their code by the service's secret. Redeeming writes, and nobody is to make the service write without a token.
 struct TicketSeal: Sendable {
     private static let nonceBytes = 16
-    private let key: SymmetricKey
+    private let key: AuthenticationKey
 
     init(secret: [UInt8]) {
-        key = SymmetricKey(data: SHA256.hash(data: Array("bellhop stream tickets\n".utf8) + secret))
+        key = AuthenticationKey(SHA256.hash(Array("bellhop stream tickets\n".utf8) + secret))
     }
 
     /// 64 characters that are safe in a query.
     func makeTicket() -> String {
         let nonce = (0..<Self.nonceBytes).map { _ in UInt8.random(in: .min ... .max) }
-        return RFC4648.encodeURL(nonce + Array(HMAC<SHA256>.authenticationCode(for: nonce, using: key)))
+        return RFC4648.encodeURL(nonce + key.code(for: nonce))
     }
 
     func isOurs(_ ticket: String) -> Bool {
         guard let bytes = RFC4648.decodeURL(ticket.utf8), bytes.count > Self.nonceBytes else { return false }
-        return HMAC<SHA256>.isValidAuthenticationCode(
-            bytes[Self.nonceBytes...], authenticating: bytes[..<Self.nonceBytes], using: key)
+        return key.isValid(bytes[Self.nonceBytes...], for: bytes[..<Self.nonceBytes])
     }
 }

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Realtime
 import Threads
 
@@ -26,8 +26,7 @@ final class LogIdentity: Sendable {
 
     /// Each epoch has a key of its own: numbers that are given again have other ids.
     private static func ids(of epoch: String, _ secret: [UInt8]) -> EventIDs {
-        let code = HMAC<SHA256>.authenticationCode(
-            for: Array("bellhop event ids\n\(epoch)".utf8), using: SymmetricKey(data: secret))
+        let code = AuthenticationKey(secret).code(for: "bellhop event ids\n\(epoch)".utf8)
         return EventIDs(epoch: epoch, key: Array(code.prefix(KeyedPermutation.keyBytes)))
     }
 }

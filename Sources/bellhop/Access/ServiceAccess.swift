@@ -1,6 +1,6 @@
 import ArgumentParser
 import BellhopClient
-import Crypto
+import Cryptography
 import Foundation
 import Values
 
@@ -51,7 +51,6 @@ struct DevelopmentToken {
         payload["jti"] = payload["jti"] ?? .string(UUID().uuidString.lowercased())
         let head: JSON = ["alg": "HS256", "typ": "JWT"]
         let signed = RFC4648.encodeURL(head.data) + "." + RFC4648.encodeURL(JSON.object(payload).data)
-        let code = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: SymmetricKey(data: Data(secret.utf8)))
-        return signed + "." + RFC4648.encodeURL(Data(code))
+        return signed + "." + RFC4648.encodeURL(AuthenticationKey(secret.utf8).code(for: signed.utf8))
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-@Suite struct FilterEvaluationTests {
+@Suite(.timed) struct FilterEvaluationTests {
     /// Column `a` of the row; nil: the row has no such column.
     private func matches(_ condition: String, _ value: JSONValue?) throws -> Bool {
         try Filter(parsing: "a=\(condition)").matches(value.map { ["a": $0, "b": .integer(1)] } ?? ["b": .integer(1)])

@@ -8,7 +8,7 @@ import Testing
 
 /// Filters on declared columns against `SELECT … WHERE` of a real PostgreSQL: random rows, as `to_jsonb` writes them,
 /// and random filters. A filter is refused where the statement is an error, and matches the rows that it selects.
-@Suite struct FilterOracleTests {
+@Suite(.timed) struct FilterOracleTests {
     private let server: PostgresServer
     private let database: String
 

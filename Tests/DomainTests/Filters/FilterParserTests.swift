@@ -5,7 +5,7 @@ import Values
 @testable import Domain
 @testable import Rows
 
-@Suite struct FilterParserTests {
+@Suite(.timed) struct FilterParserTests {
     static func mistake(_ text: String) -> FilterMistake? {
         do {
             _ = try Filter(parsing: text)

@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-@Suite struct SubscriptionIndexTests {
+@Suite(.timed) struct SubscriptionIndexTests {
     private func subscription(
         _ filter: String, table: String = "posts", events: TableSubscription.Events = .all
     ) throws -> TableSubscription {

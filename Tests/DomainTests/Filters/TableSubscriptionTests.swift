@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Rows
 @testable import Values
 
-@Suite struct TableSubscriptionTests {
+@Suite(.timed) struct TableSubscriptionTests {
     private static let typed: ColumnTypes = ["id": .uuid, "points": .integer, "at": .timestamptz, "data": .json]
 
     private func list(_ json: String) throws -> [TableSubscription] {

@@ -4,7 +4,7 @@ import Testing
 import Values
 
 /// Bytes that are no messages are refused with their place, whatever they are.
-@Suite struct ReplicationMessageTests {
+@Suite(.timed) struct ReplicationMessageTests {
     private static func number(_ number: Int, bytes: Int) -> [UInt8] {
         (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     }

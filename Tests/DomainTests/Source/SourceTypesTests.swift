@@ -1,6 +1,7 @@
 import Foundation
 import PostgresServer
 import Rows
+import TestSupport
 import Testing
 import Values
 
@@ -95,7 +96,7 @@ struct LoggedRows {
 }
 
 /// What the log's text forms become is what `to_jsonb` of the same server says.
-@Suite struct SourceTypesTests {
+@Suite(.timed) struct SourceTypesTests {
     private static let values: [(type: String, values: [String])] = [
         ("boolean", ["true", "false"]),
         ("smallint", ["-32768", "32767"]), ("integer", ["-2147483648", "0"]),

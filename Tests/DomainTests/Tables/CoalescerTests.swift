@@ -6,7 +6,7 @@ import Values
 @testable import Rows
 
 /// SCH FR-004, EC3, SC-006: what a stream receives of a burst.
-@Suite struct CoalescerTests {
+@Suite(.timed) struct CoalescerTests {
     private static let second = Duration.seconds(1)
 
     private let attendance: TableDeclaration

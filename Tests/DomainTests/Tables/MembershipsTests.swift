@@ -6,7 +6,7 @@ import Values
 @testable import Rows
 
 /// SCH EC9: who belongs where, from ingested rows, and what of a token's claims still counts.
-@Suite struct MembershipsTests {
+@Suite(.timed) struct MembershipsTests {
     var world: SchoolWorld
 
     init() throws { world = try SchoolWorld() }

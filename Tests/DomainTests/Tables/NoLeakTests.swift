@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import Values
 
 @testable import Rows
 
 /// SCH FR-013…FR-017, decision 23: who sees which row of the school, by every road a row can take.
-@Suite struct NoLeakTests {
+@Suite(.timed) struct NoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
     }

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import Values
 
 @testable import Rows
 
 /// Who may see a row: lists, columns behind columns, states that a row must not be in, and rows that reach nobody.
-@Suite struct RowAudienceTests {
+@Suite(.timed) struct RowAudienceTests {
     /// Organisations own projects, projects have tasks, and a task is seen by those of the project's organisation.
     private static let file = """
         version: 1

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import Values
 
 @testable import Rows
 
 /// SCH FR-006…FR-012: which queries of whom a change makes stale. A key with `*` comes without its cause.
-@Suite struct SchoolMappingTests {
+@Suite(.timed) struct SchoolMappingTests {
     let world: SchoolWorld
 
     init() throws {

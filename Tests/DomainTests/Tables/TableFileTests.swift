@@ -7,7 +7,7 @@ import Values
 @testable import Rows
 
 /// The file of tables: what is read, what is refused and where.
-@Suite struct TableFileTests {
+@Suite(.timed) struct TableFileTests {
     /// A mistake, and whether the JSON Schema finds it (what refers to another place it cannot).
     struct Bad: CustomTestStringConvertible {
         let name: String

@@ -7,7 +7,7 @@ import Values
 @testable import Service
 
 /// Each store of a bell at the real service: what it shows, and what its commands do.
-@MainActor @Suite(.timeLimit(.minutes(3)))
+@MainActor @Suite(.timed, .timeLimit(.minutes(3)))
 struct BellFeaturesTests {
     private let service: TestService
     private let backend: BellhopClient

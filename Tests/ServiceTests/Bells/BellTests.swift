@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// A bell at the real service: restarts, expiries, being offline, another user.
-@MainActor @Suite(.timeLimit(.minutes(3)))
+@MainActor @Suite(.timed, .timeLimit(.minutes(3)))
 struct BellTests {
     private let service: TestService
     private let backend: BellhopClient

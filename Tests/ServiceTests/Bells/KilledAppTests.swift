@@ -7,7 +7,7 @@ import Values
 @testable import Service
 
 /// An app that is killed while it writes, and started again, while the service restarts too (VIS NFR-2.3).
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timed, .timeLimit(.minutes(5)))
 struct KilledAppTests {
     private static let writer = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appendingPathComponent("outbox-writer").path

@@ -7,7 +7,7 @@ import Testing
 @testable import Service
 
 /// SCH's edge cases, and what must be true of a stream from its beginning to its end.
-@Suite(.serialized) struct ChangesEdgeCasesTests {
+@Suite(.timed, .serialized) struct ChangesEdgeCasesTests {
     let school: School
     let service: TestService
 

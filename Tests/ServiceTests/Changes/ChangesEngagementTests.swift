@@ -1,11 +1,12 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// ENG: counts of the posts on the screen, filtered by the service.
-@Suite(.serialized) struct ChangesEngagementTests {
+@Suite(.timed, .serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")
 
     let school: School

@@ -10,7 +10,7 @@ import Testing
 /// declarations.
 ///
 /// All changes are sent once, one after the other, while everybody listens; the tests look at what was received.
-@Suite struct ChangesNoLeakTests {
+@Suite(.timed) struct ChangesNoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
 

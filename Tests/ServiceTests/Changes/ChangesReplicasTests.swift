@@ -8,7 +8,7 @@ import Testing
 @testable import Service
 
 /// Changes of tables with two replicas on one PostgreSQL: what is sent to one is received on the other, once.
-@Suite(.serialized) struct ChangesReplicasTests {
+@Suite(.timed, .serialized) struct ChangesReplicasTests {
     private static func replicas(_ tables: String = "school") async throws -> (School, TestService, TestService) {
         let (a, b) = try TestService.startReplicas(["changesSecret": School.secret, "tables": tables])
         return (try await School(a, isKnown: tables == "school"), a, b)
@@ -165,7 +165,7 @@ import Testing
 }
 
 /// What the log and memberships store, on either engine.
-@Suite(.serialized) struct ChangesLogTests {
+@Suite(.timed, .serialized) struct ChangesLogTests {
     let school: School
     let service: TestService
 

@@ -1,12 +1,13 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// The acceptance scenarios of SCH US1–US6: one acts, which reaches the service as their database's webhook, and another
 /// one has the screen open. SC-001, SC-002: within 5 seconds.
-@Suite(.serialized) struct ChangesStoriesTests {
+@Suite(.timed, .serialized) struct ChangesStoriesTests {
     let school: School
     let service: TestService
 

@@ -10,7 +10,7 @@ import Values
 @testable import Service
 
 /// What `POST /v1/changes` answers: what was taken, what was taken before, and what is wrong with the rest.
-@Suite struct DeliveryTests {
+@Suite(.timed) struct DeliveryTests {
     let probe: FeedProbe
 
     init() throws { probe = try FeedProbe() }

@@ -1,11 +1,12 @@
 import BellhopClient
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// `POST /v1/explain`: which key, membership, filter or topic decides.
-@Suite struct ExplainTests {
+@Suite(.timed) struct ExplainTests {
     let school: School
     let service: TestService
 

@@ -1,13 +1,14 @@
 import BellhopClient
 import Foundation
 import Rows
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// Who may send rows, and of whose tenant.
-@Suite struct FeedCredentialsTests {
+@Suite(.timed) struct FeedCredentialsTests {
     let probe: FeedProbe
 
     init() throws { probe = try FeedProbe() }

@@ -1,12 +1,13 @@
 import BellhopClient
 import Foundation
 import Rows
+import TestSupport
 import Testing
 
 @testable import Service
 
 /// SCH: every form that a feed may send, from its delivery to a stream, over real HTTP.
-@Suite struct FeedFormatsTests {
+@Suite(.timed) struct FeedFormatsTests {
     let probe: FeedProbe
 
     init() throws { probe = try FeedProbe() }

@@ -1,5 +1,5 @@
 import BellhopClient
-import Crypto
+import Cryptography
 import Foundation
 import Rows
 import TestSupport
@@ -97,8 +97,7 @@ struct FeedProbe {
     ) throws -> [String: String] {
         let moment = seconds ?? service.clock.now.seconds
         let key = try #require(Data(base64Encoded: String(secret.dropFirst(6))))
-        let code = HMAC<SHA256>.authenticationCode(
-            for: Data("\(id).\(moment).".utf8) + body, using: SymmetricKey(data: key))
+        let code = AuthenticationKey(key).code(for: Data("\(id).\(moment).".utf8) + body)
         return [
             "webhook-id": id, "webhook-timestamp": "\(moment)",
             "webhook-signature": "v1,\(Data(code).base64EncodedString())",

@@ -7,7 +7,7 @@ import Testing
 @testable import Service
 
 /// `bellhop policies --tables`: a file of tables is checked as at the start, and every mistake reported with its line.
-@Suite struct FeedTablesTests {
+@Suite(.timed) struct FeedTablesTests {
     private static func page(of text: String) throws -> TablesPage {
         let directory = try TemporaryDirectory()
         return try TablesPage(named: directory.write(text, to: "tables.yaml"))

@@ -1,11 +1,12 @@
 import Realtime
+import TestSupport
 import Testing
 import Values
 
 @testable import Service
 
 /// What one commit leaves for the streams at once.
-@Suite struct LargeDeliveryTests {
+@Suite(.timed) struct LargeDeliveryTests {
     /// 1,000 rows are many times what may wait for one stream: between pieces of them the shards send, so that whoever
     /// receives all of them is not taken for a slow client.
     @Test func eventsOfOneCommit_reachShardsInPieces_inTheirOrder() {

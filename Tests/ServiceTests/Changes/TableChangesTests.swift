@@ -6,7 +6,7 @@ import Testing
 @testable import Service
 
 /// Changes of tables from their delivery to the streams, over real HTTP.
-@Suite struct TableChangesTests {
+@Suite(.timed) struct TableChangesTests {
     /// SCH SC-006, "morning rush": 20 rows within a moment are one invalidation per key.
     @Test func burst_isOneInvalidation_withAllCauses() async throws {
         let school = try await School()

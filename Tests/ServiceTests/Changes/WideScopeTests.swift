@@ -7,7 +7,7 @@ import Testing
 @testable import Service
 
 /// Memberships beyond what a scope has room for, and filters and names as a table declares them, over real HTTP.
-@Suite struct WideScopeTests {
+@Suite(.timed) struct WideScopeTests {
     private static let tables = """
         version: 1
         tables:

@@ -6,7 +6,7 @@ import Testing
 @testable import Service
 
 /// `bellhop doctor` of a PostgreSQL, of an app's own one, and of what stands between clients and the service.
-@Suite struct DoctorServerTests {
+@Suite(.timed) struct DoctorServerTests {
     @Test func soundServer_isAllGood() async throws {
         let server = try PostgresServer.shared()
         let database = try TestDatabase(on: server)

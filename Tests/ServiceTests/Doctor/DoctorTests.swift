@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 /// `bellhop doctor`, of a machine, its settings and a file; each of its findings is provoked.
-@Suite struct DoctorTests {
+@Suite(.timed) struct DoctorTests {
     static func findings(_ changes: [String: String], replicas: Int = 2) async throws -> [Finding] {
         let own = ["jwtSecret": TestService.secret, "streamsMax": "50", "connectionsMax": "50"]
         let settings = try TestService.settings(own.merging(changes) { $1 })
@@ -155,7 +155,7 @@ import Values
 
     @Test func keys_areToldOneByOne() async throws {
         var issuer = try Issuer()
-        try await issuer.add("k1")
+        try issuer.add("k1")
         try issuer.publish(beside: [KeySetTests.useless[0].1, KeySetTests.useless[1].1])
         let memory = ["database": "sqlite::memory:", "jwtIssuer": "https://issuer.example"]
         var found = try await Self.findings(memory.merging(["jwks": issuer.file.path]) { $1 })

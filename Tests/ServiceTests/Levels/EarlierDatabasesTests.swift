@@ -9,7 +9,7 @@ import Testing
 @testable import Service
 
 /// Databases of earlier versions, opened by the service of today.
-@Suite struct EarlierDatabasesTests {
+@Suite(.timed) struct EarlierDatabasesTests {
     /// A level on an engine.
     struct Earlier: Sendable, CustomTestStringConvertible {
         let level: DatabaseLevel

@@ -6,7 +6,7 @@ import Testing
 @testable import Service
 
 /// What a stream receives from the log is what it receives when the same rows come by webhook.
-@Suite struct SourceOracleTests {
+@Suite(.timed) struct SourceOracleTests {
     /// Has the database write down each change as its webhook would send it.
     private static let webhooks = [
         "CREATE TABLE webhooks (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body jsonb)",

@@ -6,7 +6,7 @@ import Testing
 @testable import Service
 
 /// What stands in the way is said at the start, in one line that says what to do.
-@Suite struct SourceProblemsTests {
+@Suite(.timed) struct SourceProblemsTests {
     private func problem(_ app: AppDatabase, _ changes: [String: String] = [:]) -> String {
         do {
             _ = try TestService.start(app.settings.merging(changes) { $1 })

@@ -11,7 +11,7 @@ import Values
 @testable import Service
 
 /// The reader by itself, beside a service that reads nothing.
-@Suite struct SourceReaderTests {
+@Suite(.timed) struct SourceReaderTests {
     private let app: AppDatabase
     private let service: TestService
     private let metrics = SourceMetrics(MetricsRegistry())

@@ -8,7 +8,7 @@ import Testing
 @testable import Service
 
 /// Rows that come from the app's own log, over a real server's replication.
-@Suite struct SourceTests {
+@Suite(.timed) struct SourceTests {
     @Test func rows_comeInOrder_onceEach_overRestarts() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

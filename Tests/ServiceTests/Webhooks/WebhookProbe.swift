@@ -1,5 +1,5 @@
 import BellhopClient
-import Crypto
+import Cryptography
 import Database
 import Foundation
 import TestSupport
@@ -104,9 +104,7 @@ struct WebhookDelivery {
     /// As Standard Webhooks has it, by nothing of the service.
     func signature(by secret: String) throws -> String {
         let key = try #require(Data(base64Encoded: String(secret.dropFirst("whsec_".count))))
-        var code = HMAC<SHA256>(key: SymmetricKey(data: key))
-        code.update(data: Data("\(id).\(timestamp).".utf8))
-        code.update(data: Data(body))
-        return "v1," + Data(code.finalize()).base64EncodedString()
+        let code = AuthenticationKey(key).code(for: Array("\(id).\(timestamp).".utf8) + body)
+        return "v1," + Data(code).base64EncodedString()
     }
 }

@@ -11,7 +11,7 @@ import Values
 
 /// Receivers that are down, slow, redirecting, lying or private, and a service that is killed: nothing is lost, nobody else
 /// waits, and none overtakes another one.
-@Suite struct WebhookTroubleTests {
+@Suite(.timed) struct WebhookTroubleTests {
     @Test func failingUser_isTriedAgain_inOrder_andOthersDoNotWait() async throws {
         let failures = Locked(3)
         let probe = try WebhookProbe { delivery in

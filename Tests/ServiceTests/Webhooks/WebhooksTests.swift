@@ -9,7 +9,7 @@ import Values
 @testable import Service
 
 /// What the app is told of notifications that reached nobody, by a real receiver.
-@Suite struct WebhooksTests {
+@Suite(.timed) struct WebhooksTests {
     // MARK: What is sent
 
     @Test func unseenNotification_isSent_whenItsTimeIsOver() async throws {

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Database
 import Domain
 import Values
@@ -89,8 +89,7 @@ extension DJFeature {
     static func code(of shopId: ID<Shop>, in window: PresenceCode.Window, _ tx: Transaction) throws -> PresenceCode {
         let secret = try tx.cached(secretName) { try ServiceSecrets.secret(named: secretName, in: tx.db) }
         let message = AudienceKey.make("presence", tx.tenant.text, shopId.text, "\(window.number)")
-        return PresenceCode(
-            digest: HMAC<SHA256>.authenticationCode(for: Array(message.utf8), using: SymmetricKey(data: secret)))
+        return PresenceCode(digest: AuthenticationKey(secret).code(for: message.utf8))
     }
 
     static func isValid(_ typed: String, at shopId: ID<Shop>, _ tx: Transaction) throws -> Bool {

@@ -188,4 +188,4 @@ finally:
     proxy.stop()
     files.stop()
     service.stop()
-print("outbox: done")
+print(f"cases: {options.cycles}")

@@ -26,7 +26,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECRET = "a secret of tests that is long enough for HS256, 48"
-# Only a failure waits so long: on a slow machine, beside other work, what takes milliseconds can take a minute.
+# Only a failure waits so long: on a busy machine, a step of milliseconds can take a minute.
 PATIENCE_SECONDS = 180
 
 
@@ -127,7 +127,7 @@ class Service:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -1,9 +1,10 @@
-"""Many tabs are one stream, and whoever holds it is killed again and again (CLIENT: one connection for all tabs).
+"""Many tabs share one stream, and the test kills its holder again and again (CLIENT: one connection for all tabs).
 
     python tabs.py [--cycles 20] [--tabs 50] [--seed N] [--only worker|election] [--within-ms N]
 
-A holder dies by the tab being closed, by its process being killed, or as the worker by ending itself. Another one must serve
-within 2 s (on a machine that has nothing else to do), and no tab may miss an event or have one twice.
+A holder dies when its tab is closed, when its process is killed, or, as a worker, when it ends itself. Another holder must
+serve then, and no tab may miss an event or have one twice. The service promises the next holder within 2 s; only a run with
+--within-ms 2000, on an idle machine, judges that.
 """
 
 import argparse
@@ -20,7 +21,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--cycles", type=int, default=20)
 parser.add_argument("--tabs", type=int, default=50)
 parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-parser.add_argument("--within-ms", type=int, help="fails if a stream took longer to go on; unless told, that is only said")
+parser.add_argument("--within-ms", type=int, help="fails if the next holder served later; without it the times are only printed")
 parser.add_argument("--only", choices=["worker", "election"])
 options = parser.parse_args()
 print(f"SEED={options.seed}")
@@ -89,7 +90,7 @@ class Tabs:
             return "closed"
         try:
             # The process of the tab ends at once, without a word to anybody.
-            page.goto("chrome://crash", timeout=1000)
+            page.goto("chrome://crash")
         except Error:
             pass
         return "crashed"
@@ -134,7 +135,7 @@ def run(browser, files, service, mode):
         kinds[kind] = kinds.get(kind, 0) + 1
         tabs.send(chance.randrange(3))
         for page in tabs.pages:
-            page.wait_for_function(f"streams.length > {before[page]}", timeout=15000)
+            page.wait_for_function(f"streams.length > {before[page]}")
         taken = max(page.evaluate(f"streams[{before[page]}].at") for page in tabs.pages) - killed_at
         times.append(taken)
         tabs.send(1)
@@ -167,4 +168,4 @@ try:
 finally:
     files.stop()
     service.stop()
-print("tabs: done")
+print(f"cases: {options.cycles * (1 if options.only else 2)}")

@@ -21,7 +21,8 @@ import urllib.parse
 import jsonschema
 import yaml
 
-EVENT_DEADLINE_SECONDS = 20
+# Only a failure waits so long.
+PATIENCE_SECONDS = 120
 
 
 class Document:
@@ -180,7 +181,7 @@ class Person:
         if body is not None:
             data = json.dumps(body)
             sent["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=30)
+        connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=PATIENCE_SECONDS)
         connection.request(method, path, body=data, headers=sent)
         response = connection.getresponse()
         content = response.read()
@@ -205,7 +206,7 @@ class Listener:
         # Guarded by the condition.
         self.events = []
         self.ids = []
-        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=60)
+        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=PATIENCE_SECONDS)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.connection.request("GET", f"/v1/stream{query}", headers=headers)
         self.response = self.connection.getresponse()
@@ -236,7 +237,7 @@ class Listener:
 
     def expect(self, *names):
         """Waits until each of the events has come; gives the data of the first of them."""
-        end = time.monotonic() + EVENT_DEADLINE_SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         with self.condition:
             while missing := [name for name in names if name not in [event for event, _ in self.events]]:
                 if not self.condition.wait(timeout=max(0, end - time.monotonic())):
@@ -559,6 +560,19 @@ def counts(service, backend):
         service.document.fail("the counts of a post were told otherwise")
 
 
+def renew(service, dora):
+    """Renews the token of a stream before its end. A machine that is too busy for that tries again."""
+    renewed = service.token("dora", "--claim", 'app_metadata.class_ids=["c1"]')
+    for _ in range(5):
+        begun = time.monotonic()
+        brief = service.person("dora", lifetime="25s").listen()
+        name = brief.expect("stream:ready")["streamId"]
+        brief.expect("stream:expiring")
+        if time.monotonic() - begun < 20:
+            break
+    dora.call("PUT", f"/v1/streams/{name}/token", {"token": renewed}, 200)
+
+
 def streams(service, backend, dora):
     ticket, _ = dora.call("POST", "/v1/stream-tickets", {"topics": ["queue:day"]}, 201)
     stream = Listener(service, None, f"?ticket={ticket['ticket']}&lastEventId=gone-1")
@@ -573,10 +587,7 @@ def streams(service, backend, dora):
     dora.call("PUT", f"/v1/streams/{name}/token", {"token": dora.token}, 200)
     backend.call("PUT", f"/v1/streams/{name}/token", {"token": dora.token}, 403)
     backend.call("GET", f"/v1/streams/{name}/subscriptions", expect=404)
-    brief = service.person("dora", lifetime="20s").listen()
-    brief.expect("stream:expiring")
-    renewed = service.token("dora", "--claim", 'app_metadata.class_ids=["c1"]')
-    dora.call("PUT", f"/v1/streams/{brief.expect('stream:ready')['streamId']}/token", {"token": renewed}, 200)
+    renew(service, dora)
     backend.call("POST", "/v1/revocations", {"tokenId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"sessionId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"userId": "dora", "issuedBefore": at(1)}, 201)
@@ -619,7 +630,9 @@ def main():
         document.fail(f"events that did not come: {', '.join(sorted(unseen))}")
     print(f"{len(document.answered)} kinds of answers, {len(document.events_seen)} kinds of events, "
           f"{len(document.failures)} differences")
-    sys.exit(1 if document.failures else 0)
+    if document.failures:
+        sys.exit(1)
+    print(f"cases: {len(document.answered) + len(document.events_seen)}")
 
 
 if __name__ == "__main__":

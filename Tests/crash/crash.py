@@ -53,7 +53,7 @@ class Failed(Exception):
 
 
 def run_script(name, description, run, **more):
-    """What a script does around its `run(options, folder)`: options, a printed seed, a folder, and what failed.
+    """Calls a script's `run(options, folder)`, which returns how many cases it tried, and prints the seed and the cases.
 
     `more` are further options with their defaults, which give their types. Returns the exit code.
     """
@@ -67,10 +67,11 @@ def run_script(name, description, run, **more):
     print(f"{name}: seed {options.seed}, {given}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            run(options, pathlib.Path(folder))
+            cases = run(options, pathlib.Path(folder))
         except Failed as problem:
             print(f"{name}: seed {options.seed}: {problem}", file=sys.stderr)
             return 1
+    print(f"cases: {cases}", flush=True)
     return 0
 
 
@@ -133,7 +134,7 @@ class Service:
         return self.log_path.read_text(errors="replace")[-4000:]
 
     def request(self, method, path, bearer, body=None, key=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
             headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
             if body is not None:
@@ -233,12 +234,13 @@ class Stream:
                 self.play.fail(f"{self.user}: {problem}")
 
     def connect(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.play.service.port, timeout=2)
+        connection = http.client.HTTPConnection("127.0.0.1", self.play.service.port, timeout=PATIENCE_SECONDS)
         try:
             headers = {"Authorization": f"Bearer {self.bearer}", "Accept": "text/event-stream"}
             if self.last_id:
                 headers["Last-Event-ID"] = self.last_id
             connection.request("GET", "/v1/stream", headers=headers)
+            kept = connection.sock
             answer = connection.getresponse()
             if answer.status == 503:
                 time.sleep(0.05)
@@ -246,6 +248,8 @@ class Stream:
             if answer.status != 200:
                 raise Failed(f"the stream answered {answer.status}: {answer.read()[:500]!r}")
             self.connections += 1
+            # A silent stream is resumed now and then, so that the thread notices the end of the play.
+            kept.settimeout(2)
             self.read(answer)
         finally:
             connection.close()
@@ -433,6 +437,7 @@ def run(options, folder):
     connections = sum(stream.connections for stream in streams)
     print(f"  {len(play.scores)} acknowledged points, each counted once, each rank that of its moment")
     print(f"  {total} acknowledged events, each seen exactly once by {len(streams)} streams over {connections} connections")
+    return options.rounds
 
 
 if __name__ == "__main__":

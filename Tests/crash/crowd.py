@@ -17,9 +17,9 @@ import subprocess
 import sys
 import threading
 
-from crash import Board, Failed, Service, database_rows, replay_scores, run_script
+from crash import PATIENCE_SECONDS, Board, Failed, Service, database_rows, replay_scores, run_script
 from event_ids import IDS, SECRET_SQLITE
-from witnesses import HANG_SECONDS, Client, Listeners, Load, Log, Stream, judge_streams, wait_until
+from witnesses import Client, Listeners, Load, Log, Stream, judge_streams, wait_until
 
 SHOP = "/v1/shops/crowd"
 # What a challenge does with scores; each is the name of a board, too.
@@ -57,7 +57,7 @@ class Blow:
         self.moment = "sent" if self.lost else choices.choice(["sent", "sent", "answered"])
         # Requests until then.
         self.left = self.lost + choices.randint(1, 30)
-        self.seconds = HANG_SECONDS if self.lost else choices.random() ** 2 * BLOW_SECONDS_MAX
+        self.seconds = PATIENCE_SECONDS if self.lost else choices.random() ** 2 * BLOW_SECONDS_MAX
         self.is_done = threading.Event()
 
     def strike(self, connection, is_last):
@@ -455,7 +455,7 @@ class View:
 
     def _get(self, path, user=None):
         bearer = self.crowd.bearers[user] if user else self.crowd.backend
-        status, _, content = self.client.request(self.replica, "GET", path, bearer)
+        status, _, content = self.client.ask(self.replica, "GET", path, bearer)
         if status != 200:
             raise Failed(f"GET {path} at {self.replica.name} answered {status}: {content[:300]!r}")
         return json.loads(content)
@@ -711,6 +711,7 @@ def run(options, folder):
     if check.returncode != 0:
         raise Failed(f"bellhop check found differences:\n{check.stdout}{check.stderr}")
     print(f"  {line}", flush=True)
+    return options.rounds
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Watcher:
         self.thread.start()
 
     def wait(self, count):
-        """Until so many rows were told, or as long as one should have to wait for them."""
+        """Waits until the stream has told so many rows. Only a failure waits for PATIENCE_SECONDS."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while len(self.told) < count and not self.problem and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -65,14 +65,17 @@ class Watcher:
                 return
 
     def _connect(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=2)
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=PATIENCE_SECONDS)
         try:
             before = self.last_id
             connection.request("GET", "/v1/stream", headers={"Authorization": f"Bearer {self.bearer}"})
+            kept = connection.sock
             answer = connection.getresponse()
             if answer.status != 200:
                 time.sleep(0.05)
                 return
+            # A silent stream is resumed now and then, so that the thread notices the end of the watch.
+            kept.settimeout(2)
             self._read(answer, before)
         finally:
             connection.close()
@@ -140,7 +143,7 @@ def place(room):
 
 def deliver(service, items):
     """The answer's counts; None where there was none."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_SECONDS)
     try:
         connection.request("POST", "/v1/changes", json.dumps(items),
                            {"Content-Type": "application/json", "X-Webhook-Secret": SECRET})
@@ -225,6 +228,7 @@ def run(options, folder):
         if service.process.poll() is None:
             service.kill()
     print(f"  {len(acknowledged)} acknowledged changes, each told in its order")
+    return options.rounds
 
 
 def judge(told, acknowledged, sent):

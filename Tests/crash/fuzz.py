@@ -6,7 +6,7 @@ Half of them are bytes that were damaged anywhere. The other half are sound requ
 table changes made from the recorded ones, filters made from their grammar, subscriptions of a stream that is open all the
 while. Each of those must be answered with 2xx or with application/problem+json.
 
-    Tests/crash/fuzz.py --port 8080 --token "$TOKEN" --webhook-secret "$SECRET" [--seconds 20] [--seed 1]
+    Tests/crash/fuzz.py --port 8080 --token "$TOKEN" --webhook-secret "$SECRET" [--requests 10000] [--seed 1]
 
 The requests follow from the seed and their number, which are printed with what went wrong.
 """
@@ -21,6 +21,8 @@ import socket
 import sys
 import threading
 import time
+
+from crash import PATIENCE_SECONDS
 
 FIXTURES = [json.loads(path.read_text())
             for path in sorted((pathlib.Path(__file__).parent.parent / "Fixtures" / "Changes").glob("*.json"))]
@@ -205,7 +207,7 @@ class Strange:
         self.port = port
         self.token = token
         self.webhook_secret = webhook_secret
-        self.listener = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.listener = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
         self.listener.request("GET", "/v1/stream", headers={"Authorization": f"Bearer {token}"})
         self.answer = self.listener.getresponse()
         if self.answer.status != 200:
@@ -239,7 +241,7 @@ class Strange:
         else:
             method, path, body = "PUT", f"/v1/streams/{self.stream}/subscriptions", subscriptions(choices)
         data = json.dumps(body, ensure_ascii=choices.random() < 0.8).encode("utf-8", "surrogatepass")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
             connection.request(method, path, data, {"Content-Type": "application/json", **proof})
             answer = connection.getresponse()
@@ -263,8 +265,9 @@ class Strange:
 
 
 def exchange(port, request):
-    """The status of the first answer; None where the connection was closed without one, "silence" after a pause."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    """Returns the status of the first answer, None if the connection was closed without one, or "silence" if neither
+    happened within PATIENCE_SECONDS."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         try:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
@@ -287,18 +290,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--token", required=True)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--requests", type=int, default=10000)
+    parser.add_argument("--seconds", type=float, help="ends after so many seconds instead")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--webhook-secret", help="of the feed of table changes")
     options = parser.parse_args()
-    print(f"fuzz: seed {options.seed}, {options.seconds:.0f} s", flush=True)
+    extent = f"{options.requests} requests" if options.seconds is None else f"{options.seconds:.0f} s"
+    print(f"fuzz: seed {options.seed}, {extent}", flush=True)
     bearer = options.token.encode()
     healthy = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     counts = {}
     number = 0
     strange = Strange(options.port, options.token, options.webhook_secret)
-    end = time.monotonic() + options.seconds
-    while time.monotonic() < end:
+    end = time.monotonic() + (options.seconds or 0)
+    while time.monotonic() < end if options.seconds is not None else number < options.requests:
         choices = random.Random(options.seed * 1_000_003 + number)
         if number % 2:
             status, data, problem = strange.send(choices)
@@ -327,6 +332,7 @@ def main():
         return 1
     shown = ", ".join(f"{status or 'closed'}: {count}" for status, count in sorted(counts.items(), key=lambda item: str(item[0])))
     print(f"  {number} damaged and strange requests: {shown}")
+    print(f"cases: {number}")
     return 0
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Several replicas on one PostgreSQL: no event is lost or doubled across them, whatever happens to either.
 
-    Tests/crash/replicas.py --binary .build/debug/bellhop [--seed 1] [--rounds 3] [--reconnections 10000] [--only killed]
+    Tests/crash/replicas.py --binary .build/debug/bellhop [--seed 1] [--rounds 3] [--reconnections 10000]
+        [--quick] [--only killed …] [--within-ms 1000]
 
 Starts a PostgreSQL of its own, migrates it as its owner would, and runs two replicas on it as the service's role.
 Every scenario holds all that its streams were told against the event log, and every answer against what is there at the
@@ -35,12 +36,13 @@ import postgres
 from crash import PATIENCE_SECONDS, Failed, Service, token
 from event_ids import IDS, SECRET_POSTGRES
 from witnesses import (
-    HANG_SECONDS, PROMISED_SECOND, Budget, Client, Listeners, Load, Log, Refusal, Stream, Traveller, check_refusal,
-    judge_load, judge_stream, judge_streams, wait_until,
+    HANG_SECONDS, TIMES, Budget, Client, Listeners, Load, Log, Refusal, Stream, Traveller, check_refusal, judge_load,
+    judge_stream, judge_streams, wait_until,
 )
 
 DATABASE = "bellhop"
-RECOVERY_SECONDS = 5 * PROMISED_SECOND
+# The service and its streams recover from an outage in this time. Only runs with --within-ms judge it.
+RECOVERY_SECONDS = 5
 # Not secret: the database lives as long as this process, and listens to this machine alone.
 OWNER_PASSWORD, SERVICE_PASSWORD = "owner-of-a-day", "service-of-a-day"
 
@@ -162,8 +164,8 @@ class Stage:
         newest = {audience[5:]: sequence for audience, sequence in rows}
         return {user: newest.get(user, 0) for user in users}
 
-    def wait_until_told(self, listeners, seconds=PATIENCE_SECONDS, what="every stream to tell what happened"):
-        """Waits until the streams stand where the log stands now."""
+    def wait_until_told(self, listeners, what="every stream to tell what happened"):
+        """Waits until the streams stand where the log stands now and returns how many seconds that took."""
         newest = self.newest({stream.user for stream in listeners.streams})
         behind = [stream for stream in listeners.streams if stream.last_sequence < newest[stream.user]]
 
@@ -172,7 +174,7 @@ class Stage:
             return not behind
 
         try:
-            return wait_until(is_told, what, seconds, listeners.problems)
+            return wait_until(is_told, what, listeners.problems)
         except Failed as problem:
             if listeners.problems:
                 raise
@@ -226,7 +228,7 @@ class Stage:
                 if kept.get(user, 0) != count:
                     raise Failed(f"{user} keeps {count} notifications, counted as {kept.get(user, 0)}")
                 for replica in self.replicas:
-                    status, _, content = client.request(replica, "GET", "/v1/badges", load.bearers[user])
+                    status, _, content = client.ask(replica, "GET", "/v1/badges", load.bearers[user])
                     if status != 200:
                         raise Failed(f"GET /v1/badges at {replica.name} answered {status}: {content[:300]!r}")
                     told = json.loads(content)
@@ -250,7 +252,7 @@ class Stage:
         except (OSError, http.client.HTTPException) as problem:
             raise Failed(f"{path} of {replica.name}: {problem!r}") from None
 
-    def wait_until_ready(self, is_ready, seconds, what):
+    def wait_until_ready(self, is_ready, what):
         """Waits until /readyz of all replicas says so; /healthz must go on saying that they live."""
         wanted = 200 if is_ready else 503
 
@@ -260,7 +262,7 @@ class Stage:
                     raise Failed(f"/healthz of {replica.name} says {alive}")
             return all(self.status(replica) == wanted for replica in self.replicas)
 
-        return wait_until(says_so, what, seconds)
+        return wait_until(says_so, what)
 
 
 def users_of(scenario, count):
@@ -273,7 +275,8 @@ def users_of(scenario, count):
 def crosswise(stage, scenario="crosswise", count=50, rounds=None, **settings):
     """Writers on both replicas, and a stream of every user on each of them."""
     users = users_of(scenario, count)
-    with stage.running(**settings) as replicas:
+    # With this timeout a slow machine is no reason to refuse anything.
+    with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="60", **settings) as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
             with Load(replicas, users, f"{stage.options.seed}-{scenario}") as load:
                 load.wait_for(1000 * (rounds or stage.options.rounds))
@@ -289,11 +292,10 @@ def reconnections(stage):
     """Streams that break off at any moment and resume on any replica."""
     users = users_of("reconnections", 40)
     seed = f"{stage.options.seed}-reconnections"
-    # First a log that has lost its beginning.
-    with stage.running() as replicas:
+    # First a log that has lost its beginning. The replicas prune it every 10 s.
+    with stage.running(BELLHOP_EVENTS_KEPT_MAX="1000") as replicas:
         with Load(replicas, users, f"{seed}-first") as load:
             load.wait_for(1000)
-    with stage.running(BELLHOP_EVENTS_KEPT_MAX="1000"):
         oldest = "SELECT coalesce(min(sequence), 0) FROM events"
         wait_until(lambda: int(stage.cluster.sql(oldest, DATABASE)) > 200, "the log's beginning to be forgotten")
     with stage.running() as replicas:
@@ -308,10 +310,13 @@ def reconnections(stage):
         start = time.monotonic()
         with Listeners(travellers) as listeners:
             with Load(replicas, users, seed, writers=3) as later:
-                wait_until(
-                    lambda: budget.left <= 0, f"{stage.options.reconnections} reconnections", 10 * PATIENCE_SECONDS,
-                    listeners.problems + later.problems,
-                )
+                # Each tenth has the patience of one wait, so that progress and not speed is asked for.
+                for tenth in range(9, -1, -1):
+                    left = tenth * stage.options.reconnections // 10
+                    wait_until(
+                        lambda left=left: budget.left <= left or later.problems,
+                        f"{stage.options.reconnections} reconnections", listeners.problems,
+                    )
             took = time.monotonic() - start
             wait_until(
                 lambda: all(t.is_ready and t.closes_at is None for t in travellers), "the last connections to open",
@@ -393,13 +398,14 @@ def crowded(stage):
             people.strike(blow)
             # What it has sent before is done, or never will be.
             sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{blow.victim.name}'"
-            wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed", RECOVERY_SECONDS)
+            wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed")
             if choices.random() < 0.25:
                 stage.cluster.stop("immediate")
                 stage.cluster.start()
             blow.victim.start()
             alive.add(blow.victim)
-            stage.wait_until_ready(True, RECOVERY_SECONDS, "/readyz to tell that both replicas are there")
+            took = stage.wait_until_ready(True, "/readyz to tell that both replicas are there")
+            TIMES.note("the readiness of both replicas", took, RECOVERY_SECONDS)
 
         with Listeners(stage.streams(people.users, replicas, whoever_is_in(alive))) as listeners:
             line = crowd.play(people, listeners, 6 * stage.options.rounds, kill)
@@ -484,7 +490,9 @@ def beside_open_transactions(stage, load, listeners):
             same.run(f"BEGIN; {badges} VALUES ('default', 'nobody', 0, 0, 0, 1, 0)")
             reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events")
             load.wait_for(300)
-            waited = stage.wait_until_told(listeners, 2, "events to be told beside open transactions")
+            # The transactions stay open until the streams have told everything.
+            waited = stage.wait_until_told(listeners, "events to be told beside open transactions")
+            TIMES.note("telling events beside open transactions", waited, 2)
             same.run("COMMIT")
             load.wait_for(50)
             elsewhere.run("COMMIT")
@@ -520,25 +528,33 @@ def holding(stage, load, name):
 
 
 def across_held_row(stage, load, listeners):
-    """A writer waits in the middle of its transaction for a user's row, others overtake it: it commits crosswise."""
+    """A writer waits in the middle of its transaction for a user's row, and others overtake it, so that it commits after
+    transactions that began later. Returns how many overtook it."""
     before = load.acknowledged
     with holding(stage, load, "held"):
-        # As long as it may be held without anybody's query taking too long.
-        end = time.monotonic() + 1.5
-        wait_until(lambda: time.monotonic() > end, "the held row's time", problems=load.problems)
-    stage.wait_until_told(listeners, RECOVERY_SECONDS)
+        load.wait_for(10)
+    TIMES.note("telling events across a held row", stage.wait_until_told(listeners), RECOVERY_SECONDS)
     return load.acknowledged - before
 
 
 def in_deadlock(stage, load, listeners):
-    """PostgreSQL ends a transaction of the service because it and another wait for each other: it is done again, or the
-    sender is told to."""
-    counting = f"SELECT deadlocks FROM pg_stat_database WHERE datname = '{DATABASE}'"
-    before = int(stage.cluster.sql(counting))
-    with holding(stage, load, "deadlock") as (holder, user):
-        holder.run(f"SELECT 1 FROM inboxes WHERE user_id = '{user}' FOR UPDATE")
-    wait_until(lambda: int(stage.cluster.sql(counting)) > before, "PostgreSQL to tell of a deadlock")
-    stage.wait_until_told(listeners, RECOVERY_SECONDS)
+    """PostgreSQL ends a transaction of the service because it and another wait for each other: the service does it again,
+    or asks the sender to."""
+
+    def deadlocks():
+        return stage.cluster.log_path.read_text(errors="replace").count("deadlock detected")
+
+    before = deadlocks()
+    for attempt in range(5):
+        with holding(stage, load, f"deadlock-{attempt}") as (holder, user):
+            holder.run(f"SELECT 1 FROM inboxes WHERE user_id = '{user}' FOR UPDATE")
+        # PostgreSQL looks for a deadlock once, a second after a wait has begun. A busy machine may have been too late to
+        # close the circle by then.
+        if deadlocks() > before:
+            break
+    else:
+        raise Failed("PostgreSQL told of no deadlock")
+    TIMES.note("telling events after a deadlock", stage.wait_until_told(listeners), RECOVERY_SECONDS)
 
 
 def behind_held_counter(stage, load):
@@ -548,12 +564,12 @@ def behind_held_counter(stage, load):
         user = load.users[0]
         client = Client(load.replicas)
         for replica in load.replicas:
-            status, _, content = client.request(replica, "GET", "/v1/badges", load.bearers[user])
+            status, _, content = client.ask(replica, "GET", "/v1/badges", load.bearers[user])
             if status != 200:
                 raise Failed(f"reading waits for a writer: {status} {content[:300]!r}")
         client.close()
         holder.run("COMMIT")
-    load.wait_for(20, RECOVERY_SECONDS)
+    TIMES.note("20 writes after the counter was free", load.wait_for(20), RECOVERY_SECONDS)
 
 
 def restarts(stage):
@@ -573,10 +589,11 @@ def restarts(stage):
                     stage.cluster.start()
                     recoveries.append(back(stage, load, listeners))
                     if turn == 0:
-                        wait_until(
+                        took = wait_until(
                             lambda: all(stream.is_ready for stream in late.streams),
-                            "streams that came without a database", RECOVERY_SECONDS, late.problems,
+                            "streams that came without a database", late.problems,
                         )
+                        TIMES.note("opening streams that came without a database", took, RECOVERY_SECONDS)
                     load.wait_for(100)
                     # As administrators do it; also the sessions that only listen are gone then.
                     stage.cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bellhop'")
@@ -594,31 +611,37 @@ def restarts(stage):
 
 
 def away(stage, load):
-    """While PostgreSQL is away: everybody says so, and quickly."""
-    stage.wait_until_ready(False, HANG_SECONDS, "/readyz to tell that the database is away")
-    client = Client(stage.replicas)
-    for replica in stage.replicas:
-        for method, path, body in (
-            ("GET", "/v1/notifications", None),
-            ("POST", "/v1/events", {"id": "away", "type": "auth.login", "userId": load.users[0], "data": {}}),
-            ("POST", "/v1/stream-tickets", None),
-        ):
+    """PostgreSQL is away until this returns. Every replica must refuse requests meanwhile, and say why."""
+    TIMES.note("noticing that the database is away", stage.wait_until_ready(False, "/readyz to tell of it"), HANG_SECONDS)
+
+    def ask(replica, method, path, body):
+        client = Client([replica])
+        try:
             status, headers, content = client.request(replica, method, path, load.backend, body)
             with contextlib.suppress(Refusal):
                 check_refusal(status, headers, content, f"{method} {path} at {replica.name}, without a database,")
+        finally:
+            client.close()
+
     before = load.refusals
-    wait_until(lambda: load.refusals > before, "requests to be refused", HANG_SECONDS, load.problems)
-    client.close()
+    at_once(*(
+        lambda replica=replica, question=question: ask(replica, *question)
+        for replica in stage.replicas for question in (
+            ("GET", "/v1/notifications", None),
+            ("POST", "/v1/events", {"id": "away", "type": "auth.login", "userId": load.users[0], "data": {}}),
+            ("POST", "/v1/stream-tickets", None),
+        )
+    ))
+    wait_until(lambda: load.refusals > before, "requests to be refused", load.problems)
 
 
 def back(stage, load, listeners):
-    """From now on the database is there: writes on both replicas, health, and streams, in time. Gives the seconds."""
+    """The database is there from now on: both replicas write, are ready, and their streams catch up. Returns the seconds."""
     start = time.monotonic()
-    load.wait_for_all(start, RECOVERY_SECONDS, "both replicas to write again")
-    stage.wait_until_ready(True, RECOVERY_SECONDS, "/readyz to tell that the database is back")
-    left = max(0.5, RECOVERY_SECONDS - (time.monotonic() - start))
-    stage.wait_until_told(listeners, left, "the streams to catch up")
-    return time.monotonic() - start
+    load.wait_for_all(start, "both replicas to write again")
+    stage.wait_until_ready(True, "/readyz to tell that the database is back")
+    stage.wait_until_told(listeners, "the streams to catch up")
+    return TIMES.note("the recovery", time.monotonic() - start, RECOVERY_SECONDS)
 
 
 def latecomers(listeners):
@@ -669,9 +692,9 @@ def failover(stage):
 
 
 def frozen(stage):
-    """PostgreSQL stands still, and says nothing to those who wait: nobody waits for longer than is bearable."""
+    """PostgreSQL stands still and says nothing: every request is refused before it goes on."""
     users = users_of("frozen", 15)
-    with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="2") as replicas:
+    with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="1") as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
             with Load(replicas, users, f"{stage.options.seed}-frozen") as load:
                 load.wait_for(200)
@@ -679,11 +702,10 @@ def frozen(stage):
                     away(stage, load)
                 recoveries = [back(stage, load, listeners)]
                 load.wait_for(100)
-                # Shorter than anybody's patience: nothing needs to be refused.
+                # A short standstill; the service may refuse requests or outlast it.
                 for _ in range(stage.options.rounds):
                     with stage.cluster.frozen():
-                        end = time.monotonic() + 0.5
-                        wait_until(lambda: time.monotonic() > end, "half a second", problems=load.problems)
+                        time.sleep(0.5)
                     recoveries.append(back(stage, load, listeners))
                     load.wait_for(50)
             stage.wait_until_told(listeners)
@@ -747,8 +769,8 @@ def exhausted(stage):
 
 def locked(stage):
     """A table is locked for longer than a query may take."""
-    load, slowest, recovery = outlived(stage, "locked", lock_out, BELLHOP_DATABASE_TIMEOUT_SECONDS="1")
-    return f"refused after {slowest:.1f} s at most; {outage(load, [recovery], 'locked table')}"
+    load, told, recovery = outlived(stage, "locked", lock_out, BELLHOP_DATABASE_TIMEOUT_SECONDS="1")
+    return f"{told}; {outage(load, [recovery], 'locked table')}"
 
 
 def starve(stage, load):
@@ -766,43 +788,57 @@ def starve(stage, load):
 
 
 def lock_out(stage, load):
-    """With the timeout at a second, whoever needs the table is refused soon after it, however many there are. Gives the
-    slowest answer."""
+    """A table stays locked until every request that needs it has been refused. The service refuses them together: one
+    client of each replica, which asks again after each refusal, counts how many timeouts that takes.
+    """
+    bearer = load.bearers[load.users[0]]
+    writes = 24
+    is_over = threading.Event()
+    refusals = []
 
     def ask(replica, method, path, bearer, body):
         client = Client([replica])
-        start = time.monotonic()
         try:
             status, headers, content = client.request(replica, method, path, bearer, body)
             with contextlib.suppress(Refusal):
                 check_refusal(status, headers, content, f"{method} {path} at {replica.name}, with the table locked,")
+            return client.slowest
         finally:
             client.close()
-        return time.monotonic() - start
 
-    bearer = load.bearers[load.users[0]]
-    writes = 24
-    questions = []
-    for replica in stage.replicas:
-        questions += [(replica, "GET", "/v1/notifications", bearer, None)] * 12
+    def count(replica):
+        number = 0
+        while not is_over.is_set():
+            ask(replica, "GET", "/v1/notifications", bearer, None)
+            number += 1
+        refusals.append(number)
+
+    def questions(replica):
+        for number in range(12):
+            yield replica, "GET", "/v1/notifications", bearer, None
         for number in range(writes):
             body = {"id": f"locked-out-{number}", "type": "auth.login", "userId": f"nobody-{number}", "data": {}}
-            questions.append((replica, "POST", "/v1/events", load.backend, body))
+            yield replica, "POST", "/v1/events", load.backend, body
+
+    def ask_all():
+        try:
+            asked = [question for replica in stage.replicas for question in questions(replica)]
+            return max(at_once(*(lambda question=question: ask(*question) for question in asked)))
+        finally:
+            is_over.set()
+
     with postgres.Session(stage.cluster, DATABASE) as holder:
         holder.run("BEGIN; LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE")
-        took = at_once(*(lambda question=question: ask(*question) for question in questions))
+        slowest, *_ = at_once(ask_all, *(lambda replica=replica: count(replica) for replica in stage.replicas))
         for replica in stage.replicas:
             if (alive := stage.status(replica, "/healthz")) != 200:
                 raise Failed(f"/healthz of {replica.name} says {alive} because a table is locked")
         holder.run("COMMIT")
-    # One after the other, the last of them would be refused after as many timeouts.
-    if max(took) > writes / 2:
-        slow = sum(one > writes / 2 for one in took)
-        raise Failed(
-            f"with a timeout of 1 s, {slow} of {len(took)} requests on a locked table were refused after more than "
-            f"{writes / 2:.0f} s, the last after {max(took):.1f} s"
-        )
-    return max(took)
+    # If the service refused one write after the other, this would take as many timeouts as there are writes.
+    if max(refusals) > writes / 2:
+        raise Failed(f"refusing {writes} writes at each replica took as long as {max(refusals)} refusals in a row")
+    TIMES.note("the last refusal with a timeout of 1 s", slowest, writes / 2)
+    return f"{writes} writes refused at each replica during {max(refusals)} refusals in a row, after {slowest:.1f} s at most"
 
 
 def pgbouncer(stage):
@@ -882,7 +918,7 @@ def across(stage):
 
 
 def call(client, replica, method, path, bearer, body=None, expect=200, **more):
-    status, headers, content = client.request(replica, method, path, bearer, body, **more)
+    status, headers, content = client.ask(replica, method, path, bearer, body, **more)
     if status != expect:
         raise Failed(f"{method} {path} at {replica.name} answered {status}, not {expect}: {content[:300]!r}")
     return json.loads(content) if content else None, headers
@@ -890,7 +926,7 @@ def call(client, replica, method, path, bearer, body=None, expect=200, **more):
 
 def open_by(replica, ticket):
     """The status with which a ticket is taken."""
-    with socket.create_connection(("127.0.0.1", replica.port), timeout=HANG_SECONDS) as connection:
+    with socket.create_connection(("127.0.0.1", replica.port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(f"GET /v1/stream?ticket={ticket} HTTP/1.1\r\nHost: replica\r\n\r\n".encode())
         head = b""
         while b"\r\n" not in head:
@@ -910,14 +946,16 @@ def at_once(*calls):
         barrier.wait()
         try:
             results[place] = one()
-        except Exception as problem:  # Raised again by whoever waits for the result.
+        except Exception as problem:  # The calling thread raises it again.
             results[place] = problem
 
     threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(calls)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE_SECONDS)
+        thread.join(2 * PATIENCE_SECONDS)
+        if thread.is_alive():
+            raise Failed(f"a request was not answered in {2 * PATIENCE_SECONDS} s")
     for result in results:
         if isinstance(result, Exception):
             raise result
@@ -949,13 +987,8 @@ def one_key_at_once(stage, client, a, b):
         def post(replica):
             own = Client([replica])
             try:
-                deadline = time.monotonic() + HANG_SECONDS
-                while True:
-                    status, _, content = own.request(
-                        replica, "POST", "/v1/notifications", backend, body, f"key-{number}"
-                    )
-                    if status != 503 or time.monotonic() > deadline:
-                        return status, content
+                status, _, content = own.ask(replica, "POST", "/v1/notifications", backend, body, f"key-{number}")
+                return status, content
             finally:
                 own.close()
 
@@ -983,11 +1016,8 @@ def bookings(stage, client, a, b):
     def ask(replica, *request, **more):
         own = Client([replica])
         try:
-            deadline = time.monotonic() + HANG_SECONDS
-            while True:
-                status, _, content = own.request(replica, *request, **more)
-                if status != 503 or time.monotonic() > deadline:
-                    return status, json.loads(content)
+            status, _, content = own.ask(replica, *request, **more)
+            return status, json.loads(content)
         finally:
             own.close()
 
@@ -1059,7 +1089,7 @@ def subscriptions(stage, client, a, b):
 
 
 def counts_elsewhere(stage, client, a, b):
-    """A version that B has answered 304 for is not believed for longer than a second after A has changed it."""
+    """A version that B has answered 304 for is not believed any more once A has changed it."""
     backend = token(stage.secret, "backend", "service_role")
     bearer = token(stage.secret, "poller")
     slowest = 0.0
@@ -1070,21 +1100,20 @@ def counts_elsewhere(stage, client, a, b):
         call(client, reader, "GET", "/v1/badges", bearer, expect=304, headers=etag)
         body = {"id": f"poll-{number}", "type": "auth.profile_updated", "userId": "poller", "data": {}}
         call(client, writer, "POST", "/v1/events", backend, body, 201)
-        start = time.monotonic()
 
         def is_new():
-            status, _, content = client.request(reader, "GET", "/v1/badges", bearer, headers=etag)
+            status, _, content = client.ask(reader, "GET", "/v1/badges", bearer, headers=etag)
             if status not in (200, 304):
                 raise Failed(f"GET /v1/badges at {reader.name} answered {status}: {content[:300]!r}")
             return status == 200
 
-        wait_until(is_new, f"{reader.name} to tell the counts that {writer.name} has changed", PROMISED_SECOND)
-        slowest = max(slowest, time.monotonic() - start)
+        took = wait_until(is_new, f"{reader.name} to tell the counts that {writer.name} has changed")
+        slowest = max(slowest, TIMES.note("telling counts that were changed elsewhere", took, 1))
     return f"counts changed elsewhere told within {slowest * 1000:.0f} ms"
 
 
 def revocations(stage, client, a, b):
-    """Posted to one replica, it closes streams and refuses tokens on both within a second."""
+    """Posted to one replica, a revocation closes streams and refuses tokens on both."""
     backend = token(stage.secret, "backend", "service_role")
     slowest = 0.0
     for number, kind in enumerate(("jti", "session_id", "sub") * 2):
@@ -1101,14 +1130,13 @@ def revocations(stage, client, a, b):
             start = time.monotonic()
             wait_until(
                 lambda: all(stream.connections[0].closing for stream in streams),
-                f"a revocation by {kind} at {at.name} to close the streams", PROMISED_SECOND, listeners.problems,
+                f"a revocation by {kind} at {at.name} to close the streams", listeners.problems,
             )
             wait_until(
                 lambda: client.request(other, "GET", "/v1/badges", bearer)[0] == 401,
                 f"{other.name} to refuse a token revoked at {at.name}",
-                max(0.01, PROMISED_SECOND - (time.monotonic() - start)),
             )
-            slowest = max(slowest, time.monotonic() - start)
+            slowest = max(slowest, TIMES.note("a revocation", time.monotonic() - start, 1))
             reasons = [stream.connections[0].closing for stream in streams]
             if reasons != ["revoked", "revoked"]:
                 raise Failed(f"revoked streams were closed as {reasons}")
@@ -1143,31 +1171,48 @@ def roles(stage):
     return f"{len(names)} tables show nothing without a scope; {len(refused)} logins refused"
 
 
-def as_service(stage, statements, user="bellhop", password=SERVICE_PASSWORD):
-    """What psql says to the service's own login, by TCP, as the service comes."""
-    return subprocess.run(
-        [postgres.program("psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d",
-         postgres.url(user, password, DATABASE, stage.cluster.port), "-c", statements],
-        capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+def as_service(stage, statements, goes_on=False):
+    """Runs statements by psql with the service's own login, by TCP, as the service comes.
+
+    - goes_on: goes on after errors, and returns all that psql prints, errors among it.
+    """
+    done = subprocess.run(
+        [postgres.program("psql"), "-XqAt", "-v", f"ON_ERROR_STOP={0 if goes_on else 1}", "-d",
+         postgres.url("bellhop", SERVICE_PASSWORD, DATABASE, stage.cluster.port), "-f", "-"],
+        input=statements, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_SECONDS,
     )
+    if goes_on and done.returncode != 0:
+        raise Failed(f"psql as the service's login ended with {done.returncode}: {done.stdout[-500:]}")
+    return done.stdout if goes_on else done
+
+
+def rows_of(stage, tables):
+    """Returns how many rows each table holds."""
+    counts = " UNION ALL ".join(f"SELECT json_build_array('{table}', (SELECT count(*) FROM {table}))" for table in tables)
+    return dict(stage.cluster.rows(counts, DATABASE))
 
 
 def blind(stage, tables):
-    filled = 0
-    for table in tables:
-        there = int(stage.cluster.sql(f"SELECT count(*) FROM {table}", DATABASE))
-        filled += there > 0
-        seen = as_service(stage, f"SELECT count(*) FROM {table}")
+    there = rows_of(stage, tables)
+    filled = sum(count > 0 for count in there.values())
+    kinds = {
+        "sees": "SELECT count(*) FROM {0}",
+        "removed": "WITH gone AS (DELETE FROM {0} RETURNING 1) SELECT count(*) FROM gone",
+    }
+    asked = [(verb, table) for table in tables for verb in kinds]
+    # One psql for all of them: it goes on after an error, and says which statement an answer belongs to.
+    script = "".join(f"\\echo '# {verb} {table}'\n{kinds[verb].format(table)};\n" for verb, table in asked)
+    answers = {}
+    for part in as_service(stage, script, goes_on=True).split("# ")[1:]:
+        question, _, answer = part.partition("\n")
+        answers[tuple(question.split(" "))] = answer.strip()
+    for verb, table in asked:
+        answer = answers.get((verb, table), "no answer")
         # A table that the role may not even ask for shows nothing, too.
-        if seen.returncode == 0 and seen.stdout.strip() != "0":
-            raise Failed(f"the service's login sees {seen.stdout.strip()} of {there} rows of {table} without a scope")
-        if seen.returncode != 0 and "permission denied" not in seen.stderr:
-            raise Failed(f"psql as the service's login, {table}: {seen.stderr.strip()}")
-        changed = as_service(stage, f"WITH gone AS (DELETE FROM {table} RETURNING 1) SELECT count(*) FROM gone")
-        if changed.returncode == 0 and changed.stdout.strip() != "0":
-            raise Failed(f"the service's login removed {changed.stdout.strip()} rows of {table} without a scope")
-        if int(stage.cluster.sql(f"SELECT count(*) FROM {table}", DATABASE)) != there:
-            raise Failed(f"rows of {table} were removed without a scope")
+        if answer != "0" and "permission denied" not in answer:
+            raise Failed(f"the service's login, without a scope, {verb} rows of {table} ({there[table]}): {answer}")
+    if changed := {table: count for table, count in rows_of(stage, tables).items() if count != there[table]}:
+        raise Failed(f"rows were removed without a scope: {changed}")
     if filled < 2:
         raise Failed("there was nothing to be seen: this proves nothing")
     for statements in (
@@ -1204,7 +1249,7 @@ def refuses(stage, user, password, what, advice=r"CREATE\s+ROLE", database=DATAB
         "serve", BELLHOP_DATABASE=postgres.url(user, password, database, stage.cluster.port), BELLHOP_PORT="0"
     )
     try:
-        printed, _ = serve.communicate(timeout=20)
+        printed, _ = serve.communicate(timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         serve.kill()
         serve.communicate()
@@ -1223,8 +1268,12 @@ SCENARIOS = {
 }
 
 
+# The scenarios of a quick run: one of each kind.
+QUICK = ("crosswise", "killed", "long", "restarts", "locked", "across", "roles")
+
+
 def play(stage, name):
-    """Runs one scenario; false if something differs."""
+    """Runs one scenario. Returns false if something differs."""
     start = time.monotonic()
     try:
         line = SCENARIOS[name](stage)
@@ -1248,10 +1297,16 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--reconnections", type=int, default=10000)
-    parser.add_argument("--only", choices=SCENARIOS, action="append", help="may be given several times")
+    parser.add_argument("--only", choices=SCENARIOS, nargs="+", action="extend", help="the scenarios to run")
+    parser.add_argument("--quick", action="store_true", help=f"one round of {', '.join(QUICK)}")
+    parser.add_argument("--within-ms", type=int, help="judges times, on an idle machine: 1000 is what the service promises")
     parser.add_argument("--keep", action="store_true", help="leaves the folder with all logs")
     options = parser.parse_args()
     options.binary = os.path.abspath(options.binary)
+    TIMES.within_ms = options.within_ms
+    if options.quick:
+        options.rounds, options.only = 1, options.only or QUICK
+    names = options.only or list(SCENARIOS)
     print(f"replicas: seed {options.seed}, {options.rounds} rounds, {options.reconnections} reconnections", flush=True)
     # A run that is told to stop takes its servers with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -1260,7 +1315,7 @@ def main():
     is_well = False
     try:
         stage.build()
-        is_well = all([play(stage, name) for name in options.only or SCENARIOS])
+        is_well = all([play(stage, name) for name in names])
     except (Failed, postgres.Trouble) as problem:
         print(f"replicas: {problem}", flush=True)
     finally:
@@ -1272,6 +1327,7 @@ def main():
     if not is_well:
         print(f"replicas: seed {options.seed}: differences", file=sys.stderr)
         return 1
+    print(f"cases: {len(names)}")
     return 0
 
 

@@ -116,7 +116,7 @@ def disturb(cluster, service, choices):
 
 def told(folder):
     """What the event log of the service says of rows, in its order."""
-    with contextlib.closing(sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True, timeout=30)) as log:
+    with contextlib.closing(sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True, timeout=PATIENCE_SECONDS)) as log:
         for (data,) in log.execute("SELECT data FROM events WHERE name = 'table:change' ORDER BY sequence"):
             change = json.loads(data)
             yield change["table"], change["record"]
@@ -179,6 +179,7 @@ def run(options, folder):
         wait_for_end(cluster, service, folder)
         service.stop()
         print(f"source: {judge(cluster, folder, writers)} changes were told, each once and in order", flush=True)
+        return options.rounds
     finally:
         for writer in writers:
             writer.is_over.set()

@@ -83,7 +83,7 @@ def killed(stage):
                 stage.migrate()
             stage.start_new(blow.victim)
             alive.add(blow.victim)
-            stage.wait_until_ready(True, PATIENCE_SECONDS, "/readyz to tell that both replicas are there")
+            stage.wait_until_ready(True, "/readyz to tell that both replicas are there")
 
         with Listeners(stage.streams(people.users, replicas, whoever_is_in(alive))) as listeners:
             line = crowd.play(people, listeners, 6, replace)

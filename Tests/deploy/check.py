@@ -400,7 +400,9 @@ def main():
         except (AttributeError, KeyError, TypeError, yaml.YAMLError) as error:
             failed += 1
             print(f"FAILED  {check.__name__}: a file is not shaped as expected: {error!r}")
-    sys.exit(1 if failed else 0)
+    if failed:
+        sys.exit(1)
+    print(f"cases: {len(CHECKS)}")
 
 
 if __name__ == "__main__":

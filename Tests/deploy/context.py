@@ -89,20 +89,19 @@ def dangling(folder):
                 yield f"{os.path.relpath(path, folder)} is a link to {os.readlink(path)}, which is not there"
 
 
-def unnamed(folder):
-    """Folders of targets that Package.swift names, and files that C embeds, which are not there."""
+def named(folder):
+    """Returns what Package.swift and the C sources name, each as a sentence that is said if it is missing, and its path."""
     command = ["swift", "package", "--package-path", folder, "dump-package"]
     package = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     for target in package["targets"]:
         default = "Tests" if target["type"] == "test" else "Sources"
         path = target.get("path") or f"{default}/{target['name']}"
-        if not os.path.isdir(os.path.join(folder, path)):
-            yield f"the target {target['name']} has no folder {path}"
+        yield f"the target {target['name']} has no folder {path}", os.path.join(folder, path)
     source = os.path.join(folder, "Sources/CResources/resources.c")
     with open(source, encoding="utf-8") as lines:
         for embedded in re.findall(r'^#embed "(.*)"$', lines.read(), re.MULTILINE):
-            if not os.path.isfile(os.path.join(os.path.dirname(source), embedded)):
-                yield f"CResources embeds {embedded}, which is not there"
+            place = os.path.join(os.path.dirname(source), embedded)
+            yield f"CResources embeds {embedded}, which is not there", place
 
 
 def main():
@@ -111,13 +110,15 @@ def main():
     root = os.path.abspath(parser.parse_args().root)
     with tempfile.TemporaryDirectory() as folder:
         make_context(root, folder)
-        missing = [*dangling(folder), *unnamed(folder)]
+        wanted = list(named(folder))
+        missing = [*dangling(folder), *(line for line, path in wanted if not os.path.exists(path))]
         count = sum(len(files) for _, _, files in os.walk(folder))
     for line in missing:
         print(f"image context: {line}", file=sys.stderr)
     if missing:
         sys.exit("The image cannot be built: see .dockerignore and the COPY lines of the Dockerfile.")
     print(f"image context: {count} files get through, and the package names nothing else")
+    print(f"cases: {len(wanted)}")
 
 
 if __name__ == "__main__":

@@ -273,11 +273,13 @@ def main():
     parser.add_argument("--binary", required=True)
     options = parser.parse_args()
     try:
-        for check in (check_alerts, check_dashboard, check_expressions, check_autoscaling):
+        checks = (check_alerts, check_dashboard, check_expressions, check_autoscaling)
+        for check in checks:
             print(f"ok      {check()}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
             page = page_of_service(options.binary, pathlib.Path(folder))
         print(f"ok      {check_page(page)}")
+        print(f"cases: {len(checks) + 1}")
     except (Failed, postgres.Trouble) as wrong:
         sys.exit(f"FAILED  {wrong}")
 

@@ -50,7 +50,7 @@ test("counts are asked for by those who show them alone", options, async () => {
   const quiet = watched();
   await live(connectAll, "quiet", { fetch: quiet.fetch });
   const curious = watched();
-  const bell = await live(connectAll, "curious", { fetch: curious.fetch });
+  const bell = await live(connectAll, "curious", { fetch: curious.fetch, limits: { polling: { leastMs: 10 } } });
   bell.badges.get();
   await until(() => curious.paths.includes("/v1/badges"));
   assert.ok([200, 304].includes((await bell.badges.refresh()).status));

@@ -90,7 +90,7 @@ function ring(user, { storage = asyncStorage(), phone = device() } = {}) {
   const heard = [];
   const bell = connect({
     url: service.url, token: async () => service.token(user), user, storage, network: phone.netInfo,
-    lifecycle: phone.appState,
+    lifecycle: phone.appState, limits: { firstMs: 20, wakeMs: 5, polling: { leastMs: 10 } },
   });
   open.push(() => bell.close());
   bell.on("notification:created", ({ data }) => void heard.push(data.eventId));

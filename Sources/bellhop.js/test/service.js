@@ -67,8 +67,8 @@ export async function startService(settings = {}) {
   };
 }
 
-// Only a failure waits so long: on a slow machine, beside other work, what takes milliseconds can take a minute.
-const PATIENCE_MS = 180_000;
+// Only a failure waits so long: on a busy machine, a step of milliseconds can take a minute.
+export const PATIENCE_MS = 180_000;
 
 /** Waits for a condition, which is asked again whenever the event loop has done something else. */
 export async function until(condition, what = condition) {

@@ -11,12 +11,12 @@ import Values
 /// Who a token speaks for, over real HTTP with real tokens (FORMATS.md, tokens; RFC 6750, 7515, 7519, 8725).
 @Suite(.timed) struct AuthenticationTests {
     private static func me(_ service: TestService, _ token: String) async throws -> ServiceAnswer {
-        try await BellhopClient(baseURL: service.baseURL).with(token: token).get("/v1/me")
+        try await service.anyone.with(token: token).get("/v1/me")
     }
 
     @Test func noToken_isAnsweredWithTheScheme_andABadOneWithTheReason() async throws {
         let service = try TestService.start()
-        let none = try await BellhopClient(baseURL: service.baseURL).get("/v1/me")
+        let none = try await service.anyone.get("/v1/me")
         #expect(none.status == 401)
         #expect(none[header: "WWW-Authenticate"] == "Bearer realm=\"bellhop\"")
         #expect(none[header: "Content-Type"] == "application/problem+json")

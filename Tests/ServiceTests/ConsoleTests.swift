@@ -9,7 +9,7 @@ import Testing
 @Suite(.timed) struct ConsoleTests {
     private static let origin = ["Origin": "https://app.example"]
 
-    private func client(of service: TestService) -> BellhopClient { BellhopClient(baseURL: service.baseURL) }
+    private func client(of service: TestService) -> BellhopClient { service.anyone }
 
     // MARK: The library
 

@@ -115,7 +115,7 @@ import Testing
         #expect(try await vary("/v1/badges", ["If-None-Match": tag]) == "Authorization")
         #expect(try await vary("/v1/stream?nonsense=1") == "Authorization, Cookie")
         for path in ["/healthz", "/v1/config", "/nowhere"] { #expect(try await vary(path) == nil, "\(path)") }
-        let nobody = try await BellhopClient(baseURL: service.baseURL).get("/v1/badges")
+        let nobody = try await service.anyone.get("/v1/badges")
         #expect(nobody.status == 401)
         #expect(nobody[header: "Vary"] == "Authorization")
         let raw = try RawConnection(service.port)

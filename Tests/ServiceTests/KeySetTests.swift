@@ -10,7 +10,7 @@ import Values
 /// others with it.
 @Suite(.timed) struct KeySetTests {
     private static func status(_ service: TestService, _ token: String) async throws -> Int {
-        try await BellhopClient(baseURL: service.baseURL).with(token: token).get("/v1/me").status
+        try await service.anyone.with(token: token).get("/v1/me").status
     }
 
     private static let bytes32 = String(repeating: "A", count: 42) + "E"
@@ -59,7 +59,7 @@ import Values
         try issuer.publish(beside: [key])
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(what)")
-        let metrics = try await BellhopClient(baseURL: service.baseURL).get("/metrics").text
+        let metrics = try await service.anyone.get("/metrics").text
         #expect(metrics.contains("bellhop_signing_keys{state=\"used\"} 1"), "\(what)")
         #expect(metrics.contains("bellhop_signing_keys{state=\"skipped\"} 1"), "\(what)")
     }

@@ -99,7 +99,7 @@ import Values
 
     @Test func config_publishesTheConstants() async throws {
         let service = try TestService.start()
-        let config = try await BellhopClient(baseURL: service.baseURL).get("/v1/config")
+        let config = try await service.anyone.get("/v1/config")
         expect(config.json["polling"], has: ["connectedSeconds": 10, "disconnectedSeconds": 90])
         expect(config.json["polling"], has: ["tabSwitchStaleSeconds": 15])
         // ENG E-2: clients split long lists by it.
@@ -204,7 +204,7 @@ import Values
 
     @Test func service_reportsItsHealth_andItsMetrics() async throws {
         let service = try TestService.start()
-        let anyone = BellhopClient(baseURL: service.baseURL)
+        let anyone = service.anyone
         #expect(try await anyone.get("/healthz").json["status"].string == "ok")
         #expect(try await anyone.get("/readyz").status == 200)
         let metrics = try await anyone.get("/metrics")

@@ -8,6 +8,8 @@ import Values
 struct RunningBellhop {
     let process: BellhopProcess
     let baseURL: String
+    /// A client without a token, whose connections those of all identities share.
+    let anyone: BellhopClient
 
     /// - Parameters:
     ///   - settings: variables, without `BELLHOP_`.
@@ -19,6 +21,7 @@ struct RunningBellhop {
         ]
         process = try BellhopProcess(["serve"], settings: own.merging(settings) { $1 }, through: wrapper)
         baseURL = "http://127.0.0.1:\(try process.awaitPort())"
+        anyone = BellhopClient(baseURL: baseURL)
     }
 
     /// With a token that was issued a day ago, and lives for days.
@@ -27,7 +30,7 @@ struct RunningBellhop {
         let lifetime: [String: JSON] = [
             "sub": .string(identity.subject), "iat": .integer(now - 86_400), "exp": .integer(now + 10 * 86_400),
         ]
-        return BellhopClient(baseURL: baseURL).with(token: TestService.sign(lifetime.merging(identity.claims) { $1 }))
+        return anyone.with(token: TestService.sign(lifetime.merging(identity.claims) { $1 }))
     }
 
     func stop() -> (status: Int32, text: String) {

@@ -111,7 +111,7 @@ import Testing
         #expect(head.hasPrefix("HTTP/1.1 200"))
         #expect(head.contains("text/event-stream"))
         #expect(head.contains("\"topics\":[\"personal\",\"queue:s1\"]"))
-        let anyone = BellhopClient(baseURL: service.baseURL)
+        let anyone = service.anyone
         #expect(try await anyone.get("/v1/stream?ticket=\(ticket)").status == 401)
         let second = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
         service.clock.advance(seconds: 31)
@@ -123,7 +123,7 @@ import Testing
         let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
         let real = try #require(made.json["ticket"].string)
         let last = real.hasSuffix("A") ? "B" : "A"
-        let anyone = BellhopClient(baseURL: service.baseURL)
+        let anyone = service.anyone
         let before = service.app.store.metrics().jobs
         for _ in 0..<50 {
             for forged in ["x", String(repeating: "a", count: 64), String(real.dropLast()) + last] {
@@ -169,7 +169,7 @@ import Testing
     @Test func metrics_countSubscriptions() async throws {
         let service = try TestService.start(["tables": "posts"])
         func counts() async throws -> [String] {
-            let page = try await BellhopClient(baseURL: service.baseURL).get("/metrics").text
+            let page = try await service.anyone.get("/metrics").text
             return ["bellhop_stream_topics ", "bellhop_stream_table_subscriptions "].map { name in
                 String(page.split(separator: "\n").first { $0.hasPrefix(name) }?.dropFirst(name.count) ?? "none")
             }
@@ -218,7 +218,7 @@ import Testing
 
     /// A link that is pasted where the console is open already changes the fragment, and loads nothing.
     @Test func console_opensALinkInAnOpenPage() async throws {
-        let script = try await BellhopClient(baseURL: service.baseURL).get("/console/app.js").text
+        let script = try await service.anyone.get("/console/app.js").text
         #expect(script.contains(#"addEventListener("hashchange""#))
     }
 
@@ -227,7 +227,7 @@ import Testing
         let raw = try RawConnection(service.port)
         try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b; \(cookie)\r\n\r\n")
         #expect(try raw.read(until: "stream:ready").hasPrefix("HTTP/1.1 200"))
-        let refused = try await BellhopClient(baseURL: service.baseURL).get("/v1/badges", headers: ["Cookie": cookie])
+        let refused = try await service.anyone.get("/v1/badges", headers: ["Cookie": cookie])
         #expect(refused.status == 401)
     }
 
@@ -250,7 +250,7 @@ import Testing
     @Test func stream_warnsAndCloses_whenItsTokenExpires_unlessItIsRenewed() async throws {
         let identity = TestService.Identity.user("u1")
         func open() async throws -> StreamListener {
-            let client = BellhopClient(baseURL: service.baseURL)
+            let client = service.anyone
                 .with(token: service.token(for: identity, lifetimeSeconds: 60))
             let listener = StreamListener(client.events())
             _ = try await listener.next("stream:ready")

@@ -4,6 +4,7 @@ import Cryptography
 import Database
 import Foundation
 import Logging
+import MicroHTTP
 import PostgresServer
 import Realtime
 import Rows
@@ -16,7 +17,7 @@ import Values
 /// The whole service on a free port with a database of its own, a file or on PostgreSQL: what a test does, a user could
 /// do.
 ///
-/// `@unchecked Sendable`: `app` and `overrides` change only in `restart`, which a test calls while nothing else runs.
+/// `@unchecked Sendable`: `app`, `anyone` and `overrides` change only in `restart`, which a test calls while nothing else runs.
 final class TestService: @unchecked Sendable {
     static let secret = "a secret of the tests, which has more than 32 bytes"
     /// When a service starts whose test compares moments.
@@ -25,6 +26,8 @@ final class TestService: @unchecked Sendable {
     let clock: ManualClock
     let directory: TemporaryDirectory
     private(set) var app: App
+    /// A client without a token. Clients of all identities share its connections, as making a session costs more than a call.
+    private(set) var anyone: BellhopClient
     private var overrides: [String: String]
     private let database: TestDatabase
     /// Nil for a replica of another one, which makes the database and drops it.
@@ -62,6 +65,7 @@ final class TestService: @unchecked Sendable {
         self.database = database
         self.original = original
         app = try Self.makeApp(clock, database, overrides)
+        anyone = Self.makeClient(of: app)
     }
 
     deinit {
@@ -118,13 +122,21 @@ final class TestService: @unchecked Sendable {
     /// Stops the service cleanly and starts another on the same database.
     ///
     /// - Parameters:
+    ///   - drainSeconds: how long it serves on as not ready, by its clock.
     ///   - changes: settings that are others then.
     ///   - meanwhile: what happens while it is stopped.
-    func restart(with changes: [String: String] = [:], meanwhile: () throws -> Void = {}) async throws {
-        await app.shutdown()
+    func restart(
+        drainSeconds: Int = 0, with changes: [String: String] = [:], meanwhile: () throws -> Void = {}
+    ) async throws {
+        await app.shutdown(drainSeconds: drainSeconds)
         try meanwhile()
         overrides.merge(changes) { $1 }
         app = try Self.makeApp(clock, database, overrides)
+        anyone = Self.makeClient(of: app)
+    }
+
+    private static func makeClient(of app: App) -> BellhopClient {
+        BellhopClient(baseURL: "http://127.0.0.1:\(app.port)", connectionsMax: 256)
     }
 
     private static func makeApp(_ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String]) throws
@@ -150,10 +162,14 @@ final class TestService: @unchecked Sendable {
     }
 
     var port: Int { app.port }
+
+    /// Ends the windows in which stale keys and counts are collected.
+    func endWindows() { app.shards.post(.windowsEnd) }
+
     var baseURL: String { "http://127.0.0.1:\(app.port)" }
 
     func client(as identity: Identity) -> BellhopClient {
-        BellhopClient(baseURL: baseURL).with(token: token(for: identity))
+        anyone.with(token: token(for: identity))
     }
 
     func token(for identity: Identity, lifetimeSeconds: Int64 = 3600) -> String {

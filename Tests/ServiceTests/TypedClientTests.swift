@@ -215,7 +215,7 @@ import Testing
         #expect(invalid?.code == .requestInvalid)
         #expect(invalid?.errors.map(\.pointer).contains("/priority") == true)
         #expect(invalid?.requestID != nil)
-        let nobody = BellhopClient(baseURL: service.baseURL)
+        let nobody = service.anyone
         let unknown = await #expect(throws: Bellhop.Problem.self) { try await nobody.getBadges() }
         #expect(unknown?.code == .unauthenticated)
         let accepted = try await backend.takeChanges([

@@ -129,7 +129,7 @@ struct VisibilityWorld {
     private init(service: TestService, school: School) {
         (self.service, self.school) = (service, school)
         // One session for all of them.
-        base = BellhopClient(baseURL: service.baseURL)
+        base = service.anyone
         for caller in Caller.allCases { tokens[caller] = Self.token(caller, service) }
     }
 
@@ -222,6 +222,7 @@ struct VisibilityWorld {
     /// Everything that each stream has received up to now, and what it is sent when it is opened anew where it began.
     func receivedByStreams() async throws -> [Caller: [ServerSentEvent]] {
         var received: [Caller: [ServerSentEvent]] = [:]
+        service.endWindows()
         for (caller, stream) in streams {
             let identity = Self.identity(caller)
             let resumed = try await service.listen(

@@ -133,8 +133,10 @@ extension StreamHub {
 
     var wakesAt: UInt64? { rows.nextDue.map { UInt64(max(0, $0)) * 1_000_000 } }
 
-    func woken(_ now: UInt64) {
-        let now = Int64(now / 1_000_000)
+    func woken(_ now: UInt64) { endWindows(dueAt: Int64(now / 1_000_000)) }
+
+    /// Sends what waits for windows that end at `now`, in milliseconds, or before.
+    func endWindows(dueAt now: Int64) {
         var encoder = InvalidationEncoder()
         let here = cursor(head)
         for batch in rows.coalescer.takeDue(at: now) {

@@ -28,6 +28,8 @@ enum StreamMessage: Sendable {
     case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)
+    /// Every window ends now. Tests send it, and so need not wait for real time.
+    case windowsEnd
 }
 
 /// One event, and the bytes that every stream receives.

@@ -191,7 +191,7 @@ struct BellFeaturesTests {
         rows.show([post.id])
         try await ada.until("the service has taken it") { rows.snapshot.isLive }
         try await ben.putLike(id: post.id, userId: "me")
-        try await ada.until("the count is shown", step: { service.clock.advance(seconds: 1) }) {
+        try await ada.until("the count is shown", step: { service.endWindows() }) {
             rows.snapshot.rows[post.id]?["like_count"].int == 1 || rows.snapshot.rows[post.id]?["likeCount"].int == 1
         }
         let count = reasons.all.count

@@ -13,7 +13,7 @@ import Testing
     let service: TestService
 
     init() async throws {
-        service = try TestService.start(["changesSecret": School.secret, "tables": "posts"])
+        service = try TestService.start(School.settings("posts"))
         school = try await School(service, isKnown: false)
     }
 

@@ -387,13 +387,13 @@ struct SchoolRecording: Sendable {
         }
     }
 
-    /// The shipped declarations with the shortest window, and a table that everybody receives, whose key ends a step.
+    /// The shipped declarations, and a table that everybody receives, whose key ends a step.
     private static func declarations() -> String {
         let shipped = String(decoding: Resource.bytes("school.yaml"), as: UTF8.self)
-        let quick = shipped.replacingOccurrences(of: "    primaryKey:", with: "    windowMs: 50\n    primaryKey:")
+        let long = shipped.replacingOccurrences(of: "    primaryKey:", with: "    windowMs: 60000\n    primaryKey:")
         let barrier = """
               - table: barriers
-                windowMs: 50
+                windowMs: 60000
                 primaryKey: [id]
                 tenant: {column: school_id}
                 audience:
@@ -402,7 +402,7 @@ struct SchoolRecording: Sendable {
                   - keys: [[barrier, "{id}"]]
 
             """
-        return quick + "\n" + barrier
+        return long + "\n" + barrier
     }
 
     static func make() async throws -> SchoolRecording {

@@ -9,9 +9,9 @@ import Testing
 
 /// Changes of tables with two replicas on one PostgreSQL: what is sent to one is received on the other, once.
 @Suite(.timed, .serialized) struct ChangesReplicasTests {
-    private static func replicas(_ tables: String = "school") async throws -> (School, TestService, TestService) {
-        let (a, b) = try TestService.startReplicas(["changesSecret": School.secret, "tables": tables])
-        return (try await School(a, isKnown: tables == "school"), a, b)
+    private static func replicas() async throws -> (School, TestService, TestService) {
+        let (a, b) = try TestService.startReplicas(School.settings())
+        return (try await School(a), a, b)
     }
 
     private static func attendance(_ number: Int, of student: String = "s1") -> JSON {
@@ -89,7 +89,7 @@ import Testing
         let stream = try await b.listen(as: identity)
         try await stream.subscribe([["table": "attendance"]])
         @Sendable func deliver(_ id: String, _ change: JSON, to service: TestService) async throws -> ServiceAnswer {
-            try await BellhopClient(baseURL: service.baseURL).post(
+            try await service.anyone.post(
                 "/v1/changes", change, headers: ["X-Webhook-Secret": School.secret, "webhook-id": id])
         }
         for round in 0..<5 {
@@ -177,7 +177,7 @@ import Testing
     /// What is known of memberships, and which deliveries were taken, outlives a restart.
     @Test func restart_losesNoMembershipsAndNoDeliveries() async throws {
         func deliver() async throws -> ServiceAnswer {
-            try await BellhopClient(baseURL: service.baseURL).post(
+            try await service.anyone.post(
                 "/v1/changes", School.teaches("c1", from: "t1", to: "t2"),
                 headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
         }
@@ -206,7 +206,7 @@ import Testing
             postgres: "ALTER TABLE events ADD CONSTRAINT refused CHECK (data NOT LIKE '%poison%') NOT VALID")
         let body: JSON = [School.teaches("c1", from: "t1", to: "t2"), School.attendance("poison", of: "s1", "late")]
         func deliver(_ body: JSON) async throws -> ServiceAnswer {
-            try await BellhopClient(baseURL: service.baseURL).post(
+            try await service.anyone.post(
                 "/v1/changes", body, headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
         }
         #expect(try await deliver(body).status >= 500)

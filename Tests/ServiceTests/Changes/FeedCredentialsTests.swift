@@ -45,7 +45,7 @@ import Values
     /// Who sends a secret to a service that has none, or another one, is told so before the body is sent.
     @Test func secret_thatProvesNothing_isRefusedAsThat() async throws {
         let service = try TestService.start()
-        let bare = BellhopClient(baseURL: service.baseURL)
+        let bare = service.anyone
         func refusal(_ client: BellhopClient, _ headers: [String: String]) async throws -> (String, String) {
             let answer = try await client.post("/v1/changes", Self.row, headers: headers)
             return (answer.refusal, answer.json["detail"].string ?? "")
@@ -56,7 +56,7 @@ import Values
         #expect(unset.1.contains("set BELLHOP_CHANGES_SECRET"))
         let unsigned = try await refusal(bare, ["webhook-signature": "v1,YQ=="])
         #expect(unsigned.1.contains("set BELLHOP_CHANGES_SIGNING_SECRETS"))
-        let wrong = try await refusal(BellhopClient(baseURL: probe.service.baseURL), ["X-Webhook-Secret": "another"])
+        let wrong = try await refusal(probe.service.anyone, ["X-Webhook-Secret": "another"])
         #expect(wrong == ("401 webhook.refused", "The secret in X-Webhook-Secret is not the one."))
         #expect(try await refusal(bare, [:]).0 == "401 unauthenticated")
     }
@@ -73,7 +73,7 @@ import Values
 
     /// The secret opens one address.
     @Test func sharedSecret_opensNothingElse() async throws {
-        let client = BellhopClient(baseURL: probe.service.baseURL)
+        let client = probe.service.anyone
         for headers in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
             for path in ["/v1/me", "/v1/badges", "/v1/stream"] {
                 #expect(try await client.get(path, headers: headers).status == 401, "\(path)")

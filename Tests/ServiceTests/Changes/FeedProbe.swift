@@ -10,8 +10,8 @@ import Values
 
 /// A service whose tables are those of the recorded payloads, and what a feed sends it.
 ///
-/// Every table is for everyone of its tenant and makes one key stale that is named like the table, after the shortest
-/// window there is. `marks` ends a wait: what was sent before it and is silent stays silent.
+/// Every table is for everyone of its tenant and makes one key stale that is named like the table. Its window is long:
+/// whoever waits ends it. `marks` ends a wait: what was sent before it and is silent stays silent.
 struct FeedProbe {
     static let secret = "the feed's shared secret"
     /// 24 bytes of base64 each.
@@ -45,7 +45,7 @@ struct FeedProbe {
                 table: \(table)
                 primaryKey: [\(key)]
                 tenant: {constant: default}
-                windowMs: 50
+                windowMs: 60000
                 audience: {select: [everyone]}
                 invalidates:
                   - keys: [["\(schema).\(table)"]]
@@ -56,7 +56,7 @@ struct FeedProbe {
               - table: members
                 primaryKey: [id]
                 tenant: {column: tenant}
-                windowMs: 50
+                windowMs: 60000
                 audience: {select: ["user:{user_id}"]}
                 invalidates:
                   - keys: [[members, "{user_id}"]]
@@ -75,8 +75,9 @@ struct FeedProbe {
         _ bytes: Data, _ headers: [String: String] = [:], format: String? = nil,
         with proof: [String: String] = ["X-Webhook-Secret": secret]
     ) async throws -> ServiceAnswer {
-        let sent = ["Content-Type": "application/json"].merging(proof) { $1 }.merging(headers) { $1 }
-        return try await BellhopClient(baseURL: service.baseURL, clientID: "the-feed").send(
+        let own = ["Content-Type": "application/json", "X-Client-Id": "the-feed"]
+        let sent = own.merging(proof) { $1 }.merging(headers) { $1 }
+        return try await service.anyone.send(
             "POST", "/v1/changes" + (format.map { "?format=\($0)" } ?? ""), bytes: bytes, headers: sent)
     }
 

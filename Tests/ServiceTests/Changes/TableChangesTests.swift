@@ -34,7 +34,7 @@ import Testing
 
     /// ENG E-1, E-7: rows that match enter, change and leave; what was asked before is asked no more.
     @Test func subscriptions_deliverRows_andAreReplacedAtOnce() async throws {
-        let service = try TestService.start(["changesSecret": School.secret, "tables": "posts"])
+        let service = try TestService.start(School.settings("posts"))
         let school = try await School(service, isKnown: false)
         let identity = TestService.Identity.user("ann")
         let stream = try await service.listen(as: identity)

@@ -103,7 +103,7 @@ extension TestService {
 
     /// The value of a metric.
     func metric(_ name: String) async throws -> Double? {
-        let page = try await BellhopClient(baseURL: baseURL).get("/metrics").text
+        let page = try await anyone.get("/metrics").text
         let line = page.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
         return line?.split(separator: " ").last.flatMap { Double($0) }
     }

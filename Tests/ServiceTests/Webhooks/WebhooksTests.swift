@@ -151,7 +151,7 @@ import Values
         let first = try await probe.notify("ben")
         stream.close()
         try await eventually("the stream is gone") {
-            let metrics = try await BellhopClient(baseURL: probe.service.baseURL).get("/metrics").text
+            let metrics = try await probe.service.anyone.get("/metrics").text
             return metrics.contains("\nbellhop_streams_open 0\n")
         }
         let second = try await probe.notify("ben")
@@ -170,7 +170,7 @@ import Values
         let state = try await service.client(as: .service()).get("/v1/webhooks")
         #expect(state.json["enabled"] == false)
         #expect(state.json["waiting"] == 0)
-        let metrics = try await BellhopClient(baseURL: service.baseURL).get("/metrics").text
+        let metrics = try await service.anyone.get("/metrics").text
         #expect(!metrics.contains("bellhop_webhooks"))
         let retry = try await service.client(as: .service()).post("/v1/webhooks/dead/x/retry", [:])
         #expect(retry.refusal == "409 webhook.off")
@@ -200,7 +200,7 @@ import Values
         probe.service.clock.advance(seconds: 20)
         _ = try await probe.deliveries(2)
         try await probe.settled()
-        let client = BellhopClient(baseURL: probe.service.baseURL)
+        let client = probe.service.anyone
         try await eventually("the counts are there", step: { probe.service.clock.advance(seconds: 11) }) {
             let text = try await client.get("/metrics").text
             return [

@@ -4,6 +4,7 @@ import Values
 @testable import Service
 
 /// A clock that stands until a test moves it, or lets it run. Its uptime passes with it, and stands while it is set back.
+/// Loops that poll it do so ten times as often as in a service, so that they see soon that a test has moved it.
 ///
 /// `@unchecked Sendable`: what changes is only touched with `lock` locked.
 final class ManualClock: @unchecked Sendable {
@@ -23,7 +24,8 @@ final class ManualClock: @unchecked Sendable {
     var clock: Clock {
         Clock(
             now: { [self] in now },
-            uptime: { [self] in lock.withLock { isRunning ? Clock.system.uptime() : passed } })
+            uptime: { [self] in lock.withLock { isRunning ? Clock.system.uptime() : passed } },
+            pause: { $0 / 10 })
     }
 
     /// Is the system's own from now on: for commands, which run for as long as they take, and whose tokens are of the

@@ -44,7 +44,7 @@ public final class App: Sendable {
         ProcessMetrics.register(in: metrics, settings, startedAt: Clock.system.now())
         let http = HTTPMetrics(metrics)
         let spans = settings.traces.map { [logger] in
-            SpanExporter($0, replica: Self.hostName, metrics: metrics, logger: logger)
+            SpanExporter($0, replica: Self.hostName, clock: clock, metrics: metrics, logger: logger)
         }
         self.spans = spans
         let tracer = settings.traces.flatMap { traces in

@@ -18,7 +18,7 @@ struct EventRoad {
         admission: StreamAdmission, settings: Settings, tracer: Tracer?, logger: Logger
     ) {
         let rankUpdates = RankUpdates(
-            boards: boards, log: start.log, uptime: clock.uptime, users: { admission.users(of: $0) },
+            boards: boards, log: start.log, clock: clock, users: { admission.users(of: $0) },
             hasUsers: { admission.hasUsers(of: $0) },
             deliver: { shards.post(.states($0.map { EncodedState($0) })) })
         let mailbox = store.engine == .postgreSQL ? ReplicaRequests.Mailbox() : nil

@@ -7,10 +7,17 @@ public struct Clock: Sendable {
     /// How much time has passed since some moment: what comes round asks this one, since the wall clock may be set back,
     /// and would have it wait until the hour is reached again.
     let uptime: @Sendable () -> Duration
+    /// Returns how long a loop that polls waits in real time, given how long a service waits. A clock that a test moves by
+    /// minutes makes it shorter, so that the test need not wait for the next poll.
+    let pause: @Sendable (Duration) -> Duration
 
-    public init(now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration) {
+    public init(
+        now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration,
+        pause: @escaping @Sendable (Duration) -> Duration = { $0 }
+    ) {
         self.now = now
         self.uptime = uptime
+        self.pause = pause
     }
 
     /// The system's clocks.

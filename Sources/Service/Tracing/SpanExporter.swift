@@ -17,14 +17,15 @@ final class SpanExporter: Sendable {
 
     private let settings: TraceSettings
     private let replica: String
+    private let clock: Clock
     private let logger: Logger
     private let client = OutboundClient(allowsPrivate: true, timeoutSeconds: TraceLimits.timeoutSeconds)
     private let thread = LoopThread("traces")
     private let state: Locked<State>
 
     /// - Parameter replica: tells this process from others of the service.
-    init(_ settings: TraceSettings, replica: String, metrics: MetricsRegistry, logger: Logger) {
-        (self.settings, self.replica, self.logger) = (settings, replica, logger)
+    init(_ settings: TraceSettings, replica: String, clock: Clock, metrics: MetricsRegistry, logger: Logger) {
+        (self.settings, self.replica, self.clock, self.logger) = (settings, replica, clock, logger)
         let state = Locked(State())
         self.state = state
         metrics.register { text in
@@ -51,7 +52,7 @@ final class SpanExporter: Sendable {
 
     func start() {
         thread.start { [self] in
-            while thread.wait(atMost: TraceLimits.pause) { sendAll() }
+            while thread.wait(atMost: clock.pause(TraceLimits.pause)) { sendAll() }
             // What is left goes out with the service, unless the collector is away.
             sendAll(isLast: true)
         }
@@ -89,8 +90,8 @@ final class SpanExporter: Sendable {
             case .failed(let failure) where failure != .stopped: break
             default: return giveUp(batch, outcome)
             }
-            let seconds = min(pause, TraceLimits.retrySecondsMax)
-            guard attempt < attemptsMax, thread.pause(for: .seconds(seconds)) else { return giveUp(batch, outcome) }
+            let wait = clock.pause(.seconds(min(pause, TraceLimits.retrySecondsMax)))
+            guard attempt < attemptsMax, thread.pause(for: wait) else { return giveUp(batch, outcome) }
         }
         return false
     }

@@ -14,13 +14,13 @@ final class EventPump: Sendable {
     private static let waitingMax = 10_000
     /// Events read at once, and some more that their records reach.
     private static let readMax = 1_000
-    /// The poll behind the notifications.
-    private static let pollPause = Duration.seconds(1)
     /// The database counts as reachable this long after it was reached.
     private static let contactSeconds: Int64 = 3
 
     private let store: Store
     private let clock: Clock
+    /// The pause between two polls, which stand behind the notifications.
+    private let pollPause: Duration
     private let log: LogIdentity
     private let logger: Logger
     private let revocations: RevocationList
@@ -59,6 +59,7 @@ final class EventPump: Sendable {
     ) {
         self.store = store
         self.clock = clock
+        pollPause = clock.pause(.seconds(1))
         self.log = log
         state = Locked(State(head: head))
         self.logger = logger
@@ -164,7 +165,7 @@ final class EventPump: Sendable {
     /// Waits for a notification or the time of the poll, and reads what is new; false at the end.
     private func step() -> Bool {
         let isFailing = state.withLock { $0.isFailing }
-        guard thread.wait(atMost: isFailing ? .zero : Self.pollPause) else { return false }
+        guard thread.wait(atMost: isFailing ? .zero : pollPause) else { return false }
         let (isNotified, head, last) = state.withLock { state in
             defer { (state.isWoken, state.isDoubtful) = (false, false) }
             return (state.isWoken && !state.isDoubtful, state.head, state.last)

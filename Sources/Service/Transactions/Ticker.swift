@@ -48,8 +48,8 @@ final class Ticker: Sendable {
     /// By those seconds, what was found to do, and when.
     private let found = Locked([Int: (at: ContinuousClock.Instant, names: Set<String>)]())
 
-    /// How often the clock is looked at.
-    private static let pause: Duration = .milliseconds(250)
+    /// The pause between two looks at the clock.
+    private let pause: Duration
     /// Steps of one kind of tidying in a row; the next round goes on.
     private static let stepsMax = 100
 
@@ -57,6 +57,7 @@ final class Ticker: Sendable {
         self.runner = runner
         self.logger = logger
         let now = runner.clock.uptime()
+        pause = runner.clock.pause(.milliseconds(250))
         var jobs = ticks.map { tick in
             Job(name: tick.name, everySeconds: tick.everySeconds, dueAt: now + .seconds(tick.everySeconds)) {
                 try $0.run(tick)
@@ -96,7 +97,7 @@ final class Ticker: Sendable {
     func start() {
         thread.start { [self] in
             var jobs = jobs
-            while thread.wait(atMost: Self.pause) { runDue(&jobs) }
+            while thread.wait(atMost: pause) { runDue(&jobs) }
         }
     }
 
@@ -126,7 +127,7 @@ final class Ticker: Sendable {
     /// service would otherwise ask a server for each kind of work, each second, on each replica.
     private func isDue(_ name: String, everySeconds: Int) throws -> Bool {
         let moment = ContinuousClock.now
-        if let last = found.withLock({ $0[everySeconds] }), moment - last.at < Self.pause {
+        if let last = found.withLock({ $0[everySeconds] }), moment - last.at < pause {
             return last.names.contains(name)
         }
         let now = runner.clock.now()

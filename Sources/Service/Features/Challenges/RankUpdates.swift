@@ -17,8 +17,7 @@ struct RankUpdates: Sendable {
 
     let boards: Leaderboards
     let log: LogIdentity
-    /// See ``Clock/uptime``.
-    let uptime: @Sendable () -> Duration
+    let clock: Clock
     /// Those of a tenant who have a stream open here.
     let users: @Sendable (_ tenant: ID<Tenant>) -> [String]
     /// Whether there are any.
@@ -26,14 +25,13 @@ struct RankUpdates: Sendable {
     /// Sends each state to all streams of its user.
     let deliver: @Sendable ([OwnState]) -> Void
 
-    /// How often the clock is looked at, and the pause between two passes of a round.
-    private static let pause: Duration = .milliseconds(250)
-
     func start() {
+        // Between two looks at the clock, and between two passes of a round.
+        let pause = clock.pause(.milliseconds(250))
         boards.thread.start {
             var rounds: [Round] = []
             // Between two passes of a round nobody shortens the pause.
-            while rounds.isEmpty ? boards.thread.wait(atMost: Self.pause) : boards.thread.pause(for: Self.pause) {
+            while rounds.isEmpty ? boards.thread.wait(atMost: pause) : boards.thread.pause(for: pause) {
                 boards.bringUpToDate()
                 for board in boards.moved { begin(board, &rounds) }
                 advance(&rounds)
@@ -58,7 +56,7 @@ struct RankUpdates: Sendable {
     /// Begins a round if the board's pause is over and its last one has ended; until then the board stays among those
     /// that have moved.
     private func begin(_ board: Board, _ rounds: inout [Round]) {
-        let now = uptime()
+        let now = clock.uptime()
         let due = board.withLock { $0.publishedAt }.map { $0 + .seconds(LeaderboardLimits.updatePauseSeconds) }
         guard due ?? now <= now, !rounds.contains(where: { $0.board === board }) else { return }
         boards.settle(board)

@@ -65,6 +65,8 @@ struct SourceIntake: Sendable {
     /// Rows may be of any tenant.
     private static let caller = Caller.system(tenant: "default", named: "source", isOfAllTenants: true)
 
+    var clock: Clock { runner.clock }
+
     func position() throws -> SourcePosition? {
         try runner.store.read(isSingle: true) { try SourcePosition.read(slot: slot, in: $0) }
     }

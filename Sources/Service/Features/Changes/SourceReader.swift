@@ -83,7 +83,7 @@ final class SourceReader: Sendable {
                     from: position)
                 return try session.run()
             }
-            _ = thread.pause(for: SourceLimits.standbyPause)
+            _ = thread.pause(for: parts.intake.clock.pause(SourceLimits.standbyPause))
         }
     }
 

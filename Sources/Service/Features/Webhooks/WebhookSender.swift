@@ -41,7 +41,7 @@ final class WebhookSender: Sendable {
     private let finished = Locked([(attempt: WebhookAttempt, outcome: OutboundOutcome)]())
 
     /// How often it is looked what is due: a look at a file costs nothing; one at a server, by each replica, a little.
-    private var pause: Duration { store.engine == .sqlite ? .milliseconds(250) : .seconds(1) }
+    private var pause: Duration { clock.pause(store.engine == .sqlite ? .milliseconds(250) : .seconds(1)) }
 
     init(
         _ settings: WebhookSettings, store: Store, clock: Clock, admission: StreamAdmission, metrics: MetricsRegistry,

@@ -3,23 +3,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// How the built service ends.
+/// How a service ends.
 @Suite(.timed) struct DrainTests {
-    private static let backend = TestService.sign([
-        "sub": "backend", "role": "service_role", "iat": .integer(Int64(Date().timeIntervalSince1970)),
-        "exp": .integer(Int64(Date().timeIntervalSince1970) + 3600),
-    ])
-
-    private static func request(_ event: String) -> String {
+    private static func request(_ event: String, _ token: String) -> String {
         let body = #"{"id":"\#(event)","type":"visit.created","userId":"user-\#(event)"}"#
-        return "POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(backend)\r\n"
+        return "POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n"
             + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n" + body
     }
 
     /// Writes one event after the other, on one connection as long as that is open, until nobody listens any more. Whatever
     /// is not answered then is lost.
     private static func write(
-        _ name: String, to port: Int, _ written: Collected<String>, _ lost: Collected<String>
+        _ name: String, to port: Int, _ token: String, _ written: Collected<String>, _ lost: Collected<String>
     ) {
         var connection: RawConnection?
         for number in 0... {
@@ -27,7 +22,7 @@ import Testing
             if connection == nil { connection = try? RawConnection(port) }
             guard let open = connection else { return }
             do {
-                try open.send(request(event))
+                try open.send(request(event, token))
                 let answer = try open.readAnswer()
                 if answer.status == 201 { written.append(event) } else { lost.append("\(event): \(answer.status)") }
                 if answer.isLast { connection = nil }
@@ -38,18 +33,14 @@ import Testing
         }
     }
 
-    @Test func terminated_servesOn_asNotReady_andLosesNothing() throws {
-        let directory = try TemporaryDirectory()
-        let settings = [
-            "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite:\(directory.file("a.sqlite"))",
-            "DRAIN_SECONDS": "2",
-        ]
-        let service = try BellhopProcess(["serve"], settings: settings)
-        let port = try service.awaitPort()
+    /// A service that drains serves on as not ready, and answers every request that reaches it before the end.
+    @Test func draining_servesOn_asNotReady_andLosesNothing() async throws {
+        let service = try TestService.start()
+        let (port, token) = (service.port, service.token(for: .service()))
         let (written, lost, ended) = (Collected<String>(), Collected<String>(), Collected<Void>())
         for writer in 0..<16 {
             Thread {
-                Self.write("w\(writer)", to: port, written, lost)
+                Self.write("w\(writer)", to: port, token, written, lost)
                 ended.append(())
             }.start()
         }
@@ -57,37 +48,49 @@ import Testing
         let ready = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
         try known.send(ready)
         #expect(try known.readAnswer().status == 200)
-        #expect(written.wait(for: 100).count >= 100)
+        try await eventually("events are written") { written.all.count >= 32 }
 
-        service.terminate()
-        try service.awaitText("Bellhop is draining.")
-        let before = written.all.count
-        var status = 200
-        while status == 200 {
+        // The service's clock stands: the drain ends when the test has seen what it wants.
+        async let restarted: Void = service.restart(drainSeconds: 60)
+        try await eventually("it is not ready") {
             let new = try RawConnection(port)
             try new.send(ready)
-            status = try new.readAnswer().status
+            return try new.readAnswer().status == 503
         }
-        #expect(status == 503)
-        #expect(written.wait(for: before + 50).count >= before + 50, "it serves on")
+        let since = written.all.count
+        try await eventually("it serves on") { written.all.count >= since + 32 }
         try known.send(ready)
         let last = try known.readAnswer()
         #expect(last.status == 503 && last.isLast)
-        #expect(ended.wait(for: 16).count == 16)
-        #expect(service.finish().status == 0)
+        service.clock.advance(seconds: 60)
+        try await eventually("no writer finds anybody") { ended.all.count == 16 }
+        try await restarted
         #expect(lost.all == [])
 
         // What was answered is there: the same event again is answered with the first one's notification.
-        let next = try BellhopProcess(["serve"], settings: settings)
-        let connection = try RawConnection(try next.awaitPort())
+        let connection = try RawConnection(service.port)
         for event in written.all {
-            try connection.send(Self.request(event))
+            try connection.send(Self.request(event, service.token(for: .service())))
             let answer = try connection.readAnswer()
             #expect(answer.status == 200, "\(event)")
             #expect(answer.body != Array(#"{"notification":null}"#.utf8), "\(event)")
         }
-        next.send(SIGINT)
-        #expect(next.finish().status == 0)
+    }
+
+    /// SIGTERM drains the built service for as long as the setting says; SIGINT does not.
+    @Test func terminated_drains_andInterrupted_doesNot() throws {
+        for (signal, drains) in [(SIGTERM, true), (SIGINT, false)] {
+            let settings = [
+                "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:", "DRAIN_SECONDS": "1",
+            ]
+            let service = try BellhopProcess(["serve"], settings: settings)
+            _ = try service.awaitPort()
+            service.send(signal)
+            let (status, text) = service.finish()
+            #expect(status == 0)
+            #expect(text.contains("Bellhop is draining.") == drains, "\(text)")
+            #expect(text.contains("Bellhop has stopped."), "\(text)")
+        }
     }
 
     @Test func hangingUp_endsNothing() throws {

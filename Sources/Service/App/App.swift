@@ -257,6 +257,15 @@ public final class App: Sendable {
     /// The port that is listened on.
     public var port: Int { server.port }
 
+    /// Returns when the clock has gone on by so many seconds.
+    private func drain(seconds: Int) async {
+        let clock = runner.clock
+        let end = clock.uptime() + .seconds(seconds)
+        while clock.uptime() < end {
+            try? await Task.sleep(for: clock.pause(min(.milliseconds(250), end - clock.uptime())))
+        }
+    }
+
     /// Serves on for a while as not ready, so that whoever spreads requests sends them elsewhere; then lets requests
     /// finish, ends streams with a notice, writes what waits, and closes the database. Returns when all is done.
     public func shutdown(drainSeconds: Int = 0) async {
@@ -264,7 +273,7 @@ public final class App: Sendable {
         if drainSeconds > 0 {
             logger.info("Bellhop is draining.", metadata: ["seconds": "\(drainSeconds)"])
             server.drain()
-            try? await Task.sleep(for: .seconds(drainSeconds))
+            await drain(seconds: drainSeconds)
         }
         logger.info("Bellhop is stopping.")
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in

@@ -6,6 +6,8 @@ import Rows
 public struct Examination: Sendable {
     private let settings: Settings
     private let replicas: Int
+    /// How long a stream through the public address may take.
+    var patience = StreamPatience()
 
     /// - Parameter replicas: how many there are, or are to be, on one PostgreSQL.
     public init(_ settings: Settings, replicas: Int) {
@@ -35,7 +37,9 @@ public struct Examination: Sendable {
     ///
     /// - Parameter token: opens a stream; nil leaves that out.
     public func examine(publicAddress: String, token: String?, _ report: (Finding) -> Void) {
-        PublicAddressCheck(publicAddress, token: token, heartbeatSeconds: settings.heartbeatSeconds).examine(report)
+        PublicAddressCheck(
+            publicAddress, token: token, heartbeatSeconds: settings.heartbeatSeconds, patience: patience
+        ).examine(report)
     }
 
     /// One for each setting that cannot be used.

@@ -1,17 +1,24 @@
 import Foundation
 import OutboundHTTP
 
+/// How long a stream may take to arrive before something in between is taken to hold it back.
+struct StreamPatience: Sendable {
+    var firstEventSeconds = DoctorLimits.firstEventSeconds
+    var heartbeatSecondsLate = DoctorLimits.heartbeatSecondsLate
+}
+
 /// The way that clients take, through whatever stands in front: asked as a browser asks.
 struct PublicAddressCheck {
     private let address: String
     private let token: String?
     private let heartbeatSeconds: Int
+    private let patience: StreamPatience
     private let client = OutboundClient(allowsPrivate: true, timeoutSeconds: DoctorLimits.answerSeconds)
 
     /// - Parameter address: with its scheme; a slash at its end is of no meaning.
-    init(_ address: String, token: String?, heartbeatSeconds: Int) {
+    init(_ address: String, token: String?, heartbeatSeconds: Int, patience: StreamPatience) {
         self.address = address.hasSuffix("/") ? String(address.dropLast()) : address
-        (self.token, self.heartbeatSeconds) = (token, heartbeatSeconds)
+        (self.token, self.heartbeatSeconds, self.patience) = (token, heartbeatSeconds, patience)
     }
 
     func examine(_ report: (Finding) -> Void) {
@@ -32,7 +39,8 @@ struct PublicAddressCheck {
             return report(
                 .warning("stream", "none was opened, for want of a token", "give --token, or the settings' jwtSecret"))
         }
-        StreamCheck(address, token: token, heartbeatSeconds: heartbeatSeconds, client).examine(report)
+        StreamCheck(address, token: token, heartbeatSeconds: heartbeatSeconds, patience: patience, client)
+            .examine(report)
     }
 
     /// The answer, and how far this machine's clock is ahead of the one that dated it.
@@ -93,10 +101,14 @@ private struct StreamCheck {
     private let address: String
     private let token: String
     private let heartbeatSeconds: Int
+    private let patience: StreamPatience
     private let client: OutboundClient
 
-    init(_ address: String, token: String, heartbeatSeconds: Int, _ client: OutboundClient) {
-        (self.address, self.token, self.heartbeatSeconds, self.client) = (address, token, heartbeatSeconds, client)
+    init(
+        _ address: String, token: String, heartbeatSeconds: Int, patience: StreamPatience, _ client: OutboundClient
+    ) {
+        (self.address, self.token, self.heartbeatSeconds) = (address, token, heartbeatSeconds)
+        (self.patience, self.client) = (patience, client)
     }
 
     private struct Seen {
@@ -110,7 +122,7 @@ private struct StreamCheck {
         let begun = ContinuousClock.now
         var seen = Seen()
         let mark = Array("event: stream:ready".utf8)
-        let heartbeat = Duration.seconds(Double(heartbeatSeconds) + DoctorLimits.heartbeatSecondsLate)
+        let heartbeat = Duration.seconds(Double(heartbeatSeconds) + patience.heartbeatSecondsLate)
         let answer = client.watch(
             OutboundProbe(
                 url: address + "/v1/stream",
@@ -118,10 +130,10 @@ private struct StreamCheck {
                     ("Authorization", "Bearer \(token)"), ("Accept", "text/event-stream"),
                     ("Accept-Encoding", "gzip, br"),
                 ]),
-            timeoutSeconds: Int(DoctorLimits.firstEventSeconds) + heartbeatSeconds + 60,
+            timeoutSeconds: Int(patience.firstEventSeconds + patience.heartbeatSecondsLate) + heartbeatSeconds + 60,
             shouldStop: {
                 let now = ContinuousClock.now - begun
-                guard let ready = seen.readyAt else { return now > .seconds(DoctorLimits.firstEventSeconds) }
+                guard let ready = seen.readyAt else { return now > .seconds(patience.firstEventSeconds) }
                 return now > ready + heartbeat
             },
             receive: { bytes in
@@ -156,7 +168,7 @@ private struct StreamCheck {
             return [
                 .fault(
                     "stream",
-                    "\(what) within \(Int(DoctorLimits.firstEventSeconds)) s: something in between holds it back",
+                    "\(what) within \(Int(patience.firstEventSeconds)) s: something in between holds it back",
                     "turn buffering off for text/event-stream (nginx: proxy_buffering off, or heed X-Accel-Buffering)")
             ]
         }

@@ -309,7 +309,7 @@ import Values
         let seed = randomSeed()
         let best: JSON = .object((Self.draft.object ?? [:]).merging(["mode": "best", "order": "ascending"]) { $1 })
         #expect(try await service.client(as: .service()).put("/v1/challenges/c2", best).status == 201)
-        try await Self.play(on: [service], seed: seed, steps: 1500)
+        try await Self.play(on: [service], seed: seed, steps: effort(quick: 400, full: 1500, long: 8000))
         try service.expectExactCounts()
         try service.expectExactBoards()
     }

@@ -48,7 +48,9 @@ import Values
     }
 
     /// More votes than are published one by one: what is left comes round.
-    private static func vote(_ guest: BellhopClient, _ watcher: StreamListener) async throws {
+    ///
+    /// - Returns: the version after the last one.
+    private static func vote(_ guest: BellhopClient) async throws -> Int {
         #expect(try await guest.put("\(shop)/presence/me").status == 200)
         var version = 0
         for side in Array(repeating: ["down", "up"], count: 15).joined() {
@@ -56,11 +58,13 @@ import Values
             #expect(answer.status == 200, "\(answer.problem)")
             version = answer.json["version"].int ?? .max
         }
-        while try await watcher.next("dj:queue_update").json["version"].int ?? 0 < version {}
+        return version
     }
 
     /// The first one is published at once, the others a second later.
-    private static func score(_ backend: BellhopClient, _ watcher: StreamListener) async throws {
+    ///
+    /// - Returns: the version after the last one.
+    private static func score(_ backend: BellhopClient) async throws -> Int {
         var version = 0
         for _ in 0..<3 {
             let answer = try await backend.post(
@@ -69,7 +73,7 @@ import Values
             #expect(answer.status == 200, "\(answer.problem)")
             version = answer.json["version"].int ?? .max
         }
-        while try await watcher.next("leaderboard:update").json["version"].int ?? 0 < version {}
+        return version
     }
 
     @Test func votesBoardsQueuesAndPruning_goOn() async throws {
@@ -77,17 +81,24 @@ import Values
         let (wall, file) = (try WallClock(in: directory), directory.file("b.sqlite"))
         let service = try RunningBellhop(file, settings: ["EVENTS_KEPT_HOURS": "1"], through: wall.wrapper)
         try await Self.prepare(service)
-        let watcher = StreamListener(
-            service.client(as: .user("eve")).events(topics: ["leaderboard:c1", "dj:s1"]))
-        try await watcher.next("stream:ready")
+        let eve = service.client(as: .user("eve"))
+        let watchers = (
+            votes: StreamListener(eve.events(topics: ["dj:s1"])),
+            scores: StreamListener(eve.events(topics: ["leaderboard:c1"]))
+        )
+        for watcher in [watchers.votes, watchers.scores] { try await watcher.next("stream:ready") }
         var options = StoreOptions()
         options.access = .readOnly
         let log = try Store.open(DatabaseURL("sqlite:\(file)"), options: options)
         defer { log.close() }
-        for (round, ahead) in [0, -7200, 0, 7200, 0].enumerated() {
+        let steps = [-7200, 0, 7200, 0].prefix(effort(quick: 1, full: 4, long: 4))
+        for (round, ahead) in ([0] + steps).enumerated() {
             wall.step(to: Int64(ahead))
-            try await Self.vote(service.client(as: .user("guest\(round)")), watcher)
-            try await Self.score(service.client(as: .service()), watcher)
+            // What is published a second later is waited for once, for both.
+            let votes = try await Self.vote(service.client(as: .user("guest\(round)")))
+            let scores = try await Self.score(service.client(as: .service()))
+            try await watchers.votes.follow("dj:queue_update", to: votes)
+            try await watchers.scores.follow("leaderboard:update", to: scores)
             let queue = try await service.client(as: .user("eve")).get("\(Self.shop)/queue").json
             let computedAt = try #require(queue["updatedAt"].string.flatMap { Timestamp(rfc3339: $0) })
             let now = Int64(Date().timeIntervalSince1970) + Int64(ahead)
@@ -103,5 +114,12 @@ import Values
         let (status, text) = service.stop()
         #expect(status == 0)
         #expect(!text.contains("Upkeep failed"), "\(text)")
+    }
+}
+
+extension StreamListener {
+    /// Waits for the event of a name that says a version, or a later one.
+    fileprivate func follow(_ name: String, to version: Int) async throws {
+        while try await next(name).json["version"].int ?? 0 < version {}
     }
 }

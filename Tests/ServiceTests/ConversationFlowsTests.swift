@@ -153,7 +153,7 @@ import Values
     /// `TEST_CONVERSATION_OPERATIONS` asks for more of them: `make test-long` for a million on each store.
     @Test func randomOperations_neverDrift() async throws {
         let asked = ProcessInfo.processInfo.environment["TEST_CONVERSATION_OPERATIONS"].flatMap { Int($0) }
-        let operations = asked ?? 2_000
+        let operations = asked ?? effort(quick: 500, full: 2_000, long: 2_000)
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var done = 0
@@ -178,7 +178,7 @@ import Values
 
     /// Devices that all act at once: whoever is served first, nothing drifts.
     @Test func devicesAtTheSameTime_leaveNoDrift() async throws {
-        try await ConversationPlay(service).run(steps: 40)
+        try await ConversationPlay(service).run(steps: effort(quick: 12, full: 40, long: 200))
     }
 }
 

@@ -109,7 +109,7 @@ import Testing
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
         var top = LeaderboardTop(challengeId: "c1")
         _ = top.merge(try await watcher.next("leaderboard:update"))
-        for round in 0..<25 {
+        for round in 0..<effort(quick: 6, full: 25, long: 150) {
             for _ in 0..<Int.random(in: 1...15, using: &random) {
                 let user = "u\(Int.random(in: 0..<160, using: &random))"
                 if Int.random(in: 0..<8, using: &random) == 0 {
@@ -155,7 +155,7 @@ import Testing
         let users = (0..<15).map { "u\($0)" } + strangers + (15..<30).map { "u\($0)" } + strangers
         let published = Collected<OwnState>()
         let updates = RankUpdates(
-            boards: service.app.boards, log: service.app.runner.reader.log, uptime: service.app.runner.clock.uptime,
+            boards: service.app.boards, log: service.app.runner.reader.log, clock: service.app.runner.clock,
             users: { _ in users },
             hasUsers: { _ in true }, deliver: { published.append(contentsOf: $0) })
         updates.start()

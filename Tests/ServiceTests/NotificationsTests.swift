@@ -290,7 +290,7 @@ import Values
             guard let change = changes.randomElement(using: &random)! else { continue }
             _ = try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("u1"), change)
         }
-        for _ in 0..<60 {
+        for _ in 0..<effort(quick: 20, full: 60, long: 200) {
             let before = try await service.all(of: "u1")
             let priority = Priority.allCases.randomElement(using: &random)!
             let body = Self.draft("a", priority.rawValue)
@@ -364,11 +364,11 @@ import Values
     // MARK: Counts under everything at once
 
     /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations the stored counts are what a recount finds.
-    @Test(arguments: [UInt64(1), 2, 3])
+    @Test(arguments: 1...UInt64(effort(quick: 1, full: 3, long: 12)))
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let users = ["u1", "u2", "u3"]
-        for step in 0..<400 {
+        for step in 0..<effort(quick: 120, full: 400, long: 400) {
             let user = users.randomElement(using: &random)!
             try await service.randomStep(step, user: user, random: &random)
         }

@@ -101,11 +101,12 @@ import Values
     }
 
     /// After any mixture of operations the counts are what a model says, and what a recount finds.
-    @Test(arguments: [UInt64(1), 2, 3]) func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
+    @Test(arguments: 1...UInt64(effort(quick: 1, full: 3, long: 12)))
+    func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
         let service = try TestService.start(["notificationsKept": "8"], at: TestService.morning)
         var random = SeededGenerator(seed: seed)
         var model = RequestsModel(service: service)
-        for step in 0..<200 {
+        for step in 0..<effort(quick: 60, full: 200, long: 200) {
             try await model.step(&random)
             let unseen = model.isSeen.values.filter { !$0 }.count
             let badges = try await service.badges(of: "ben")

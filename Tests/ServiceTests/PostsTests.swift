@@ -124,7 +124,7 @@ import Values
     @Test func thousandTogglesAtOnce_endInTheRecount() async throws {
         let id = try #require(try await service.post("bob")["id"].string)
         let seed = randomSeed()
-        try await Self.toggle(id, times: 1000, seed: seed, through: [service])
+        try await Self.toggle(id, times: effort(quick: 250, full: 1000, long: 4000), seed: seed, through: [service])
     }
 
     /// Sends toggles of forty users, twenty-five at a time, and compares with whoever likes it at the end.
@@ -192,7 +192,7 @@ import Values
         let users = ["a", "b", "c", "d", "e", "f"]
         var posts: [(id: String, author: String, sequence: Int)] = []
         var follows: [String: Set<String>] = [:]
-        for round in 0..<160 {
+        for round in 0..<effort(quick: 64, full: 160, long: 800) {
             let (user, other) = (users.randomElement(using: &random)!, users.randomElement(using: &random)!)
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<5:

@@ -47,7 +47,7 @@ import Values
         #expect(made.status == 201, "\(made.problem)")
         let watcher = try await b.listen(as: .user("eve"), topics: ["leaderboard:c1"])
         var top = LeaderboardTop(challengeId: "c1")
-        for round in 1...12 {
+        for round in 1...effort(quick: 5, full: 12, long: 50) {
             try await (round % 2 == 0 ? a : b).score("u\(round % 5)", round)
             a.clock.advance(seconds: 2)
             while top.version != round { _ = top.merge(try await watcher.next("leaderboard:update")) }
@@ -100,7 +100,7 @@ import Values
 
     /// Messages, positions and members through both at once: numbers without gaps, counts without drift.
     @Test func conversationsThroughBoth_leaveNoDrift() async throws {
-        try await ConversationPlay(a, and: [b]).run(steps: 25)
+        try await ConversationPlay(a, and: [b]).run(steps: effort(quick: 8, full: 25, long: 100))
     }
 
     @Test func ticketOfOne_opensOneStream_onTheOther() async throws {
@@ -110,7 +110,7 @@ import Values
         try raw.send("GET /v1/stream?ticket=\(ticket) HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(try raw.read(until: "\"serverTime\"").hasPrefix("HTTP/1.1 200"))
         for service in [a, b] {
-            let again = try await BellhopClient(baseURL: service.baseURL).get("/v1/stream?ticket=\(ticket)")
+            let again = try await service.anyone.get("/v1/stream?ticket=\(ticket)")
             #expect(again.status == 401)
         }
     }
@@ -118,12 +118,12 @@ import Values
     @Test func revocationOnOne_closesStreams_andRefusesTokens_onTheOther() async throws {
         let identity = TestService.Identity(subject: "u1", claims: ["jti": "token-1"])
         let token = b.token(for: identity)
-        let stream = StreamListener(BellhopClient(baseURL: b.baseURL).with(token: token).events())
+        let stream = StreamListener(b.anyone.with(token: token).events())
         try await stream.next("stream:ready")
         let answer = try await a.client(as: .service()).post("/v1/revocations", ["tokenId": "token-1"])
         #expect(answer.status == 201)
         #expect(try await stream.next("stream:closing").json["reason"].string == "revoked")
-        #expect(try await BellhopClient(baseURL: b.baseURL).with(token: token).get("/v1/badges").status == 401)
+        #expect(try await b.anyone.with(token: token).get("/v1/badges").status == 401)
     }
 
     /// A network that carries nothing any more between one replica and the database, and does not say so: what others
@@ -132,15 +132,15 @@ import Values
         let partition = try PartitionProxy(to: PostgresServer.shared().port)
         defer { partition.stop() }
         let (a, b) = try TestService.startReplicas(
-            ["databaseTimeoutSeconds": "5", "revocationsTrustedSeconds": "10"], secondThrough: partition)
+            ["databaseTimeoutSeconds": "5", "revocationsTrustedSeconds": "5"], secondThrough: partition)
         let identity = TestService.Identity(subject: "u1", claims: ["jti": "token-1"])
-        let revoked = BellhopClient(baseURL: b.baseURL).with(token: b.token(for: identity))
+        let revoked = b.anyone.with(token: b.token(for: identity))
         let stream = StreamListener(revoked.events())
         try await stream.next("stream:ready")
         partition.cut()
         #expect(try await a.client(as: .service()).post("/v1/revocations", ["tokenId": "token-1"]).status == 201)
         #expect(try await stream.next("stream:closing").json["reason"].string == "unavailable")
-        let (good, open) = (b.client(as: .user("u2")), BellhopClient(baseURL: b.baseURL))
+        let (good, open) = (b.client(as: .user("u2")), b.anyone)
         for path in ["/v1/me", "/v1/stream"] {
             let refused = try await good.get(path)
             #expect(refused.refusal == "503 revocations.unknown", "\(path)")
@@ -207,7 +207,7 @@ import Values
         }
         for service in [a, b] { _ = try await service.board() }
         let seed = randomSeed()
-        try await ChallengesTests.play(on: [a, b], seed: seed, steps: 800)
+        try await ChallengesTests.play(on: [a, b], seed: seed, steps: effort(quick: 160, full: 800, long: 4000))
         // Who has written on one reads it on the other.
         for index in 0..<20 {
             let (writer, reader) = index % 2 == 0 ? (a, b) : (b, a)
@@ -338,7 +338,7 @@ import Values
         #expect(try await stream.next("feed:new_post").json["text"] == "third")
         for user in 0..<40 { try await a.follow("bob", as: "u\(user)") }
         let seed = randomSeed()
-        try await PostsTests.toggle(id, times: 300, seed: seed, through: [a, b])
+        try await PostsTests.toggle(id, times: effort(quick: 75, full: 300, long: 1000), seed: seed, through: [a, b])
         // Posts of both at once: none is missed by whoever asks for what is newer.
         let before = try #require(try await a.feed("ann")["newest"].int)
         try await concurrently(0..<20) { index in _ = try await (index % 2 == 0 ? a : b).post("bob", "n\(index)") }

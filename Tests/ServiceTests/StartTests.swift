@@ -177,7 +177,7 @@ import Values
         ])
         try server.makeLogin()
         let settings = Self.settings.merging(["DATABASE": server.url("bellhop", name)]) { $1 }
-        for _ in 0..<24 {
+        for _ in 0..<effort(quick: 6, full: 24, long: 200) {
             let (status, text) = try BellhopProcess(["serve"], settings: settings).finish()
             #expect(status == 78, "\(text)")
             #expect(text.contains("cannot start: database: "), "\(text)")

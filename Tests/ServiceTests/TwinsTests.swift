@@ -53,7 +53,7 @@ import Testing
             try await open(Side(name: pair.left, mark: "mark-of-left")),
             try await open(Side(name: pair.right, mark: "mark-of-right")),
         ]
-        for step in 0..<40 {
+        for step in 0..<effort(quick: 20, full: 40, long: 200) {
             let index = Int.random(in: 0...1, using: &random)
             // Each kind comes twice at least, whatever the seed.
             let kind = step < 20 ? step % 10 : Int.random(in: 0..<10, using: &random)

@@ -78,19 +78,18 @@ import Testing
     }
 
     /// SIGTERM drains the built service for as long as the setting says; SIGINT does not.
-    @Test func terminated_drains_andInterrupted_doesNot() throws {
-        for (signal, drains) in [(SIGTERM, true), (SIGINT, false)] {
-            let settings = [
-                "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:", "DRAIN_SECONDS": "1",
-            ]
-            let service = try BellhopProcess(["serve"], settings: settings)
-            _ = try service.awaitPort()
-            service.send(signal)
-            let (status, text) = service.finish()
-            #expect(status == 0)
-            #expect(text.contains("Bellhop is draining.") == drains, "\(text)")
-            #expect(text.contains("Bellhop has stopped."), "\(text)")
-        }
+    @Test(arguments: [(SIGTERM, true), (SIGINT, false)])
+    func terminated_drains_andInterrupted_doesNot(_ signal: Int32, _ drains: Bool) throws {
+        let settings = [
+            "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:", "DRAIN_SECONDS": "1",
+        ]
+        let service = try BellhopProcess(["serve"], settings: settings)
+        _ = try service.awaitPort()
+        service.send(signal)
+        let (status, text) = service.finish()
+        #expect(status == 0)
+        #expect(text.contains("Bellhop is draining.") == drains, "\(text)")
+        #expect(text.contains("Bellhop has stopped."), "\(text)")
     }
 
     @Test func hangingUp_endsNothing() throws {

@@ -99,9 +99,9 @@ import Values
         let service = try TestService.start()
         service.clock.run()
         let settings = ["JWT_SECRET": TestService.secret, "URL": service.baseURL]
-        for seed in ["1", "2"] {
+        for seed in 1...effort(quick: 1, full: 2, long: 10) {
             let acting = try BellhopProcess(
-                ["demo", "--acts", "250", "--pace", "0", "--seed", seed], settings: settings)
+                ["demo", "--acts", "250", "--pace", "0", "--seed", "\(seed)"], settings: settings)
             let (status, text) = acting.finish()
             #expect(status == 0, "\(text.suffix(400))")
             #expect(text.contains("console: \(service.baseURL)/#token="))

@@ -11,7 +11,7 @@ import Values
 struct KilledAppTests {
     private static let writer = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appendingPathComponent("outbox-writer").path
-    private static let count = 300
+    private static let count = effort(quick: 120, full: 300, long: 1000)
 
     private let service: TestService
     private let directory: TemporaryDirectory
@@ -50,7 +50,7 @@ struct KilledAppTests {
         let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
         var next = 0
-        for round in 1...8 {
+        for round in 1...effort(quick: 4, full: 8, long: 16) {
             let app = try start(id, from: next)
             // It is killed somewhere on the way, with some sent, some stored and some neither.
             let goal = min(Self.count - 1, next + 5 * round)

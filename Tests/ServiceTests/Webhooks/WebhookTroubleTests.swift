@@ -46,7 +46,7 @@ import Values
         let id = try await probe.notify()
         probe.passTime()
         _ = try await probe.deliveries(1)
-        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 600) }) {
+        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 3600) }) {
             try await !probe.dead().isEmpty
         }
         let dead = try #require(try await probe.dead().first)
@@ -74,7 +74,7 @@ import Values
         let probe = try WebhookProbe { _ in up.isOpen ? .status(200) : .nothing }
         let id = try await probe.notify()
         probe.passTime()
-        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 1800) }) {
+        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 3600) }) {
             try await !probe.dead().isEmpty
         }
         let before = try probe.received.count

@@ -17,7 +17,8 @@ import Values
 /// The whole service on a free port with a database of its own, a file or on PostgreSQL: what a test does, a user could
 /// do.
 ///
-/// `@unchecked Sendable`: `app`, `anyone` and `overrides` change only in `restart`, which a test calls while nothing else runs.
+/// `@unchecked Sendable`: `app`, `anyone` and `overrides` change only in `restart`, which a test calls while nothing else
+/// uses them.
 final class TestService: @unchecked Sendable {
     static let secret = "a secret of the tests, which has more than 32 bytes"
     /// When a service starts whose test compares moments.

@@ -39,6 +39,8 @@ final class Reactor: @unchecked Sendable {
     /// Whether each answer is the last of its connection.
     private var isDraining = false
     private var ending: ReactorInbox.Ending?
+    /// Called at the end of this turn.
+    private var afterTurn: [@Sendable () -> Void] = []
     private var isListening = true
     /// Nil before the start and from the stop on.
     var lingering: LingeringSockets?
@@ -144,9 +146,11 @@ final class Reactor: @unchecked Sendable {
         let mustAccept = isDaemonReady && connections.isEmpty && ending == nil
         MHD_run(daemon)
         isStarved = mustAccept && acceptedCount == acceptedBefore
-        let now = cmhd_monotonic_nanoseconds()
+        let now = configuration.clock.now()
         giveUpWaiting(now)
         cutOffSlowSenders(now)
+        for report in afterTurn { report() }
+        afterTurn.removeAll(keepingCapacity: true)
         guard let ending else { return true }
         if isListening, now >= min(ending.idleUntil, ending.deadline) { stopListening(daemon) }
         return !isOver(ending, now)
@@ -159,6 +163,7 @@ final class Reactor: @unchecked Sendable {
         case .runAgain(let request, let suspension):
             resume(request, suspension) { $0.state = .readyToRunAgain }
         case .drain: isDraining = true
+        case .turn(let report): afterTurn.append(report)
         case .stop(let ending):
             isDraining = true
             self.ending = ending
@@ -348,7 +353,7 @@ final class Reactor: @unchecked Sendable {
         request.leaveReactor()
         request.suspension &+= 1
         request.state = .waiting
-        request.suspendedAt = cmhd_monotonic_nanoseconds()
+        request.suspendedAt = configuration.clock.now()
         appendWaiting(request)
         if let connection = request.connection { MHD_suspend_connection(connection) }
         return request.suspension
@@ -441,7 +446,7 @@ final class Reactor: @unchecked Sendable {
         // libmicrohttpd has not announced the end of the one before.
         completed(connection)
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
-        return connection.begin(target, receivedAt: cmhd_monotonic_nanoseconds())
+        return connection.begin(target, receivedAt: configuration.clock.now())
     }
 
     /// The connection's request is over, if it has one.
@@ -454,13 +459,13 @@ final class Reactor: @unchecked Sendable {
         if request.answeredStatus > 0 {
             configuration.completed(
                 request, request.answeredStatus, request.answeredBytes,
-                cmhd_monotonic_nanoseconds() &- request.receivedAt)
+                configuration.clock.now() &- request.receivedAt)
         }
         connection.release(request)
     }
 
     func accepted(_ handle: OpaquePointer) -> Connection {
-        let connection = Connection(handle, acceptedAt: cmhd_monotonic_nanoseconds())
+        let connection = Connection(handle, acceptedAt: configuration.clock.now())
         acceptedCount &+= 1
         connection.place = connections.count
         connections.append(connection)
@@ -471,7 +476,7 @@ final class Reactor: @unchecked Sendable {
         completed(connection)
         // The socket is closed behind this.
         if connection.lingers, case let descriptor = cmhd_connection_descriptor(connection.handle), descriptor >= 0 {
-            lingering?.add(descriptor, cmhd_monotonic_nanoseconds())
+            lingering?.add(descriptor, configuration.clock.now())
         }
         let last = connections.removeLast()
         guard last !== connection else { return }

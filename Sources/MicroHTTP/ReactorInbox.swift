@@ -9,6 +9,8 @@ final class ReactorInbox: Sendable {
         case runAgain(Request, suspension: UInt32)
         /// Each answer is the last of its connection from here on.
         case drain
+        /// Reports the end of the turn that takes it.
+        case turn(@Sendable () -> Void)
         case stop(Ending)
     }
 

@@ -1,4 +1,3 @@
-import CMicroHTTPD
 import Foundation
 import Synchronization
 
@@ -45,12 +44,19 @@ public final class Server: Sendable {
         for reactor in reactors { reactor.inbox.post(.drain) }
     }
 
+    /// Waits until every reactor has made a turn that began after this call. For tests that move the clock.
+    func completeTurn() async {
+        for reactor in reactors {
+            await withCheckedContinuation { waiting in reactor.inbox.post(.turn { waiting.resume() }) }
+        }
+    }
+
     /// Stops accepting, lets requests finish until the deadline, then ends the streams. Blocks.
     ///
     /// - Parameter idleSeconds: how long connections without a request are waited for. One that is closed while a request
     ///   is on its way leaves its client without knowing whether that was done.
     public func shutdown(deadlineSeconds: Double, idleSeconds: Double = 0) {
-        let now = cmhd_monotonic_nanoseconds()
+        let now = configuration.clock.now()
         let ending = ReactorInbox.Ending(
             deadline: now + UInt64(deadlineSeconds * 1e9), idleUntil: now + UInt64(idleSeconds * 1e9))
         for reactor in reactors { reactor.inbox.post(.stop(ending)) }

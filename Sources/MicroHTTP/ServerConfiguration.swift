@@ -51,6 +51,9 @@ public struct ServerConfiguration: Sendable {
         @Sendable (_ request: Request, _ status: Int, _ bodyBytes: Int, _ nanoseconds: UInt64) -> Void = { _, _, _, _ in
         }
 
+    /// What the server's patience is measured by.
+    var clock = MonotonicClock.system
+
     public init() {}
 }
 

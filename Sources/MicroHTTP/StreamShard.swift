@@ -53,7 +53,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     /// - Parameter deadlineSeconds: how long slow readers may take for their last bytes.
     func stop(deadlineSeconds: Double) {
         let nanoseconds = UInt64(max(0, min(deadlineSeconds, 1e6)) * 1e9)
-        inbox.requestStop(deadline: cmhd_monotonic_nanoseconds() + nanoseconds)
+        inbox.requestStop(deadline: options.clock.now() + nanoseconds)
         thread.join()
         // What is left in the inbox has no thread to take it.
         for case .opening(let descriptor, _) in inbox.takeAll() { refuse(descriptor) }
@@ -80,7 +80,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     public func close(_ stream: StreamHandle) { table.close(stream) }
 
     /// The shard's clock: monotonic nanoseconds.
-    public var now: UInt64 { cmhd_monotonic_nanoseconds() }
+    public var now: UInt64 { options.clock.now() }
 
     /// Bytes that wait for a stream in this process.
     @inlinable
@@ -92,13 +92,13 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         guard let program else { preconditionFailure("the program is set before the thread is made") }
         table.beginOwnership()
         if options.isPinned { cmhd_keep_on_core(UInt32(index)) }
-        let startedAt = cmhd_monotonic_nanoseconds()
+        let startedAt = options.clock.now()
         var batch: [StreamInbox<Program.Message>.Item] = []
         while true {
             let maySleep = inbox.prepareToSleep(publishing: table.counters)
             table.poll(milliseconds: maySleep ? millisecondsToSleep(startedAt, program) : 0)
             let stopDeadline = inbox.take(into: &batch)
-            if table.count == 0 { table.tick = tick(startedAt, at: cmhd_monotonic_nanoseconds()) }
+            if table.count == 0 { table.tick = tick(startedAt, at: options.clock.now()) }
             if !batch.isEmpty {
                 table.counters.batches += 1
                 handle(batch, program)
@@ -151,7 +151,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         table.closeAll()
         settle(program)
         while table.count > 0 {
-            let now = cmhd_monotonic_nanoseconds()
+            let now = options.clock.now()
             guard now < deadline else { break }
             table.poll(milliseconds: Int32(min((deadline - now) / 1_000_000 + 1, 1_000)))
             settle(program)
@@ -164,7 +164,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     // MARK: Time
 
     private func tickIfDue(_ startedAt: UInt64, _ program: Program) {
-        let now = cmhd_monotonic_nanoseconds()
+        let now = options.clock.now()
         let tick = tick(startedAt, at: now)
         guard tick != table.tick, table.count > 0 else { return }
         table.advance(to: tick)
@@ -177,7 +177,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
 
     private func wakeIfDue(_ program: Program) {
         guard let wakesAt = program.wakesAt else { return }
-        let now = cmhd_monotonic_nanoseconds()
+        let now = options.clock.now()
         if wakesAt <= now { program.woken(now) }
     }
 
@@ -186,7 +186,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         guard table.count > 0 else { return -1 }
         let nextTick = startedAt + (UInt64(table.tick) + 1) * Ticks.nanoseconds
         let dueAt = min(nextTick, program.wakesAt ?? .max)
-        let now = cmhd_monotonic_nanoseconds()
+        let now = options.clock.now()
         return dueAt > now ? Int32((dueAt - now) / 1_000_000 + 1) : 0
     }
 }

@@ -14,6 +14,8 @@ struct StreamShardOptions: Sendable {
     /// Whether each shard is bound to a core of its own. Two that are woken at once by a thread which stays busy may share
     /// one for milliseconds otherwise. A shard that the system does not let choose works all the same.
     var isPinned = false
+    /// What heartbeats and patience are measured by.
+    var clock = MonotonicClock.system
     /// Called once for each adopted descriptor after it was closed, from the shard's thread, or from the thread that
     /// calls `adopt` or `stop`.
     var released: @Sendable () -> Void = {}

@@ -17,7 +17,7 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
         let places = StreamPlaces(max: configuration.streamsMax)
         let options = StreamShardOptions(
             bufferBytesMax: configuration.streamBufferBytesMax, heartbeatSeconds: configuration.heartbeatSeconds,
-            isPinned: configuration.pinsShards, released: { places.release() })
+            isPinned: configuration.pinsShards, clock: configuration.clock, released: { places.release() })
         all = try (0..<configuration.shards).map { try StreamShard<Program>(index: $0, options: options) }
         self.configuration = configuration
         self.places = places

@@ -10,7 +10,7 @@ import Testing
 
 /// The stream over real sockets, against a server that does what its script says. The clock stands still, but where the
 /// stream waits for its next try: then it is there at once.
-@Suite(.timed, .timeLimit(.minutes(2)))
+@Suite(.timed, .timeLimit(.minutes(10)))
 struct BellhopStreamTests {
     private let clock = StandingClock()
     private let waits = Collected<Int>()
@@ -250,7 +250,7 @@ struct BellhopStreamTests {
     }
 }
 
-@Suite(.timed, .timeLimit(.minutes(2)))
+@Suite(.timed, .timeLimit(.minutes(10)))
 struct CallTests {
     @Test func answer_carriesStatusHeadersAndJSON() async throws {
         let server = try ScriptedServer([

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BellhopClient
 
-struct SSEParserTests {
+@Suite(.timed) struct SSEParserTests {
     private func events(_ text: String) throws -> [ServerSentEvent] {
         var parser = SSEParser()
         return try parser.parse(text.utf8)

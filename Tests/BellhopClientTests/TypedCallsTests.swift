@@ -5,7 +5,7 @@ import Testing
 @testable import BellhopClient
 
 /// Typed calls against answers that a newer service, an older app and a proxy between them may cause.
-@Suite(.timed, .timeLimit(.minutes(2)))
+@Suite(.timed, .timeLimit(.minutes(10)))
 struct TypedCallsTests {
     private static let notification = """
         {"id": "n1", "eventId": null, "userId": "u1", "type": "VISIT", "category": "visit", "priority": "COSMIC",

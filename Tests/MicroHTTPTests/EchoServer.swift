@@ -73,7 +73,8 @@ final class EchoServer: @unchecked Sendable {
     deinit {
         let (server, workers) = (server, workers)
         Thread {
-            server?.shutdown(deadlineSeconds: 1)
+            // A deadline of a clock that stands still would never come.
+            server?.shutdown(deadlineSeconds: 0)
             workers.shutdown()
         }.start()
     }

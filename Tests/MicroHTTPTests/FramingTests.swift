@@ -94,13 +94,18 @@ import Testing
     }
 
     @Test(arguments: try slow.get()) func slowSender_isAnswered_asTheTableSays(_ row: Case) async throws {
-        let service = try EchoServer { $0.senderSeconds = 1 }
+        let time = ServerTime()
+        let service = try EchoServer {
+            $0.senderSeconds = 1
+            $0.clock = time.clock
+        }
         let raw = try RawConnection(service.port)
         try raw.send(row.sent)
         var all = ""
         if row.answers.count > 1 { all = try raw.read(until: "\r\n\r\n") }
         let dripping = String(decoding: row.dripping, as: UTF8.self) + String(repeating: "a", count: 99)
-        all += try #require(try raw.drip(dripping, pauseMilliseconds: 60))
+        let rest = try await raw.drip(dripping) { await service.server.pass(time, milliseconds: 60) }
+        all += try #require(rest)
         #expect(Self.statuses(in: all) == row.answers, "\(all)")
         try await eventually("no request is left") { service.server.requestsOpen == 0 }
     }

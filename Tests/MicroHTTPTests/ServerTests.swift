@@ -176,7 +176,7 @@ import Testing
         service.waitUntilDeferred(1)
         let stopped = DispatchSemaphore(value: 0)
         Thread {
-            service.server.shutdown(deadlineSeconds: 20)
+            service.server.shutdown(deadlineSeconds: patience / .seconds(1))
             stopped.signal()
         }.start()
         service.answerDeferred()

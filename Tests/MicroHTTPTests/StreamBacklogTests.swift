@@ -1,11 +1,12 @@
 import CMicroHTTPD
 import Glibc
+import TestSupport
 import Testing
 
 @testable import MicroHTTP
 
 /// The rules of what waits for a slow reader, without sockets.
-struct StreamBacklogTests {
+@Suite(.timed) struct StreamBacklogTests {
     /// Takes so many bytes out, as a socket would.
     private func take(_ count: Int, from backlog: StreamBacklog) -> String {
         var text: [UInt8] = []
@@ -73,7 +74,7 @@ struct StreamBacklogTests {
 }
 
 /// The lists of a batch, without sockets.
-struct StreamBatchTests {
+@Suite(.timed) struct StreamBatchTests {
     @Test func equalLists_areOneList() {
         var batch = StreamBatch()
         defer { batch.deallocate() }
@@ -128,7 +129,7 @@ struct StreamBatchTests {
     }
 }
 
-struct StreamCountersTests {
+@Suite(.timed) struct StreamCountersTests {
     @Test func sums_coverEveryField() {
         var one = StreamCounters()
         let fields: [WritableKeyPath<StreamCounters, Int>] = [

@@ -5,7 +5,7 @@ import Testing
 @testable import MicroHTTP
 
 /// What is sent reaches the streams: whole, once, in order, and joined.
-@Suite(.timed, .timeLimit(.minutes(5))) struct StreamDeliveryTests {
+@Suite(.timed, .timeLimit(.minutes(10))) struct StreamDeliveryTests {
     let fixture: ShardFixture
 
     init() throws { fixture = try ShardFixture() }

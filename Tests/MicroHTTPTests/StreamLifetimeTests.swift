@@ -6,7 +6,7 @@ import Testing
 @testable import MicroHTTP
 
 /// How streams end, what becomes of their handles, and how a shard stops.
-@Suite(.timed, .timeLimit(.minutes(5))) struct StreamLifetimeTests {
+@Suite(.timed, .timeLimit(.minutes(10))) struct StreamLifetimeTests {
     let fixture: ShardFixture
 
     init() throws { fixture = try ShardFixture() }
@@ -147,13 +147,25 @@ import Testing
     // MARK: Time
 
     @Test func silentStream_getsHeartbeats() throws {
-        let fixture = try ShardFixture(.init(heartbeatSeconds: 1))
+        let time = ServerTime()
+        let fixture = try ShardFixture(.init(heartbeatSeconds: 1, clock: time.clock))
         let clients = try (0..<8).map { _ in try fixture.open() }
+        // The first second brings each stream into step; behind it each has one heartbeat a second.
+        for _ in 0..<4 * 4 {
+            time.pass(milliseconds: 250)
+            fixture.perform { _ in }
+        }
         for client in clients { #expect(client.read(9) == ":\n\n:\n\n:\n\n") }
     }
 
     @Test func program_isTickedWhileThereAreStreams() throws {
+        let time = ServerTime()
+        let fixture = try ShardFixture(.init(heartbeatSeconds: 0, clock: time.clock))
         let client = try fixture.open()
+        for _ in 0..<3 {
+            time.pass(milliseconds: 250)
+            fixture.perform { _ in }
+        }
         fixture.record.wait("the clock goes") { $0.ticks >= 3 }
         client.close()
     }
@@ -165,7 +177,7 @@ import Testing
         let clients = try (0..<50).map { _ in try fixture.open() }
         fixture.post { $0.atStop = { $0.sendAll("retry: 5000\n\n") } }
         for number in 0..<10 { fixture.post { $0.sendAll(event(number)) } }
-        fixture.shard.stop(deadlineSeconds: 30)
+        fixture.shard.stop(deadlineSeconds: patience / .seconds(1))
         let expected = (0..<10).map { event($0) }.joined() + "retry: 5000\n\n"
         for client in clients { #expect(client.readToEnd() == expected) }
         #expect(fixture.record.closings == Array(repeating: .shutdown, count: 50))
@@ -190,7 +202,7 @@ import Testing
         for number in 0..<2_000 { fixture.post { $0.sendAll(event(number)) } }
         let matches = Collected<Bool>()
         DispatchQueue(label: "reader").async { matches.append(client.readToEnd() == expected) }
-        fixture.shard.stop(deadlineSeconds: 60)
+        fixture.shard.stop(deadlineSeconds: patience / .seconds(1))
         #expect(matches.wait(for: 1) == [true])
         #expect(fixture.record.closings == [.shutdown])
     }

@@ -36,7 +36,8 @@ struct Loopback {
         try #require(server >= 0)
         var one: Int32 = 1
         setsockopt(server, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        // Bounds a failure; nothing waits for it to pass.
+        var timeout = timeval(tv_sec: Int(patience / .seconds(1)), tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         client = StreamClient(descriptor)
     }
@@ -72,7 +73,7 @@ final class StreamClient: @unchecked Sendable {
         _ = Array(text.utf8).withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     }
 
-    /// Reads exactly so much; fewer if the connection ends before, or nothing comes for 20 seconds.
+    /// Reads exactly so much; fewer if the connection ends before, or nothing comes within ``patience``.
     func read(_ count: Int) -> String { String(decoding: bytes(upTo: count), as: UTF8.self) }
 
     /// Reads to the end of the connection.
@@ -181,7 +182,7 @@ final class StreamRecord: @unchecked Sendable {
         }
     }
 
-    /// Waits until a condition is met; the test fails if that takes a minute.
+    /// Waits until a condition is met; the test fails if that takes longer than ``patience``.
     func wait(_ comment: Comment, until isMet: (StreamRecord.State) -> Bool) {
         let deadline = Date(timeIntervalSinceNow: patience / .seconds(1))
         condition.lock()

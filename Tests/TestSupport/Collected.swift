@@ -21,7 +21,7 @@ public final class Collected<Element: Sendable>: @unchecked Sendable {
 
     public var all: [Element] { condition.withLock { elements } }
 
-    /// The elements once there are as many, or those there are after a minute.
+    /// Waits until there are `count` elements, at most for ``patience``, and returns those that there are.
     public func wait(for count: Int) -> [Element] {
         condition.withLock {
             let deadline = Date().addingTimeInterval(patience / .seconds(1))

@@ -4,7 +4,7 @@ import Testing
 /// tests, on a slow machine, what takes milliseconds can take a minute.
 public let patience: Duration = .seconds(300)
 
-/// Waits until a condition is true. The deadline only bounds a failure; whoever waits goes on as soon as it is true.
+/// Waits until a condition is true. The deadline only bounds a failure: the test goes on as soon as the condition is true.
 ///
 /// - Parameters:
 ///   - comment: what is waited for, for the failure's text.
@@ -14,9 +14,12 @@ public func eventually(
     step: () -> Void = {}, _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit
+    // Most conditions are true within a millisecond or two.
+    var pause = 1
     while try await !condition() {
         try #require(ContinuousClock.now < deadline, comment, sourceLocation: sourceLocation)
         step()
-        try await Task.sleep(for: .milliseconds(10))
+        try await Task.sleep(for: .milliseconds(pause))
+        pause = min(2 * pause, 10)
     }
 }

@@ -14,7 +14,7 @@ public final class RawConnection: Sendable {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
         }
         // Bounds a failure; nothing waits for it to pass.
-        var timeout = timeval(tv_sec: 30, tv_usec: 0)
+        var timeout = timeval(tv_sec: Int(patience / .seconds(1)), tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         guard connectToLoopback(descriptor, port: port) else { throw Failed(what: "connect") }
     }
@@ -34,11 +34,14 @@ public final class RawConnection: Sendable {
         }
     }
 
-    /// Sends byte by byte until there is an answer, and reads that to its end; nil: all was sent without one.
-    public func drip(_ text: String, pauseMilliseconds: Int32) throws -> String? {
+    /// Sends byte by byte until an answer arrives, and reads that to its end; nil: all was sent without an answer.
+    ///
+    /// - Parameter pause: called behind each byte, as to move the clock of a server.
+    public func drip(_ text: String, pause: () async throws -> Void) async throws -> String? {
         for byte in text.utf8 {
             try send([byte])
-            if hasAnswer(within: pauseMilliseconds) { return try read() }
+            try await pause()
+            if hasAnswer(within: 0) { return try read() }
         }
         return nil
     }

@@ -1,7 +1,14 @@
-/// A seed that a test has not had before, printed so that a failure can be repeated.
+import Foundation
+
+/// Returns a new seed, or the number in `TEST_SEED`, and prints it. Set that variable to repeat a failure.
 public func randomSeed(of test: String = #function) -> UInt64 {
-    let seed = UInt64.random(in: 1...UInt64.max)
+    let seed = givenSeed ?? UInt64.random(in: 1...UInt64.max)
     print("\(test): seed \(seed)")
+    return seed
+}
+
+private let givenSeed: UInt64? = ProcessInfo.processInfo.environment["TEST_SEED"].map { text in
+    guard let seed = UInt64(text) else { fatalError("TEST_SEED must be a number below 2^64, not \(text)") }
     return seed
 }
 

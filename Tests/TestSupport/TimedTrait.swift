@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Notes how long each test case of a suite takes, in the file that `TEST_DURATIONS` names: a line each, with the seconds
-/// and the name.
+/// Runs each test case of a suite on the threads of tests (``TestThreads``), and notes how long it takes in the file that
+/// `TEST_DURATIONS` names: one line with the seconds and the name.
 ///
 /// The times that Swift Testing prints begin before a test gets its turn among those that run at once; these do not.
 public struct TimedTrait: SuiteTrait, TestTrait, TestScoping {
@@ -13,7 +13,7 @@ public struct TimedTrait: SuiteTrait, TestTrait, TestScoping {
     ) async throws {
         let start = ContinuousClock.now
         defer { Self.note(ContinuousClock.now - start, of: test) }
-        try await function()
+        try await withTaskExecutorPreference(TestThreads.shared) { try await function() }
     }
 
     private static let file: Int32? = ProcessInfo.processInfo.environment["TEST_DURATIONS"].map {
@@ -30,6 +30,6 @@ public struct TimedTrait: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == TimedTrait {
-    /// Notes how long each test case takes (``TimedTrait``).
+    /// Gives each test case a thread of its own and notes how long it takes (``TimedTrait``).
     public static var timed: Self { TimedTrait() }
 }

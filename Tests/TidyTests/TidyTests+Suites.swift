@@ -1,0 +1,84 @@
+import Foundation
+import Glibc
+import Testing
+
+extension TidyTests.File {
+    /// Returns the lines that contain a text, as `path:line`. Most files do not contain it and cost one search.
+    func places(of text: String) -> [String] {
+        guard contains(text) else { return [] }
+        return lines.enumerated().filter { $1.contains(text) }.map { "\(path):\($0.offset + 1)" }
+    }
+
+    /// `String.contains` compares characters, and takes many times as long in a debug build.
+    private func contains(_ text: String) -> Bool {
+        self.text.withCString { all in text.withCString { strstr(all, $0) != nil } }
+    }
+}
+
+/// How tests are declared.
+extension TidyTests {
+    /// The types of a file that declare tests, by the names of their outermost types, with what stands before each.
+    struct SuiteReader {
+        private(set) var timed: Set<String> = []
+        private(set) var withTests: Set<String> = []
+
+        init(_ lines: [String]) {
+            var (attributes, type) = ("", "")
+            for line in lines {
+                let code = line.prefix { $0 != "/" || line.hasPrefix(" ") }
+                if !line.hasPrefix(" "), !code.isEmpty {
+                    attributes += code + " "
+                    let words = attributes.split { " :<{".contains($0) }.map(String.init)
+                    let keyword = words.firstIndex { ["struct", "class", "enum", "actor", "extension"].contains($0) }
+                    if let keyword, keyword + 1 < words.count {
+                        type = words[keyword + 1]
+                        if attributes.contains("@Suite("), attributes.contains(".timed") { timed.insert(type) }
+                    }
+                    if keyword != nil || code.hasPrefix("}") || code.hasPrefix("import ") { attributes = "" }
+                }
+                if line.contains("@Test"), !line.trimmingCharacters(in: .whitespaces).hasPrefix("//") {
+                    withTests.insert(line.hasPrefix("@Test") ? "a function outside of a suite" : type)
+                }
+            }
+        }
+    }
+
+    /// Durations are reported from this trait, and test bodies get their threads from it.
+    @Test func everySuite_isTimed() throws {
+        var modules: [Substring: (timed: Set<String>, withTests: [String: String])] = [:]
+        for file in try Self.files(under: ["Tests"], endingWith: ".swift") {
+            let module = file.path.split(separator: "/")[1]
+            let reader = SuiteReader(file.lines)
+            modules[module, default: ([], [:])].timed.formUnion(reader.timed)
+            for type in reader.withTests { modules[module]?.withTests[type] = file.path }
+        }
+        #expect(modules.values.reduce(0) { $0 + $1.timed.count } > 100, "suites are found at all")
+        for (_, found) in modules {
+            for (type, path) in found.withTests {
+                #expect(found.timed.contains(type), "\(path): \(type) has tests and lacks @Suite(.timed)")
+            }
+        }
+    }
+
+    @Test func suiteReader_findsTraitsAndTests() {
+        let reader = SuiteReader(
+            """
+            import Testing
+            @Suite(.timed, .serialized)
+            final class Timed {
+                @Test func a() {}
+            }
+            @Suite(.timed) struct Short { @Test func b() {} }
+            /// @Suite(.timed) in a comment
+            struct Plain {
+                @Test(arguments: [1]) func c(_: Int) {}
+                // @Test in a comment
+            }
+            extension Timed {
+                @Test func d() {}
+            }
+            """.components(separatedBy: "\n"))
+        #expect(reader.timed == ["Timed", "Short"])
+        #expect(reader.withTests == ["Timed", "Short", "Plain"])
+    }
+}

@@ -4,7 +4,7 @@ import Rows
 import TestSupport
 import Testing
 
-struct QueueAccuracyTests {
+@Suite(.timed) struct QueueAccuracyTests {
     private let outcomes = [
         EstimateOutcome(lane: .standard, p50: 20, p90: 40, formula: 30, waited: 25),
         EstimateOutcome(lane: .standard, p50: 30, p90: 45, formula: 10, waited: 50),

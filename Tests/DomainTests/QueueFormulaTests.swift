@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// CUT and the decisions 2, 3 and 7.
-struct QueueFormulaTests {
+@Suite(.timed) struct QueueFormulaTests {
     @Test(arguments: [
         (0, 2, 30.0, 0), (1, 1, 30.0, 30), (3, 2, 30.0, 45), (5, 3, 24.0, 40), (4, 3, 25.0, 34), (7, 0, 30.0, 0),
         (2, 3, 0.0, 0), (1, 3, 25.0, 9), (3, 1, 0.1, 1), (200, 1, 30.0, 6_000),
@@ -38,7 +38,7 @@ struct QueueFormulaTests {
     }
 
     @Test func longerQueue_neverShortensTheWait() {
-        let seed = UInt64.random(in: 0 ... .max)
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         for _ in 0..<2_000 {
             let barbers = Int.random(in: 1...8, using: &random)

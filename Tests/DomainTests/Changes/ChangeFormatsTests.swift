@@ -1,11 +1,12 @@
 import Domain
+import TestSupport
 import Testing
 import Values
 
 @testable import Rows
 
 /// SCH: table changes are taken as their senders write them.
-struct ChangeFormatsTests {
+@Suite(.timed) struct ChangeFormatsTests {
     struct Expectation: Sendable, CustomTestStringConvertible {
         let name: String
         let format: ChangeFormat

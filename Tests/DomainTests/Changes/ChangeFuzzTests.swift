@@ -4,14 +4,14 @@ import Testing
 import Values
 
 /// Whatever arrives, reading it ends, does not crash, and ends the same way the next time.
-struct ChangeFuzzTests {
+@Suite(.timed) struct ChangeFuzzTests {
     private struct Round {
         let seed: UInt64
         var random: SeededGenerator
         let fixtures: [[UInt8]]
 
-        init() throws {
-            seed = UInt64.random(in: 0 ... .max)
+        init(_ test: String = #function) throws {
+            seed = randomSeed(of: test)
             random = SeededGenerator(seed: seed)
             fixtures = try ChangeFixtures.names().map { try ChangeFixtures.bytes($0) }
         }
@@ -96,7 +96,7 @@ struct ChangeFuzzTests {
     @Test func recordedPayloads_withChangedBytes_neverCrash() throws {
         var round = try Round()
         var taken = 0
-        for _ in 0..<6_000 {
+        for _ in 0..<effort(quick: 1_000, full: 6_000, long: 60_000) {
             var body = round.fixture()
             for _ in 0..<Int.random(in: 1...6, using: &round.random) {
                 mutate(&body, with: round.fixture(), &round.random)
@@ -126,7 +126,7 @@ struct ChangeFuzzTests {
     @Test func randomBytes_neverCrash() throws {
         var round = try Round()
         let letters = Array(#"{}[]",:\ntruefalse0123456789.eE+-\u d"#.utf8)
-        for turn in 0..<6_000 {
+        for turn in 0..<effort(quick: 1_000, full: 6_000, long: 60_000) {
             let count = Int.random(in: 0...200, using: &round.random)
             var body: [UInt8] = []
             for _ in 0..<count {
@@ -143,7 +143,7 @@ struct ChangeFuzzTests {
     @Test func recordedPayloads_withChangedValues_neverCrash() throws {
         var round = try Round()
         var taken = 0
-        for _ in 0..<6_000 {
+        for _ in 0..<effort(quick: 1_000, full: 6_000, long: 60_000) {
             var value = try JSONValue(parsing: round.fixture())
             for _ in 0..<Int.random(in: 1...4, using: &round.random) {
                 let donor = try JSONValue(parsing: round.fixture())

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import Values
 
 @testable import Rows
 
 /// What is malformed is rejected with its place and reason; one item never costs another.
-struct ChangeRejectionsTests {
+@Suite(.timed) struct ChangeRejectionsTests {
     struct Malformed: Sendable, CustomTestStringConvertible {
         let text: String
         let pointer: String

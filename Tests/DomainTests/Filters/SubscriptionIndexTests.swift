@@ -225,11 +225,11 @@ import Testing
 
     /// Random streams come, change and go; each change is compared with evaluating every subscription there is.
     @Test func randomOperations_matchTheEvaluationOfAll() throws {
-        let seed = UInt64.random(in: .min ... .max)
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var index = SubscriptionIndex()
         var model: Model = [:]
-        for step in 0..<20_000 {
+        for step in 0..<effort(quick: 3_000, full: 20_000, long: 100_000) {
             let slot = Int32.random(in: 0..<30, using: &random)
             let tenant: ID<Tenant> = Bool.random(using: &random) ? "\u{E9}" : "e\u{301}"
             switch Int.random(in: 0..<4, using: &random) {
@@ -245,11 +245,11 @@ import Testing
             let (old, new) = Self.randomRows(&random)
             let change = change(old, new, tenant: tenant)
             let expected = Self.matches(model, change)
-            #expect(matches(&index, change) == expected, "seed \(seed), step \(step)")
-            #expect(index.candidateCount(change) >= expected.count, "seed \(seed), step \(step)")
+            let isFound = matches(&index, change) == expected && index.candidateCount(change) >= expected.count
             var asked: [SubscriptionMatch] = []
             for slot in Int32(0)..<30 { index.forEachMatch(change, in: slot) { asked.append($0) } }
-            #expect(asked == expected, "seed \(seed), step \(step)")
+            // Not an expectation for each step: that would take much of the time.
+            if !isFound || asked != expected { Issue.record("seed \(seed), step \(step): \(change)") }
         }
         for slot in model.keys { index.remove(slot) }
         #expect(index.bucketBytes == 0, "seed \(seed)")
@@ -258,11 +258,11 @@ import Testing
 
     /// The hash table alone, with hashes that crowd: against a dictionary of lists.
     @Test func buckets_behaveAsADictionaryOfLists() {
-        let seed = UInt64.random(in: .min ... .max)
+        let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var buckets = KeyBuckets()
         var model: [UInt64: [Int32]] = [:]
-        for step in 0..<100_000 {
+        for step in 0..<effort(quick: 20_000, full: 100_000, long: 1_000_000) {
             let hash = UInt64.random(in: 0..<60, using: &random) &* (step.isMultiple(of: 2) ? 1 : 8)
             let number = Int32.random(in: 0..<50, using: &random)
             // 0 and 1 are one hash.
@@ -279,8 +279,9 @@ import Testing
             }
             var found: [Int32] = []
             buckets.append(under: hash, to: &found)
-            #expect(found.sorted() == (model[stored] ?? []).sorted(), "seed \(seed), step \(step)")
-            #expect(buckets.count(under: hash) == found.count, "seed \(seed), step \(step)")
+            let isRight = Set(found) == Set(model[stored] ?? []) && found.count == model[stored]?.count ?? 0
+            // Not an expectation for each step: that would take most of the time.
+            if !isRight || buckets.count(under: hash) != found.count { Issue.record("seed \(seed), step \(step)") }
         }
         for (hash, numbers) in model { for number in numbers { buckets.remove(number, under: hash) } }
         #expect(buckets.byteCount == 0)

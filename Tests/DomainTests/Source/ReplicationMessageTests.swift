@@ -66,7 +66,7 @@ import Values
                 columns: [
                     .init(name: "id", isOfOldRows: true, type: 23), .init(name: "note", isOfOldRows: true, type: 1009),
                 ]), types: [:])
-        for _ in 0..<50_000 {
+        for _ in 0..<effort(quick: 10_000, full: 50_000, long: 500_000) {
             var bytes = Self.samples.randomElement(using: &random) ?? []
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 let place = Int.random(in: 0..<bytes.count, using: &random)
@@ -94,7 +94,7 @@ import Values
             .boolean, .number, .text, .timestamp, .timestampWithZone, .json, .jsonb, .array(of: .number, delimiter: 44),
             .array(of: .array(of: .jsonb, delimiter: 59), delimiter: 44),
         ]
-        for _ in 0..<100_000 {
+        for _ in 0..<effort(quick: 10_000, full: 50_000, long: 500_000) {
             let text = (0..<Int.random(in: 0...24, using: &random)).map { _ in
                 alphabet.randomElement(using: &random) ?? 0
             }

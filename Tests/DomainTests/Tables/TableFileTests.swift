@@ -267,7 +267,7 @@ import Values
     @Test(arguments: [21, 22, 23] as [UInt64]) func anyFile_isReadOrRefusedWithPlaces(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let originals = try ["school", "posts"].map(ShippedTables.document) + [ShippedTables.value(yaml: Self.good)]
-        for round in 0..<400 {
+        for round in 0..<effort(quick: 100, full: 400, long: 4_000) {
             var document = originals[round % originals.count]
             for _ in 0...Int.random(in: 0..<3, using: &random) { document = Self.mutated(document, &random) }
             do throws(Failure) {
@@ -379,7 +379,7 @@ import Values
         // What the reader takes, the schema takes too.
         var random = SeededGenerator(seed: 31)
         let school = try ShippedTables.document("school")
-        for round in 0..<500 {
+        for round in 0..<effort(quick: 100, full: 500, long: 2_000) {
             let document = Self.mutated(school, &random)
             if (try? TableCatalog(reading: document)) != nil { try write(document, "good-mutated-\(round).json") }
         }
@@ -399,9 +399,10 @@ import Values
         except ImportError: sys.exit(77)
         schema = json.load(open(sys.argv[1]))
         Validator.check_schema(schema)
+        validator = Validator(schema)
         for path in sorted(glob.glob(sys.argv[2] + "/*.json")):
             name = os.path.basename(path)
-            if Validator(schema).is_valid(json.load(open(path))) != name.startswith("good-"): print(name)
+            if validator.is_valid(json.load(open(path))) != name.startswith("good-"): print(name)
         """
 
     /// What the check prints; nil where python3 or its jsonschema is missing.

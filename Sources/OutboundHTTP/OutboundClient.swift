@@ -11,7 +11,7 @@
     /// moment later (DNS rebinding) gains nothing.
     public final class OutboundClient: Sendable {
         private let allowsPrivate: Bool
-        private let timeoutSeconds: Int
+        private let timeoutMilliseconds: Int
         private let isStopping = Atomic<Bool>(false)
         /// Handles that nobody uses, each with a connection that may still be open.
         private let idle = Locked([CurlHandle]())
@@ -22,9 +22,13 @@
         /// - Parameters:
         ///   - allowsPrivate: whether private, loopback and other special addresses are connected to, also without TLS.
         ///   - timeoutSeconds: for the whole of a request, from the name to the end of the answer.
-        public init(allowsPrivate: Bool, timeoutSeconds: Int) {
+        public convenience init(allowsPrivate: Bool, timeoutSeconds: Int) {
+            self.init(allowsPrivate: allowsPrivate, timeoutMilliseconds: timeoutSeconds * 1000)
+        }
+
+        init(allowsPrivate: Bool, timeoutMilliseconds: Int) {
             precondition(Self.isReady, "libcurl cannot be initialized")
-            (self.allowsPrivate, self.timeoutSeconds) = (allowsPrivate, timeoutSeconds)
+            (self.allowsPrivate, self.timeoutMilliseconds) = (allowsPrivate, timeoutMilliseconds)
         }
 
         /// Ends requests that wait, within a second, and refuses others.
@@ -34,7 +38,7 @@
         public func post(_ post: OutboundPost) -> OutboundOutcome {
             guard !isStopping.load(ordering: .relaxed) else { return .failed(.stopped) }
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
-            return withHandle { $0.perform(post, exchange, timeoutSeconds: timeoutSeconds) }
+            return withHandle { $0.perform(post, exchange, timeoutMilliseconds: timeoutMilliseconds) }
         }
 
         /// Asks for an address, and has the answer watched as it comes, on the calling thread.
@@ -53,9 +57,9 @@
                         isStopping.load(ordering: .relaxed) || shouldStop()
                     }
                     exchange.observer = receive
-                    let seconds = timeoutSeconds ?? self.timeoutSeconds
+                    let milliseconds = timeoutSeconds.map { $0 * 1000 } ?? timeoutMilliseconds
                     return withHandle { handle in
-                        let outcome = handle.perform(probe, exchange, timeoutSeconds: seconds)
+                        let outcome = handle.perform(probe, exchange, timeoutMilliseconds: milliseconds)
                         var answer = exchange.observed
                         switch outcome {
                         case .answered(let status, _): answer.status = status
@@ -140,8 +144,8 @@
 
         deinit { curl_easy_cleanup(handle) }
 
-        func perform(_ post: OutboundPost, _ exchange: Exchange, timeoutSeconds: Int) -> OutboundOutcome {
-            begin(post.url, timeoutSeconds: timeoutSeconds, allowsPlain: exchange.allowsPrivate)
+        func perform(_ post: OutboundPost, _ exchange: Exchange, timeoutMilliseconds: Int) -> OutboundOutcome {
+            begin(post.url, timeoutMilliseconds: timeoutMilliseconds, allowsPlain: exchange.allowsPrivate)
             _ = ccurl_set_long(handle, CURLOPT_POST, 1)
             _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             _ = post.body.withUnsafeBytes { ccurl_set_body(handle, $0.baseAddress, $0.count) }
@@ -149,8 +153,8 @@
             return perform(["Content-Type: application/json", "Expect:"], post.headers, exchange)
         }
 
-        func perform(_ probe: OutboundProbe, _ exchange: Exchange, timeoutSeconds: Int) -> OutboundOutcome {
-            begin(probe.url, timeoutSeconds: timeoutSeconds, allowsPlain: exchange.allowsPrivate)
+        func perform(_ probe: OutboundProbe, _ exchange: Exchange, timeoutMilliseconds: Int) -> OutboundOutcome {
+            begin(probe.url, timeoutMilliseconds: timeoutMilliseconds, allowsPlain: exchange.allowsPrivate)
             _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
             return perform([], probe.headers, exchange)
         }
@@ -179,7 +183,7 @@
             return outcome(code, exchange)
         }
 
-        private func begin(_ url: String, timeoutSeconds: Int, allowsPlain: Bool) {
+        private func begin(_ url: String, timeoutMilliseconds: Int, allowsPlain: Bool) {
             // Settings go, connections stay.
             curl_easy_reset(handle)
             let texts: [(CURLoption, String)] = [
@@ -191,7 +195,7 @@
             for (option, text) in texts { _ = ccurl_set_text(handle, option, text) }
             let numbers: [(CURLoption, Int)] = [
                 (CURLOPT_FOLLOWLOCATION, 0),
-                (CURLOPT_TIMEOUT_MS, timeoutSeconds * 1000), (CURLOPT_CONNECTTIMEOUT_MS, timeoutSeconds * 1000),
+                (CURLOPT_TIMEOUT_MS, timeoutMilliseconds), (CURLOPT_CONNECTTIMEOUT_MS, timeoutMilliseconds),
                 // Signals belong to the process. A resolver that does not end is left behind when the time is over.
                 (CURLOPT_NOSIGNAL, 1), (CURLOPT_QUICK_EXIT, 1), (CURLOPT_NOPROGRESS, 0), (CURLOPT_MAXCONNECTS, 1),
             ]

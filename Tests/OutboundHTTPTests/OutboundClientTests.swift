@@ -1,22 +1,29 @@
-import OutboundHTTP
+import Foundation
 import TestSupport
 import Testing
+
+@testable import OutboundHTTP
 
 /// Requests of the service, to receivers of every kind.
 @Suite(.timed) struct OutboundClientTests {
     private static let post = OutboundPost(url: "", headers: [("webhook-id", "w1")], body: Array(#"{"a":1}"#.utf8))
 
-    private func post(to url: String, privately: Bool = true, timeoutSeconds: Int = 20) -> OutboundOutcome {
-        OutboundClient(allowsPrivate: privately, timeoutSeconds: timeoutSeconds).post(
+    /// Only a failure waits so long.
+    private static let patientMilliseconds = Int(patience / .milliseconds(1))
+
+    private func post(to url: String, privately: Bool = true, timeoutMilliseconds: Int = Self.patientMilliseconds)
+        -> OutboundOutcome
+    {
+        OutboundClient(allowsPrivate: privately, timeoutMilliseconds: timeoutMilliseconds).post(
             OutboundPost(url: url, headers: Self.post.headers, body: Self.post.body))
     }
 
     private func outcome(
-        of reply: ScriptedReceiver.Reply, timeoutSeconds: Int = 20
+        of reply: ScriptedReceiver.Reply, timeoutMilliseconds: Int = Self.patientMilliseconds
     ) throws -> OutboundOutcome {
         let receiver = try ScriptedReceiver { _ in reply }
         defer { receiver.stop() }
-        return post(to: receiver.url, timeoutSeconds: timeoutSeconds)
+        return post(to: receiver.url, timeoutMilliseconds: timeoutMilliseconds)
     }
 
     @Test func request_arrivesAsItIs() throws {
@@ -36,7 +43,7 @@ import Testing
         let body = String(repeating: "x", count: 100_000)
         let receiver = try ScriptedReceiver { _ in .raw(early + "HTTP/1.1 200 OK\r\nX-Late:  two\r\n\r\n" + body) }
         defer { receiver.stop() }
-        let client = OutboundClient(allowsPrivate: true, timeoutSeconds: 20)
+        let client = OutboundClient(allowsPrivate: true, timeoutMilliseconds: Self.patientMilliseconds)
         var bytes = 0
         let probe = OutboundProbe(url: receiver.url, headers: [("X-Own", "1")])
         let answer = client.watch(probe) { piece in
@@ -80,7 +87,7 @@ import Testing
     }
 
     @Test func silence_costsTheTimeout() throws {
-        #expect(try outcome(of: .never, timeoutSeconds: 1) == .failed(.timeout))
+        #expect(try outcome(of: .never, timeoutMilliseconds: 50) == .failed(.timeout))
     }
 
     @Test func endWithoutAnAnswer_isNoAnswer() throws {
@@ -128,12 +135,14 @@ import Testing
     @Test func stoppedClient_breaksOffWhatWaits() async throws {
         let receiver = try ScriptedReceiver { _ in .never }
         defer { receiver.stop() }
-        let client = OutboundClient(allowsPrivate: true, timeoutSeconds: 60)
+        let client = OutboundClient(allowsPrivate: true, timeoutMilliseconds: Self.patientMilliseconds)
         let request = OutboundPost(url: receiver.url, headers: [], body: [])
-        async let outcome = Task.detached { client.post(request) }.value
+        let outcomes = Collected<OutboundOutcome>()
+        Thread { outcomes.append(client.post(request)) }.start()
         try await eventually("the request arrives") { !receiver.deliveries.all.isEmpty }
         client.stop()
-        #expect(await outcome == .failed(.stopped))
+        try await eventually("it is broken off") { !outcomes.all.isEmpty }
+        #expect(outcomes.all == [.failed(.stopped)])
         #expect(client.post(request) == .failed(.stopped))
     }
 }

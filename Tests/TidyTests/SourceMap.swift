@@ -86,12 +86,15 @@ struct SourceWords {
     private static let declaring: Set<String> = ["struct", "class", "enum", "actor", "protocol", "typealias"]
 
     init(_ text: String) {
-        var code = CodeReader.code(of: Array(text.utf8))[...]
+        let code = CodeReader.code(of: Array(text.utf8))
         var (depth, previous, isMember, isImport) = (0, "", false, false)
-        while let byte = code.first {
+        var index = 0
+        while index < code.count {
+            let byte = code[index]
             if Self.isWord(byte) {
-                let word = String(decoding: code.prefix(while: Self.isWord), as: UTF8.self)
-                code = code.drop(while: Self.isWord)
+                let start = index
+                while index < code.count, Self.isWord(code[index]) { index += 1 }
+                let word = String(decoding: code[start..<index], as: UTF8.self)
                 if isImport {
                     imported.insert(word)
                 } else if word.utf8.first.map({ (65...90).contains($0) }) == true {
@@ -110,7 +113,7 @@ struct SourceWords {
             default: break
             }
             if byte > 0x20, byte != UInt8(ascii: ".") { (previous, isMember) = ("", false) }
-            code = code.dropFirst()
+            index += 1
         }
     }
 
@@ -147,7 +150,8 @@ private struct CodeReader {
 
     private func stands(_ word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
-        guard index + count <= bytes.count else { return false }
+        // Most bytes differ from the first one of the word: the rest is compared for few.
+        guard bytes[index] == word.utf8Start.pointee, index + count <= bytes.count else { return false }
         return word.withUTF8Buffer { bytes[index..<(index + count)].elementsEqual($0) }
     }
 

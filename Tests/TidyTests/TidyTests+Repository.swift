@@ -83,13 +83,11 @@ extension TidyTests {
             "README.md", "CHANGELOG.md", "Package.swift", "Makefile", "Dockerfile", "openapi.yaml", ".ci/test",
         ] {
             let text = try String(contentsOf: Self.root.appendingPathComponent(name), encoding: .utf8)
-            files.append(File(path: name, lines: text.components(separatedBy: "\n")))
+            files.append(File(path: name, text: text))
         }
         for file in files where !file.path.hasPrefix("Tests/TidyTests/") {
-            for (number, line) in file.lines.enumerated() {
-                for home in homes where line.contains(home) {
-                    Issue.record("\(file.path):\(number + 1) names \(home)")
-                }
+            for home in homes {
+                for place in file.places(of: home) { Issue.record("\(place) names \(home)") }
             }
         }
     }

@@ -43,7 +43,7 @@ extension TidyTests {
         return found.max { ($0.room.count, $0.floor) < ($1.room.count, $1.floor) }
     }
 
-    static func sourceMap() throws -> SourceMap {
+    private static let sourceMap = Result {
         SourceMap(
             try files(under: ["Sources"], endingWith: ".swift").map {
                 (String($0.path.dropFirst("Sources/".count)), $0.text)
@@ -51,7 +51,7 @@ extension TidyTests {
     }
 
     @Test func rooms_knowOnlyThoseBelowThem() throws {
-        let map = try Self.sourceMap()
+        let map = try Self.sourceMap.get()
         #expect(map.arrows.count > 1_000, "types are found at all")
         for source in map.sources.values {
             #expect(Self.place(of: source.room) != nil, "\(source.path) lies in no room")
@@ -67,7 +67,7 @@ extension TidyTests {
 
     /// Files that name one another are read together: more than a handful is a room that nobody can enter by one door.
     @Test func circlesOfFiles_areSmall() throws {
-        for circle in try Self.sourceMap().circles {
+        for circle in try Self.sourceMap.get().circles {
             #expect(circle.count <= 6, "\(circle.count) files name one another: \(circle.joined(separator: ", "))")
         }
     }

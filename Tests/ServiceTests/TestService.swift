@@ -27,7 +27,8 @@ final class TestService: @unchecked Sendable {
     let clock: ManualClock
     let directory: TemporaryDirectory
     private(set) var app: App
-    /// A client without a token. Clients of all identities share its connections, as making a session costs more than a call.
+    /// A client without a token. Clients of all identities share its connections: to make a session costs more than a
+    /// call.
     private(set) var anyone: BellhopClient
     private var overrides: [String: String]
     private let database: TestDatabase

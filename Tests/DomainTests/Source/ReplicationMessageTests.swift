@@ -94,7 +94,7 @@ import Values
             .boolean, .number, .text, .timestamp, .timestampWithZone, .json, .jsonb, .array(of: .number, delimiter: 44),
             .array(of: .array(of: .jsonb, delimiter: 59), delimiter: 44),
         ]
-        for _ in 0..<effort(quick: 10_000, full: 50_000, long: 500_000) {
+        for _ in 0..<effort(quick: 10_000, full: 100_000, long: 1_000_000) {
             let text = (0..<Int.random(in: 0...24, using: &random)).map { _ in
                 alphabet.randomElement(using: &random) ?? 0
             }

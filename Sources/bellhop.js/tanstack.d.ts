@@ -4,15 +4,26 @@ import type { Bell } from "./types.js";
 /** What the bridge needs of TanStack's QueryClient (4 or 5). */
 export interface QueryClientLike {
   invalidateQueries(filters?: any): any;
-  getDefaultOptions(): any;
-  setDefaultOptions(options: any): void;
+  getQueryDefaults(queryKey: any): any;
+  setQueryDefaults(queryKey: any, options: any): void;
   clear?(): void;
   getMutationCache?(): any;
 }
 
-/** Keeps queries fresh by what the service says is stale. Returns what takes the bridge away again. */
+export interface BridgeOptions {
+  /**
+   * The beginnings of the keys for which the service reports changes, such as `[["students"], ["leaderboard"]]`. Their
+   * queries do not go stale by age while a stream is live. All other queries keep the app's own `staleTime`.
+   */
+  keys?: readonly (readonly unknown[])[];
+  /** Age in milliseconds at which queries of `keys` go stale without a stream: 300,000 by default. */
+  staleMs?: number;
+}
+
+/**
+ * Invalidates the queries that the service reports as stale. Parts of keys are compared as texts, so the service's
+ * `["student", "42"]` invalidates `["student", 42]`. Returns a function that disconnects the bridge.
+ */
 export function bridge(
-  queryClient: QueryClientLike, bell: Bell & { readonly invalidation: InvalidationStore },
-  /** How old data may become without a stream; five minutes unless told. */
-  options?: { staleMs?: number },
+  queryClient: QueryClientLike, bell: Bell & { readonly invalidation: InvalidationStore }, options?: BridgeOptions,
 ): () => void;

@@ -1,47 +1,52 @@
-// TanStack Query (4 and 5) kept fresh by Bellhop: what the service says is stale is invalidated by the beginning of
-// its key, and while there is a stream nothing else goes stale.
+// TanStack Query (4 and 5) kept fresh by Bellhop: a key that the service reports as stale invalidates every query whose
+// key begins with it. While a stream is live, queries of the keys that the app names do not go stale by age.
+import { isPrefix } from "./machines/invalidation.js";
 
-/** As old as data may be where no stream says that it has changed (SCH NFR-003). */
+/** Age in milliseconds at which data goes stale while no stream reports changes (SCH NFR-003). */
 const staleMs = 300_000;
 
 /**
+ * Connects a QueryClient to a bell, and returns a function that disconnects it.
  * @param {any} queryClient a QueryClient
  * @param {any} bell
- * @param {{staleMs?: number}} [options] how old data may become without a stream
- * @returns {() => void} takes the bridge away again
+ * @param {{keys?: readonly (readonly unknown[])[], staleMs?: number}} [options] `keys` are the beginnings of the keys for
+ *   which the service reports changes. Their queries get the bridge's `staleTime`; all other queries keep the app's own.
+ * @returns {() => void}
  */
 export function bridge(queryClient, bell, options) {
-  if (typeof queryClient?.invalidateQueries !== "function" || typeof queryClient.setDefaultOptions !== "function") {
-    throw new TypeError("bridge takes a QueryClient and a bell");
-  }
-  if (typeof bell?.on !== "function") throw new TypeError("bridge takes a QueryClient and a bell, made by connect()");
+  const takes = "bridge takes a QueryClient and a bell";
+  const methods = ["invalidateQueries", "getQueryDefaults", "setQueryDefaults"];
+  if (!methods.every((name) => typeof queryClient?.[name] === "function")) throw new TypeError(takes);
+  if (typeof bell?.on !== "function") throw new TypeError(`${takes}, made by connect()`);
   const { invalidation } = bell;
-  const given = queryClient.getDefaultOptions() ?? {};
+  const keys = options?.keys ?? [];
+  if (!Array.isArray(keys) || !keys.every((key) => Array.isArray(key) && key.length > 0)) {
+    throw new TypeError('bridge: keys are lists of key beginnings, such as [["students"], ["leaderboard"]]');
+  }
+  const given = keys.map((key) => queryClient.getQueryDefaults(key) ?? {});
   /** @type {number | null} */
   let set = null;
 
-  // With a stream data is fresh until it is said to be stale; without one it is for five minutes, and no error is
-  // shown.
+  // Only the service's keys: without a change notice, an infinite staleTime would keep other queries stale for ever.
   function setStaleTime() {
     const staleTime = invalidation.get().isLive ? Infinity : options?.staleMs ?? staleMs;
     if (staleTime === set) return;
     set = staleTime;
-    const before = queryClient.getDefaultOptions() ?? {};
-    queryClient.setDefaultOptions({ ...before, queries: { ...before.queries, staleTime } });
+    keys.forEach((key, index) => queryClient.setQueryDefaults(key, { ...given[index], staleTime }));
   }
 
   const offs = [
     invalidation.subscribe(setStaleTime),
     bell.on("query:stale", (/** @type {any} */ { data }) => {
-      // Somebody else's data is not kept, not even while it is fetched again.
+      // Data of the previous user is removed before the queries run again.
       if (data.reason === "user") queryClient.clear?.();
-      // Inactive queries too: they are fetched when they are shown. Nothing is fetched in the background.
+      // Inactive queries are invalidated too, and fetched when they are shown. Nothing is fetched in the background.
       const refetchType = data.isForced ? "all" : data.isForeground ? "active" : "none";
-      for (const key of data.keys) {
-        queryClient.invalidateQueries({ ...(key.length ? { queryKey: key } : {}), refetchType });
-      }
+      // TanStack compares the parts of keys by type, and the service sends texts: "42" has to match 42.
+      const isMeant = (/** @type {any} */ key) => data.keys.some((/** @type {any} */ stale) => isPrefix(stale, key));
+      queryClient.invalidateQueries({ predicate: (/** @type {any} */ query) => isMeant(query.queryKey), refetchType });
     }),
-    // A mutation whose `meta` says which row it changes: its own echo is no news.
+    // A mutation names the row that it changes in `meta`, so that its echo causes no fetch.
     queryClient.getMutationCache?.().subscribe((/** @type {any} */ event) => {
       const { mutation, type, action } = event ?? {};
       const row = (mutation?.meta ?? mutation?.options?.meta)?.bellhop;
@@ -53,9 +58,6 @@ export function bridge(queryClient, bell, options) {
 
   return () => {
     for (const off of offs) off?.();
-    const before = queryClient.getDefaultOptions() ?? {};
-    const { staleTime, ...queries } = before.queries ?? {};
-    const own = given.queries?.staleTime === undefined ? {} : { staleTime: given.queries.staleTime };
-    queryClient.setDefaultOptions({ ...before, queries: { ...queries, ...own } });
+    keys.forEach((key, index) => queryClient.setQueryDefaults(key, given[index]));
   };
 }

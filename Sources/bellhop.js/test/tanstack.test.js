@@ -1,7 +1,7 @@
 // The bridge against the contract of QueryClient, as TanStack's own sources have it (query-core/src/queryClient.ts of
 // version 5, read by hand: no registry of this machine has the package). The double below does what is said there:
-// `setDefaultOptions` replaces all; filters match by the beginning of the key; `invalidateQueries` marks what matches
-// and refetches what `refetchType` says of it.
+// `setQueryDefaults` replaces the defaults of one key, and applies to every key that begins with it; `queryKey` compares
+// parts by type; `invalidateQueries` marks the queries that match and refetches those that `refetchType` names.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "../index.js";
@@ -10,7 +10,10 @@ import { plainToken } from "./modules.js";
 import { until } from "./service.js";
 import { streamServer } from "./stream.js";
 
+const begins = (key, start) => start.every((part, index) => part === key[index]);
+
 class QueryClient {
+  defaults = new Map();
   queries = [];
   fetched = [];
   listeners = new Set();
@@ -25,13 +28,23 @@ class QueryClient {
   setDefaultOptions(options) {
     this.#options = options;
   }
+  getQueryDefaults(key) {
+    return Object.assign({}, ...[...this.defaults.values()].filter((one) => begins(key, one.key)).map(({ own }) => own));
+  }
+  setQueryDefaults(key, own) {
+    this.defaults.set(JSON.stringify(key), { key, own });
+  }
+  /** The staleTime of a query, as an observer gets it. */
+  staleTime(key) {
+    return { ...this.#options.queries, ...this.getQueryDefaults(key) }.staleTime;
+  }
   clear() {
     this.isCleared = true;
     for (const query of this.queries) query.data = undefined;
   }
   async invalidateQueries(filters = {}) {
-    const { queryKey = [], refetchType = "active" } = filters;
-    const found = this.queries.filter(({ key }) => queryKey.every((part, index) => part === key[index]));
+    const { queryKey = [], predicate = () => true, refetchType = "active" } = filters;
+    const found = this.queries.filter((query) => begins(query.key, queryKey) && predicate({ queryKey: query.key }));
     for (const query of found) query.isInvalidated = true;
     for (const query of found) {
       if (refetchType === "none" || (refetchType !== "all" && query.isActive !== (refetchType === "active"))) continue;
@@ -80,23 +93,38 @@ function client() {
   return made;
 }
 
-test("SCH NFR-003: fresh while there is a stream, five minutes without, as the app had it afterwards", async () => {
+test("SCH NFR-003, A-006: the service's keys stay fresh while a stream is live, and last five minutes without", async () => {
   const queryClient = client();
-  const stop = bridge(queryClient, bell);
-  await until(() => queryClient.getDefaultOptions().queries.staleTime === Infinity);
-  assert.deepEqual(queryClient.getDefaultOptions(), { queries: { retry: 2, staleTime: Infinity },
-    mutations: { retry: 1 } });
+  queryClient.setQueryDefaults(["leaderboard"], { gcTime: 9 });
+  const before = queryClient.getDefaultOptions();
+  const stop = bridge(queryClient, bell, { keys: [["leaderboard"], ["student"]] });
+  await until(() => queryClient.staleTime(["leaderboard", "c1"]) === Infinity);
+  assert.equal(queryClient.staleTime(["student", 42]), Infinity);
+  assert.equal(queryClient.staleTime(["weather"]), 5, "a key without change notices keeps the app's own");
+  assert.equal(queryClient.getQueryDefaults(["leaderboard"]).gcTime, 9);
   const seen = [];
-  const set = queryClient.setDefaultOptions.bind(queryClient);
-  queryClient.setDefaultOptions = (options) => {
-    seen.push(options.queries.staleTime);
-    set(options);
+  const set = queryClient.setQueryDefaults.bind(queryClient);
+  queryClient.setQueryDefaults = (key, options) => {
+    if (key[0] === "student") seen.push(options.staleTime);
+    set(key, options);
   };
   server.cut();
   await until(() => seen.length === 2);
   assert.deepEqual(seen, [300_000, Infinity]);
   stop();
-  assert.deepEqual(queryClient.getDefaultOptions(), { queries: { retry: 2, staleTime: 5 }, mutations: { retry: 1 } });
+  assert.equal(queryClient.staleTime(["leaderboard", "c1"]), 5);
+  assert.equal(queryClient.getQueryDefaults(["leaderboard"]).gcTime, 9);
+  assert.equal(queryClient.getDefaultOptions(), before);
+});
+
+test("SCH FR-006: a query with a numeric id is fetched when the service names the id as text", async () => {
+  const queryClient = client();
+  queryClient.queries = [{ key: ["student", 42], isActive: true }, { key: ["student", 421], isActive: true }];
+  const stop = bridge(queryClient, bell);
+  invalidate(["student", "42"]);
+  await until(() => queryClient.fetched.length > 0);
+  assert.deepEqual(queryClient.fetched, ["student/42"]);
+  stop();
 });
 
 test("SCH FR-003: all that is active is fetched again when the stream is back", async () => {
@@ -175,4 +203,5 @@ test("an event that a feature cannot read is reported, and the stream goes on", 
 test("bad input gets a clear error", () => {
   assert.throws(() => bridge({}, bell), /takes a QueryClient and a bell/);
   assert.throws(() => bridge(new QueryClient(), null), /made by connect/);
+  assert.throws(() => bridge(new QueryClient(), bell, { keys: ["students"] }), /lists of key beginnings/);
 });

@@ -34,6 +34,8 @@ public struct InvalidationMachine: FeatureMachine {
     private var windows: [Key: Window] = [:]
     private var mutations: [Mutation] = []
     private var isForeground = true
+    /// The keys that went stale in the background.
+    private var missed: [Key] = []
     private var refreshedAt: Int?
 
     private static let windowMilliseconds = 1000
@@ -120,7 +122,26 @@ public struct InvalidationMachine: FeatureMachine {
         if !isLive, now - (refreshedAt ?? now) >= InvalidationMachine.staleMilliseconds { return becomeStale(now: now) }
         let seen = queries.indices.filter { queries[$0].isStale && queries[$0].isVisible }
         for index in seen { queries[index].isStale = false }
-        return seen.isEmpty ? [] : [InvalidationMachine.tellRefetch(seen.map { queries[$0].id }, reason: "foreground")]
+        // Told again: an app that fetches by keys fetched nothing in the background.
+        let stale = missed.isEmpty ? [] : [tellStale(missed, reason: "foreground")]
+        missed = []
+        let ids = seen.map { queries[$0].id }
+        return stale + (ids.isEmpty ? [] : [InvalidationMachine.tellRefetch(ids, reason: "foreground")])
+    }
+
+    /// The key of everything takes the place of too many.
+    private mutating func miss(_ keys: [Key]) {
+        missed += keys.filter { !missed.contains($0) }
+        if missed.contains([]) || missed.count > InvalidationMachine.keysMax { missed = [[]] }
+    }
+
+    private func tellStale(_ keys: [Key], reason: String) -> FeatureAction {
+        .tell(
+            name: "query:stale",
+            data: [
+                "keys": .array(keys.map { .array($0.map(JSON.string)) }), "reason": .string(reason),
+                "isForeground": .bool(isForeground),
+            ])
     }
 
     private mutating func hear(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
@@ -199,11 +220,8 @@ public struct InvalidationMachine: FeatureMachine {
         let meant = queries.indices.filter { index in told.contains { queries[index].key.starts(with: $0) } }
         let seen = meant.filter { queries[$0].isVisible && isForeground }
         for index in meant { queries[index].isStale = !seen.contains(index) }
-        let data: JSON = [
-            "keys": .array(told.map { .array($0.map(JSON.string)) }), "reason": .string(reason),
-            "isForeground": .bool(isForeground),
-        ]
-        let stale = FeatureAction.tell(name: "query:stale", data: data)
+        if isForeground { missed = [] } else { miss(told) }
+        let stale = tellStale(told, reason: reason)
         return seen.isEmpty
             ? [stale] : [stale, InvalidationMachine.tellRefetch(seen.map { queries[$0].id }, reason: reason)]
     }

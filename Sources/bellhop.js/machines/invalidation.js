@@ -7,7 +7,7 @@ import { same } from "./same.js";
  * @typedef {string[]} Key
  * @typedef {{id: string, key: Key, isVisible: boolean, isStale: boolean}} Query
  * @typedef {{clientId: string | null, windowMs: number, staleMs: number, scopeKeys: Key[], isStale: boolean,
- *   staleKeys: Key[], queries: Query[], windows: Record<string, {key: Key, endsAt: number, isWaiting: boolean}>,
+ *   missed: Key[], staleKeys: Key[], queries: Query[], windows: Record<string, {key: Key, endsAt: number, isWaiting: boolean}>,
  *   mutations: {table: string, recordId: string, at: number}[], isLive: boolean, isForeground: boolean,
  *   refreshedAt: number | null}} State
  * @typedef {{state: State, actions: any[]}} Result
@@ -27,7 +27,8 @@ const everything = "[]";
 export function initial(options) {
   const { clientId = null, windowMs = 1000, staleMs = 300_000, scopeKeys = [["profile"], ["classes"]] } = options ?? {};
   return {
-    clientId, windowMs, staleMs, scopeKeys, isStale: false, staleKeys: [], queries: [], windows: {}, mutations: [],
+    clientId, windowMs, staleMs, scopeKeys, isStale: false, missed: [], staleKeys: [], queries: [], windows: {},
+    mutations: [],
     isLive: false, isForeground: true, refreshedAt: null,
   };
 }
@@ -99,11 +100,14 @@ function lifecycle(state, isForeground, now) {
   // Without a stream what is shown is as old as the time that has passed.
   const isOld = !state.isLive && now - (state.refreshedAt ?? now) >= state.staleMs;
   if (isOld) return timer(next, { name: "stale", now });
+  const reason = "foreground";
   const ids = state.queries.filter((query) => query.isStale && query.isVisible).map((query) => query.id);
-  if (ids.length === 0) return { state: next, actions: [] };
   const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
-  const data = { ids, reason: "foreground" };
-  return { state: { ...next, queries }, actions: [{ do: "tell", name: "query:refetch", data }] };
+  // Keys that went stale in the background are told again: an app that fetches by keys fetched nothing then.
+  const stale = { do: "tell", name: "query:stale", data: { keys: state.missed, reason, isForeground } };
+  const fetched = { do: "tell", name: "query:refetch", data: { ids, reason } };
+  const actions = [...(state.missed.length ? [stale] : []), ...(ids.length ? [fetched] : [])];
+  return { state: { ...next, queries, missed: [] }, actions };
 }
 
 /** @param {State} state @param {any} event @param {number} now @returns {Result} */
@@ -203,7 +207,14 @@ function told(state, keys, reason, now) {
   });
   const actions = [{ do: "tell", name: "query:stale", data: { keys: told, reason, isForeground: state.isForeground } }];
   if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: /** @type {any} */ ({ ids, reason }) });
-  return { state: { ...state, queries }, actions };
+  return { state: { ...state, queries, missed: state.isForeground ? [] : missedWith(state.missed, told) }, actions };
+}
+
+/** The keys that went stale in the background; the key of everything in their place once they are too many.
+ * @param {Key[]} missed @param {Key[]} told @returns {Key[]} */
+function missedWith(missed, told) {
+  const all = new Map([...missed, ...told].map((key) => [JSON.stringify(key), key]));
+  return all.has(everything) || all.size > keysMax ? [[]] : [...all.values()];
 }
 
 /** @param {State} state @param {Key} key @param {string} reason @param {number} now @returns {Result} */

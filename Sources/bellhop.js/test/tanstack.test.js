@@ -200,6 +200,29 @@ test("an event that a feature cannot read is reported, and the stream goes on", 
   }
 });
 
+test("SCH FR-003, EC6: a query that went stale in the background is fetched at the foreground", async () => {
+  let isForeground = true;
+  let look = () => {};
+  const lifecycle = { foreground: () => isForeground, listen: (listener) => {
+    look = (next) => listener(isForeground = next);
+    return () => {};
+  } };
+  const away = connect({ url: server.url, token: plainToken("ada"), lifecycle, limits: { firstMs: 20 } });
+  away.invalidation.get();
+  await until(() => away.connection.get().status === "live");
+  const queryClient = client();
+  const stop = bridge(queryClient, away);
+  look(false);
+  queryClient.fetched = [];
+  invalidate(["leaderboard"]);
+  await until(() => queryClient.queries[0].isInvalidated);
+  assert.deepEqual(queryClient.fetched, []);
+  look(true);
+  assert.deepEqual(queryClient.fetched, ["leaderboard/c1"]);
+  stop();
+  away.close();
+});
+
 test("bad input gets a clear error", () => {
   assert.throws(() => bridge({}, bell), /takes a QueryClient and a bell/);
   assert.throws(() => bridge(new QueryClient(), null), /made by connect/);

@@ -23,8 +23,38 @@ export interface Options {
   tabs?: "auto" | "off" | Tabs;
   fetch?: typeof fetch;
   clock?: Clock;
-  /** Of the connection (machines/connection.js); of `outbox` and of `polling` (machines/reconciliation.js). */
-  limits?: any;
+  /** How the client behaves on a bad network. A page with limits does not share its stream by a worker. */
+  limits?: Limits;
+}
+
+/** Times in milliseconds. */
+export interface Limits {
+  /**
+   * How long the stream stays open in the background; null: for ever. The default is 30,000 on phones (React Native and
+   * mobile browsers), where an open stream costs battery, and null elsewhere. At the foreground the stream resumes behind
+   * its last event.
+   */
+  backgroundMs?: number | null;
+  /** Tries that may fail in a row: 10. */
+  triesMax?: number;
+  /** The first wait before another try, which doubles: 1,000, until the stream's `retry:` names another. */
+  firstMs?: number;
+  /** The longest wait: 30,000. */
+  delayMsMax?: number;
+  /** The longest wait that the service may ask for: 3,600,000. */
+  serverMsMax?: number;
+  /** The longest time until a stream is ready: 10,000. */
+  connectMs?: number;
+  /** A stream that is silent for longer is given up: 60,000. */
+  silenceMs?: number;
+  /** A stream that ends sooner counts as a failed try: 10,000. */
+  stableMs?: number;
+  /** The least time between two tries that the network or the foreground causes: 1,000. */
+  wakeMs?: number;
+  /** At the foreground, a stream that was silent for longer is opened again: 35,000. */
+  doubtMs?: number;
+  outbox?: Partial<typeof import("./machines/outbox.js").defaults>;
+  polling?: Partial<typeof import("./machines/reconciliation.js").defaults>;
 }
 
 /** A feature that a bell may have: `bell.badges`. */

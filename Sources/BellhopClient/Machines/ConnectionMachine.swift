@@ -54,8 +54,9 @@ public struct ConnectionMachine: Sendable, Hashable {
         public var wakeMilliseconds = 1000
         /// A return to the foreground after so long a silence, two heartbeats, does not trust the connection it finds.
         public var doubtMilliseconds = 35_000
-        /// Longest stay in the background that keeps the stream; nil: any.
-        public var backgroundMilliseconds: Int?
+        /// How long the stream stays open in the background; nil: for ever. The default is 30,000 on phones, tablets and
+        /// watches, where an open stream costs battery, and nil elsewhere.
+        public var backgroundMilliseconds = Device.backgroundMilliseconds
 
         public init() {}
     }

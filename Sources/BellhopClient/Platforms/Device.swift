@@ -18,6 +18,14 @@ public enum Device {
         public static var lifecycle: any AppLifecycle { ToldLifecycle() }
     #endif
 
+    #if os(iOS) || os(watchOS) || os(tvOS) || os(visionOS) || os(Android)
+        /// How long a stream stays open in the background, in milliseconds: it costs battery there.
+        public static let backgroundMilliseconds: Int? = 30_000
+    #else
+        /// How long a stream stays open in the background, in milliseconds; nil: for ever.
+        public static let backgroundMilliseconds: Int? = nil
+    #endif
+
     #if canImport(Darwin)
         /// Files that the system does not clean up; memory where there is no place for them.
         public static var storage: any ClientStorage { FileStorage.inApplicationSupport ?? MemoryStorage() }

@@ -19,7 +19,7 @@ export const defaults = {
   wakeMs: 1000,
   // A return to the foreground after so long a silence, two heartbeats, does not trust the connection that it finds.
   doubtMs: 35_000,
-  // Longest stay in the background that keeps the stream; null: any.
+  // How long the stream stays open in the background; null: for ever.
   /** @type {number | null} */
   backgroundMs: null,
 };

@@ -1,5 +1,6 @@
 // Whoever holds the stream: the only tab there is, the one that was elected, or the worker. It connects, renews, and
 // sends the outbox; what it hears and how it stands goes to all by `emit`.
+import { backgroundMs } from "../adapters/browser.js";
 import { afterMs, calls } from "../calls.js";
 import * as connection from "../machines/connection.js";
 import * as outbox from "../machines/outbox.js";
@@ -36,7 +37,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   });
   const http = calls({ url, clock, fetch: parts.fetch, clientId: parts.clientId, token: token.get });
   /** @type {ReturnType<typeof run<connection.State, any>>} */
-  const line = run(connection, parts.limits ?? {}, clock, performLine);
+  const line = run(connection, { backgroundMs: backgroundMs(), ...parts.limits }, clock, performLine);
   /** @type {ReturnType<typeof run<outbox.State, any>>} */
   const box = run(outbox, {
     online: parts.limits?.online, restored: false, ...parts.limits?.outbox,

@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
+import { backgroundMs } from "../adapters/browser.js";
 import { connect } from "../core.js";
 import * as features from "../features.js";
 import { connect as connectAll } from "../index.js";
@@ -95,4 +96,11 @@ test("what is no feature is refused, as is a name that is taken", () => {
   assert.throws(() => connect({ ...given, features: { nothing: {} } }), /"nothing" is no feature/);
   assert.throws(() => connect({ ...given, features: { send: features.badges } }), /the name "send" is taken/);
   assert.throws(() => connect({ ...given, tabs: "auto" }), /tabs is that of bellhop.js\/tabs/);
+});
+
+test("SCH SC-003, SC-005: on phones a stream rests in the background by default", () => {
+  assert.equal(backgroundMs({ product: "ReactNative" }), 30_000);
+  assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148" }), 30_000);
+  assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (Linux; Android 15; Tablet) Chrome/130.0 Safari/537.36" }), 30_000);
+  assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/130.0 Safari/537.36" }), null);
 });

@@ -38,7 +38,8 @@ export function connect(options) {
   const attached = new Set();
   /** @type {Map<string, ReturnType<typeof listeners<any>>>} */
   const named = new Map();
-  /** @type {Map<string, {resolve: (answer: any) => void, reject: (error: Error) => void}>} writes without an answer */
+  /** @type {Map<string, {resolve: (answer: any) => void, reject: (error: Error) => void, item: import("./types").Item}>}
+   * writes without an answer */
   const pending = new Map();
   const wanted = wishes(tab, (want) => line?.want(want));
   const connection = value(unconnected("connecting"));
@@ -54,7 +55,7 @@ export function connect(options) {
   let adding = Promise.resolve();
   let isFirst = true;
   /** Whose writes are whose: what one user sent must never be stored as another's.
-   * @type {{scope: string, start: () => void, started: Promise<void>}} */
+   * @type {{scope: string, identity: string | null, start: () => void, started: Promise<void>}} */
   let session;
   /** @type {ReturnType<typeof tokens>} */
   let token;
@@ -92,11 +93,11 @@ export function connect(options) {
     isSignedIn = true;
     let start = () => {};
     const started = new Promise((/** @type {(value: void) => void} */ done) => void (start = done));
-    session = { scope: "", start, started };
+    session = { scope: "", identity: null, start, started };
     const given = options.token;
     token = tokens({
       clock, user: name, provider: (wanted) => typeof given === "string" ? given : given({ fresh: wanted.fresh }),
-      // The app gave another user's token without a word: nobody's state may be seen by somebody else.
+      // The app gave another identity's token without a word: nobody's state may be seen by somebody else.
       onUser: (other) => signIn(other),
     });
     // With the new token in place: what the stores fetch now is the new user's.
@@ -118,7 +119,7 @@ export function connect(options) {
     token?.close();
     session?.start();
     // What is stored waits for its user to be back.
-    for (const { reject } of pending.values()) reject(failure("outbox.signed_out", "the user signed out meanwhile"));
+    for (const { reject } of pending.values()) reject(failure("outbox.signed_out", "the user signed out"));
     pending.clear();
     lastStreamId = "";
     user = next;
@@ -133,37 +134,52 @@ export function connect(options) {
   async function begin() {
     const mine = token;
     connection.set(unconnected("connecting"));
-    // Whose stream it is decides which tabs share it, and under which names things are stored.
-    if (user === null) await mine.get();
+    // The identity decides which tabs share the stream, and under which names things are stored. Without a token, the last
+    // identity of the user whom the app has named goes on.
+    const given = await mine.get();
     if (mine !== token || !isSignedIn || line) return;
     user ??= mine.state().user;
+    const last = `bellhop 2 ${url} ${user}`;
+    // A token that says nothing of itself is its user's.
+    const identity = mine.state().identity ??
+      (user && (given ? user : await storage.get(last).catch(() => null)));
+    if (mine !== token || !isSignedIn || line) return;
+    if (identity && user) storage.set(last, identity).catch(() => {});
     // With a number that tells apart what does not understand each other: a worker may be older than its tabs.
-    const name = `bellhop 1 ${url} ${user}`;
-    session.scope = user === null ? "" : `${name} `;
+    const name = `bellhop 2 ${url} ${identity}`;
+    session.scope = identity ? `${name} ` : "";
+    session.identity = identity;
     const parts = {
-      url, clock, transport, user, scope: session.scope, fetch: options.fetch, clientId: http.clientId,
+      url, clock, transport, user, identity, scope: session.scope, fetch: options.fetch, clientId: http.clientId,
       // What belongs to nobody by name is not kept: the next one could be somebody else.
-      storage: user === null ? memoryStorage() : storage,
+      storage: identity ? storage : memoryStorage(),
     };
-    const limits = () => ({ ...options.limits, online: network.online(), foreground: lifecycle.foreground() });
     /** @type {Parameters<typeof import("./tabs/group.js").group>[0]["makeHolder"]} */
-    const makeHolder = (own) => holder({ ...parts, limits: limits(), ...own });
-    const share = user !== null && typeof options.tabs === "function" ? options.tabs : () => null;
-    line = share({ options, url, user, name, tab, clock, makeHolder, provider: provide, emit: hear }) ??
-      makeHolder({ provider: provide, emit: hear });
+    const makeHolder = (own) => holder({
+      ...parts, limits: { ...options.limits, online: network.online(), foreground: lifecycle.foreground() }, ...own,
+    });
+    const own = { provider: provide, emit: hear };
+    /** @type {any} */
+    const share = identity && options.tabs;
+    line = share?.call?.(null, { options, url, user, identity, name, tab, clock, makeHolder, ...own }) ?? makeHolder(own);
     line.want(wanted.all());
     line.lifecycle(lifecycle.foreground());
     line.start();
     session.start();
+    // Writes that an earlier line took before the identity was known.
+    for (const { item } of pending.values()) add(item, session);
 
     /** @param {{spent: string | null}} wanted */
     async function provide({ spent }) {
       const given = await mine.get(spent);
-      const late = mine.state().user;
       // The first token came late: now it is known whose stream this is.
-      if (user === null && late !== null && mine === token) {
-        stop();
-        begin();
+      const known = mine.state().identity ?? (given && user);
+      if (known && known !== identity && mine === token) {
+        if (identity) signIn(user);
+        else {
+          stop();
+          begin();
+        }
         return null;
       }
       return given;
@@ -210,7 +226,7 @@ export function connect(options) {
     const waiting = pending.get(item.key);
     pending.delete(item.key);
     const isLost = answer.status === 0;
-    if (isLost) waiting?.reject(failure(answer.body.code, "the write was not sent"));
+    if (isLost) waiting?.reject(failure(answer.body.code, "not sent"));
     else waiting?.resolve(answer);
     if (!isMine) return;
     const { key, method, path, body } = item;
@@ -224,13 +240,13 @@ export function connect(options) {
    * @param {{key?: string, headers?: Record<string, string>}} [how] @returns {Promise<any>} */
   async function send(method, path, body, how = {}) {
     const { key = makeId(), headers } = how;
-    if (!isSignedIn) throw failure("outbox.signed_out", "nobody is signed in");
-    if (!/^[!-~]{1,255}$/.test(key)) throw new TypeError("a key is 1 to 255 visible characters without spaces");
+    if (!isSignedIn) throw failure("outbox.signed_out", "the user signed out");
+    if (!/^[!-~]{1,255}$/.test(key)) throw new TypeError("a key has 1 to 255 characters");
     if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
     const text = JSON.stringify(body);
     if (text?.length > bodyCharsMax) throw new RangeError(`a body has at most ${bodyCharsMax} characters`);
-    if (pending.has(key)) throw new Error(`the key "${key}" is in the outbox already`);
-    if (pending.size >= 1000) throw failure("outbox.full", "1000 writes wait already");
+    if (pending.has(key)) throw new Error(`the key "${key}" is in use`);
+    if (pending.size >= 1000) throw failure("outbox.full", "1000 writes wait");
     order = Math.max(order + 1, clock.now() * 1000);
     const item = {
       key, method, path, tab, headers, body: text === undefined ? undefined : JSON.parse(text),
@@ -238,16 +254,23 @@ export function connect(options) {
       // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
       tried: connection.get().status === "live" ? clock.now() : null,
     };
-    const answer = new Promise((resolve, reject) => pending.set(key, { resolve, reject }));
-    // Stored before it is sent, one after the other: what a tab sends keeps its order through everything.
-    const [before, mine] = [adding, session];
+    const answer = new Promise((resolve, reject) => pending.set(key, { resolve, reject, item }));
+    add(item, session);
+    return answer;
+  }
+
+  /** Stores a write before it is sent, one after the other: what a tab sends keeps its order through everything.
+   * @param {import("./types").Item} item @param {typeof session} mine */
+  function add(item, mine) {
+    const before = adding;
     adding = (async () => {
       await before;
       await mine.started;
-      if (mine.scope !== "") await outboxOf(storage, mine.scope).put(item).catch(() => {});
+      if (!pending.has(item.key)) return;
+      item.identity = mine.identity;
+      if (mine.scope) await outboxOf(storage, mine.scope).put(item).catch(() => {});
       if (mine === session && isSignedIn) line?.add(item);
     })();
-    return answer;
   }
 
   const bell = {

@@ -29,6 +29,9 @@ export interface ConnectionState {
   fresh: boolean;
   /** Why it is not live: {code, status?, detail?}. */
   reason: any;
+  /** The user and the tenant that a stream must be of; null: not known yet. */
+  user: string | null;
+  tenant: string | null;
   limits: typeof import("./machines/connection.js").defaults;
 }
 
@@ -36,6 +39,8 @@ export interface TokenState {
   token: string | null;
   /** Whose it is. */
   user: string | null;
+  /** The claims that decide what it may do; null: unknown. */
+  identity: string | null;
   /** By this device's clock; null: unknown. */
   expiresAt: number | null;
   gotAt: number;
@@ -73,6 +78,8 @@ export interface ReconciliationState {
 }
 
 export interface OutboxState {
+  /** Items of another identity are not sent. */
+  identity: string | null;
   /** In order. */
   items: Item[];
   online: boolean;
@@ -92,9 +99,11 @@ export interface HolderParts {
   fetch?: typeof fetch;
   transport: Transport;
   storage: Storage;
-  /** The prefix of what is stored: service and user. */
+  /** The prefix of what is stored: service and identity. */
   scope: string;
   user: string | null;
+  /** The claims that decide what its tokens may do; null: unknown. */
+  identity: string | null;
   clientId: string;
   limits?: any;
   provider: Provider;
@@ -102,7 +111,7 @@ export interface HolderParts {
 }
 
 export interface GroupParts {
-  /** Of the lock and the channels: service and user. */
+  /** Of the lock and the channels: service and identity. */
   name: string;
   tab: string;
   /** false: the worker. */
@@ -122,6 +131,6 @@ export interface GroupParts {
 }
 
 /** How tabs share a stream; null where they cannot. */
-export type ShareTabs = (parts: { options: Options; url: string; user: string | null } &
+export type ShareTabs = (parts: { options: Options; url: string; user: string | null; identity: string | null } &
   Omit<GroupParts, "isTab" | "locks" | "Channel" | "startWorker" | "watch">) =>
   ReturnType<typeof import("./tabs/group.js").group> | null;

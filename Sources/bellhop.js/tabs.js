@@ -3,14 +3,14 @@ import { group } from "./tabs/group.js";
 import { startWorker } from "./tabs/start.js";
 
 /** @type {import("./internal").ShareTabs} */
-export const tabs = ({ options, url, user, ...parts }) => {
+export const tabs = ({ options, url, user, identity, ...parts }) => {
   const page = /** @type {any} */ (globalThis);
   // Only pages have tabs; and without these two nobody could tell which one of them is there.
   if (!page.document || !page.BroadcastChannel || !page.navigator.locks) return null;
   const { name, clock } = parts;
   return group({
     ...parts, isTab: true,
-    startWorker: maySendWorker(options) ? (enter) => startWorker({ url, user, name }, clock, enter) : undefined,
+    startWorker: maySendWorker(options) ? (enter) => startWorker({ url, user, identity, name }, clock, enter) : undefined,
   });
 };
 

@@ -1,4 +1,5 @@
 // The token machine at work: the app's provider is asked once for all who wait.
+import { claimed } from "./machines/identity.js";
 import * as machine from "./machines/token.js";
 import { run } from "./stores/store.js";
 
@@ -10,14 +11,15 @@ const askMsMax = 30_000;
  * @param {(wanted: {fresh: boolean, spent: string | null}) => string | null | Promise<string | null>} parts.provider
  * @param {import("./types").Clock} parts.clock
  * @param {string | null} [parts.user]
- * @param {(user: string) => void} [parts.onUser] the app gave another user's token
+ * @param {string | null} [parts.identity] the claims that every token must have
+ * @param {(user: string | null) => void} [parts.onUser] the app gave a token of another identity
  * @param {(streamId: string, token: string) => void} [parts.onRenew]
  * @param {() => void} [parts.onReconnect]
  */
-export function tokens({ provider, clock, user = null, onUser, onRenew, onReconnect }) {
+export function tokens({ provider, clock, user = null, identity = null, onUser, onRenew, onReconnect }) {
   /** @type {((token: string | null) => void)[]} */
   let waiting = [];
-  const it = run(machine, { user }, clock, perform);
+  const it = run(machine, { user, identity }, clock, perform);
 
   /** @param {import("./types").Action} action */
   function perform(action) {
@@ -68,16 +70,12 @@ export function tokens({ provider, clock, user = null, onUser, onRenew, onReconn
 }
 
 /** What a JWT says of itself; nothing where it is none, or cannot be read here.
- * @param {string} token @returns {{subject?: string, expiresAt?: number}} */
+ * @param {string} token @returns {Partial<import("./machines/identity.js").State>} */
 export function claims(token) {
   try {
     const text = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
     const utf8 = text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
-    const { sub, exp } = JSON.parse(decodeURIComponent(utf8.replace(/%(?![89a-f][0-9a-f])/g, "%25")));
-    return {
-      ...(typeof sub === "string" ? { subject: sub } : {}),
-      ...(typeof exp === "number" ? { expiresAt: exp * 1000 } : {}),
-    };
+    return claimed(JSON.parse(decodeURIComponent(utf8.replace(/%(?![89a-f][0-9a-f])/g, "%25"))));
   } catch {
     return {};
   }

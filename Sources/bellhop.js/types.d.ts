@@ -53,8 +53,10 @@ export interface Limits {
   wakeMs?: number;
   /** At the foreground, a stream that was silent for longer is opened again: 35,000. */
   doubtMs?: number;
-  outbox?: Partial<typeof import("./machines/outbox.js").defaults>;
-  polling?: Partial<typeof import("./machines/reconciliation.js").defaults>;
+  /** Limits of the outbox (machines/outbox.js). */
+  outbox?: { [name: string]: number };
+  /** Limits of the polling of counts (machines/reconciliation.js). */
+  polling?: { [name: string]: number };
 }
 
 /** A feature that a bell may have: `bell.badges`. */
@@ -159,6 +161,8 @@ export type Status = "connecting" | "live" | "waiting" | "unreachable" | "offlin
 
 /** A write in the outbox. */
 export interface Item {
+  /** The claims that decide what its tokens may do; absent: unknown. */
+  identity?: string | null;
   /** The Idempotency-Key. */
   key: string;
   /** Where it stands among the others, also those of other tabs: texts in the order of their making. */

@@ -5,6 +5,7 @@ import Foundation
 /// The vectors of the machines that every client stands on: connection, token, reconciliation, outbox.
 enum CoreVectors {
     static let machines: [String: @Sendable (JSON) -> any VectorMachine] = [
+        "identity": { _ in RunningIdentity() },
         "connection": { RunningConnection(options: $0) },
         "outbox": { RunningOutbox(options: $0) },
         "reconciliation": { _ in RunningReconciliation() },
@@ -33,7 +34,7 @@ private struct RunningConnection: VectorMachine {
         limits.backgroundMilliseconds = options["backgroundMs"].int
         machine = ConnectionMachine(
             topics: (options["topics"].array ?? []).compactMap(\.string), isOnline: options["online"].bool ?? true,
-            limits: limits)
+            user: options["user"].string, limits: limits)
     }
 
     mutating func receive(_ json: JSON) throws -> [JSON] {
@@ -64,7 +65,10 @@ private struct RunningConnection: VectorMachine {
         switch json["type"].string ?? "" {
         case "bytes": return .bytes(at: json["now"].int ?? 0)
         case "head": return .head(status: status, problem: json["problem"], retryAfterMilliseconds: wait)
-        case "ready": return .ready(streamId: json["streamId"].string ?? "", topics: topics)
+        case "ready":
+            return .ready(
+                streamId: json["streamId"].string ?? "", topics: topics, userId: json["userId"].string,
+                tenant: json["tenant"].string)
         case "subscribed":
             let asked = (json["asked"].array ?? []).compactMap(\.string)
             return .subscribed(
@@ -105,7 +109,7 @@ private struct RunningToken: VectorMachine {
             case .timer(let name, let at): CoreVectors.timer(name, at)
             case .renew(let id, let token): ["do": "renew", "streamId": .string(id), "token": .string(token)]
             case .reconnect: ["do": "reconnect"]
-            case .user(let user): ["do": "user", "user": .string(user)]
+            case .user(let user): ["do": "user", "user": CoreVectors.text(user)]
             }
         }
     }
@@ -117,7 +121,10 @@ private struct RunningToken: VectorMachine {
         let streamId = json["streamId"].string ?? ""
         switch json["type"].string ?? "" {
         case "need": return .need(spent: json["spent"].string)
-        case "token": return .token(token ?? "", subject: json["subject"].string, expiresAt: json["expiresAt"].int)
+        case "token":
+            return .token(
+                token ?? "", subject: json["subject"].string, identity: json["identity"].string,
+                expiresAt: json["expiresAt"].int)
         case "failed": return .failed(.init(code: json["problem"]["code"].string ?? ""))
         case "timer": return .timer(json["name"].string ?? "")
         case "ready": return .ready(streamId: streamId, token: token, serverTime: json["serverTime"].int)
@@ -128,6 +135,17 @@ private struct RunningToken: VectorMachine {
         case let type: throw CoreVectors.UnknownInput(type: type)
         }
     }
+}
+
+private struct RunningIdentity: VectorMachine {
+    private var claims = Claims(of: "")
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        claims = Claims(payload: json["payload"])
+        return []
+    }
+
+    func described() throws -> JSON { try CoreVectors.state(claims) }
 }
 
 private struct RunningReconciliation: VectorMachine {
@@ -177,7 +195,8 @@ private struct RunningOutbox: VectorMachine {
         var limits = OutboxMachine.Limits()
         limits.itemsMax = options["itemsMax"].int ?? limits.itemsMax
         machine = OutboxMachine(
-            isOnline: options["online"].bool ?? true, isRestored: options["restored"].bool ?? true, limits: limits)
+            isOnline: options["online"].bool ?? true, isRestored: options["restored"].bool ?? true,
+            identity: options["identity"].string, limits: limits)
     }
 
     mutating func receive(_ json: JSON) throws -> [JSON] {

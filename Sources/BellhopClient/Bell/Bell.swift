@@ -122,7 +122,7 @@ import Foundation
         leave(user)
         isSignedIn = true
         let tokens = Tokens(provider, clock: clock, user: user) { other in
-            // The app gave another user's token without a word: nobody's state may be seen by somebody else.
+            // The app gave another identity's token without a word: nobody's state may be seen by somebody else.
             Task { @MainActor [weak self] in self?.signIn(other) }
         }
         current.set(tokens)
@@ -171,23 +171,15 @@ import Foundation
     }
 
     private func begin(_ tokens: Tokens, _ session: Int) async {
-        // Whose stream it is decides under which names things are stored.
-        while user == nil, session == self.session {
-            if await tokens.get() != nil {
-                if session == self.session { user = tokens.user }
-                break
-            }
-            guard session == self.session else { return }
-            show(Connection(status: .waiting, reason: tokens.problem))
-            try? await clock.sleep(clock.now() + 10_000)
-        }
+        // The identity decides under which names things are stored.
+        let identity = await identify(tokens, session)
         guard session == self.session else { return }
-        // What belongs to nobody by name is not kept: the next one could be somebody else.
-        let storage = user == nil ? MemoryStorage() : options.storage
-        let scope = "bellhop 1 \(client.baseURL) \(user ?? "") "
+        // The state of an unknown identity is not kept: the next one could be somebody else.
+        let storage = identity == nil ? MemoryStorage() : options.storage
+        let scope = "bellhop 2 \(client.baseURL) \(identity.map(Digest.text) ?? "") "
         // What one user wrote is never sent as another, however late it is sent.
         let caller = client.with(tokens.caller)
-        let outbox = makeOutbox(caller, storage, scope, session)
+        let outbox = makeOutbox(caller, storage, scope, identity, session)
         self.outbox = outbox
         for write in early { write(outbox) }
         early = []
@@ -201,6 +193,7 @@ import Foundation
         own.topics = wishes.topics
         own.lastEventID = cursor
         own.limits = options.limits
+        own.user = user
         own.isOnline = options.network.isOnline
         own.isForeground = options.lifecycle.isForeground
         let line = StreamLine(client: caller, tokens: tokens, clock: clock, options: own)
@@ -215,15 +208,38 @@ import Foundation
             })
     }
 
-    private func makeOutbox(_ caller: BellhopClient, _ storage: any ClientStorage, _ scope: String, _ session: Int)
-        -> Outbox
-    {
+    /// Returns the claims that decide what the tokens may do; nil for a token that says nothing of itself.
+    ///
+    /// A user whom the app has named may be without a token: the last identity of that name goes on.
+    private func identify(_ tokens: Tokens, _ session: Int) async -> String? {
+        let last = "bellhop user \(client.baseURL) "
+        while session == self.session {
+            if await tokens.get() != nil { break }
+            if let user, let data = try? await options.storage.get(last + user) {
+                let identity = String(decoding: data, as: UTF8.self)
+                tokens.expect(identity)
+                return identity
+            }
+            guard session == self.session else { return nil }
+            show(Connection(status: .waiting, reason: tokens.problem))
+            try? await clock.sleep(clock.now() + 10_000)
+        }
+        guard session == self.session else { return nil }
+        user = user ?? tokens.user
+        let identity = tokens.identity ?? user
+        if let user, let identity { try? await options.storage.set(last + user, Data(identity.utf8)) }
+        return identity
+    }
+
+    private func makeOutbox(
+        _ caller: BellhopClient, _ storage: any ClientStorage, _ scope: String, _ identity: String?, _ session: Int
+    ) -> Outbox {
         let events = Outbox.Events(
             answered: { answered in Task { @MainActor [weak self] in self?.noteAnswer(answered, session) } },
             waiting: { _ in Task { @MainActor [weak self] in self?.noteWaiting(session) } })
         return Outbox(
-            client: caller, storage: storage, prefix: "\(scope)outbox/", isOnline: options.network.isOnline,
-            clock: clock, events: events)
+            client: caller, storage: storage, prefix: "\(scope)outbox/", identity: identity,
+            isOnline: options.network.isOnline, clock: clock, events: events)
     }
 
     // MARK: What is heard

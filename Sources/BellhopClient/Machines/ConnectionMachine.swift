@@ -78,7 +78,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     enum Heard: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
-        case ready(streamId: String, topics: [String])
+        case ready(streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil)
         /// The answer to `subscribe`.
         case subscribed(
             asked: [String], topics: [String], status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
@@ -120,6 +120,9 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var serverAt = 0
     /// The last token was refused once.
     private var isFresh = false
+    /// The user and the tenant that a stream must be of; nil: not known yet.
+    private let user: String?
+    private var tenant: String?
     private let limits: Limits
 
     /// What `stream:closing` said.
@@ -128,10 +131,14 @@ public struct ConnectionMachine: Sendable, Hashable {
         let retryAfterMilliseconds: Int
     }
 
-    init(topics: [String] = [], isOnline: Bool = true, isForeground: Bool = true, limits: Limits = Limits()) {
+    init(
+        topics: [String] = [], isOnline: Bool = true, isForeground: Bool = true, user: String? = nil,
+        limits: Limits = Limits()
+    ) {
         self.topics = topics
         self.isOnline = isOnline
         self.isForeground = isForeground
+        self.user = user
         self.limits = limits
     }
 
@@ -165,7 +172,13 @@ public struct ConnectionMachine: Sendable, Hashable {
             lastHeardAt = at
             return []
         case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
-        case .ready(let id, let topics):
+        case .ready(let id, let topics, let userId, let tenant):
+            // A stream of somebody else, or of another tenant, is nobody's here.
+            if let user, let userId, user != userId { return stop(.refused, Reason(code: "stream.other")) }
+            if let known = self.tenant, let tenant, known != tenant {
+                return stop(.refused, Reason(code: "stream.other"))
+            }
+            self.tenant = tenant ?? self.tenant
             (streamId, ready) = (id, topics)
             // What was reached is not unreachable, however often it breaks.
             tries = min(tries, max(0, limits.triesMax - 1))

@@ -10,6 +10,8 @@ public struct OutboxItem: Sendable, Hashable, Codable {
     public let headers: [String: String]?
     /// Since when it may have been done, in milliseconds since 1970; nil: it has never left.
     public internal(set) var tried: Int?
+    /// The claims that decide what the tokens of its identity may do; nil: unknown.
+    public internal(set) var identity: String?
 }
 
 /// Writes that wait for the network, sent one after the other, each done once (VIS NFR-2.3, CUT N-3).
@@ -57,6 +59,8 @@ struct OutboxMachine: Sendable, Hashable {
 
     /// In order.
     private(set) var items: [OutboxItem] = []
+    /// Items of another identity are not sent.
+    private let identity: String?
     private var isOnline: Bool
     private var isRestored: Bool
     /// The key of the one that is under way.
@@ -65,7 +69,10 @@ struct OutboxMachine: Sendable, Hashable {
     private var retryAt = 0
     private let limits: Limits
 
-    init(isOnline: Bool = true, isRestored: Bool = true, limits: Limits = Limits()) {
+    init(
+        isOnline: Bool = true, isRestored: Bool = true, identity: String? = nil, limits: Limits = Limits()
+    ) {
+        self.identity = identity
         self.isOnline = isOnline
         self.isRestored = isRestored
         self.limits = limits
@@ -78,7 +85,7 @@ struct OutboxMachine: Sendable, Hashable {
             isRestored = true
             return next(now)
         case .add(let item):
-            guard !items.contains(where: { $0.key == item.key }) else { return [] }
+            guard isOwn(item), !items.contains(where: { $0.key == item.key }) else { return [] }
             guard items.count < limits.itemsMax else {
                 return OutboxMachine.dropped(item, Outcome(status: 0, body: ["code": "outbox.full"]))
             }
@@ -99,7 +106,7 @@ struct OutboxMachine: Sendable, Hashable {
         case .answer(let key, let outcome, let wait): return answered(key, outcome, wait, now, random)
         case .timer: return next(now)
         case .user:
-            self = OutboxMachine(isOnline: isOnline, limits: limits)
+            self = OutboxMachine(isOnline: isOnline, identity: identity, limits: limits)
             return [OutboxMachine.timer(nil)]
         }
     }
@@ -110,11 +117,14 @@ struct OutboxMachine: Sendable, Hashable {
         [.remove(item), .answered(item, outcome)]
     }
 
+    /// A write that was made with other rights stays in the storage for them.
+    private func isOwn(_ item: OutboxItem) -> Bool { item.identity == identity }
+
     private mutating func insert(_ added: [OutboxItem]) {
         let known = Set(items.map(\.key))
         // Also more than may wait: those of a process that was killed while it refused one are on the disk, and would be
         // left there.
-        items = (items + added.filter { !known.contains($0.key) }).sorted { $0.order < $1.order }
+        items = (items + added.filter { isOwn($0) && !known.contains($0.key) }).sorted { $0.order < $1.order }
     }
 
     /// The first in line, if nothing is under way.
@@ -152,7 +162,7 @@ struct OutboxMachine: Sendable, Hashable {
             return OutboxMachine.dropped(item, outcome) + next(now)
         }
         let base = min(limits.firstMilliseconds << min(failures, 20), limits.delayMillisecondsMax)
-        let own = Int(Double(base) * (0.8 + 0.4 * random))
+        let own = min(Int(Double(base) * (0.8 + 0.4 * random)), limits.delayMillisecondsMax)
         failures += 1
         retryAt = now + max(own, min(wait, limits.serverMillisecondsMax))
         return next(now)

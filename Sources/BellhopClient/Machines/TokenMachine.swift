@@ -11,7 +11,7 @@ struct TokenMachine: Sendable, Hashable {
         /// Somebody needs a token, and another one than the spent one.
         case need(spent: String?)
         /// What the app answered.
-        case token(String, subject: String? = nil, expiresAt: Int? = nil)
+        case token(String, subject: String? = nil, identity: String? = nil, expiresAt: Int? = nil)
         case failed(ConnectionMachine.Reason)
         case timer(String)
         /// A stream lives by that token.
@@ -34,13 +34,15 @@ struct TokenMachine: Sendable, Hashable {
         case renew(streamId: String, token: String)
         /// The stream's token was refused for good: a new stream tells whether the next is any better.
         case reconnect
-        /// The app gave another user's token.
-        case user(String)
+        /// The app gave a token of another identity.
+        case user(String?)
     }
 
     private(set) var token: String?
     /// Whose it is.
     private(set) var user: String?
+    /// The claims that decide what it may do; nil: unknown.
+    private(set) var identity: String?
     private(set) var problem: ConnectionMachine.Reason?
     /// By this device's clock.
     private var expiresAt: Int?
@@ -65,6 +67,8 @@ struct TokenMachine: Sendable, Hashable {
         self.limits = limits
     }
 
+    mutating func expect(_ identity: String) { self.identity = self.identity ?? identity }
+
     mutating func receive(_ input: Input, now: Int) -> [Action] {
         switch input {
         case .need(let spent):
@@ -72,7 +76,8 @@ struct TokenMachine: Sendable, Hashable {
             isRefused = isRefused || token != nil && token == spent
             guard let token, !isRefused, !isOver(now) else { return ask(spent: token) }
             return [.give(token)]
-        case .token(let token, let subject, let expiresAt): return take(token, subject, expiresAt, now)
+        case .token(let token, let subject, let identity, let expiresAt):
+            return take(token, subject, identity, expiresAt, now)
         case .failed(let problem):
             (isAsking, self.problem, refreshAt) = (false, problem, now + limits.askMilliseconds)
             return [.give(nil), timer]
@@ -106,9 +111,12 @@ struct TokenMachine: Sendable, Hashable {
     /// Only a stream needs its token's successor before anybody asks for it.
     private var timer: Action { .timer(name: "token", at: streamId == nil ? nil : refreshAt) }
 
-    private mutating func take(_ token: String, _ subject: String?, _ expiresAt: Int?, _ now: Int) -> [Action] {
-        // Another user's token: what the last one saw must be gone before anything of this one's is shown.
-        if let user, let subject, subject != user {
+    private mutating func take(
+        _ token: String, _ subject: String?, _ identity: String?, _ expiresAt: Int?, _ now: Int
+    ) -> [Action] {
+        // A token of another user, or of the same user with other rights: what the last one saw must be gone before
+        // anything of this one's is shown, and what was written under those rights is not sent under these.
+        if TokenMachine.differs(user, subject) || TokenMachine.differs(self.identity, identity) {
             isAsking = false
             return [.user(subject), .give(nil)]
         }
@@ -120,8 +128,13 @@ struct TokenMachine: Sendable, Hashable {
         (self.token, self.expiresAt, gotAt, isAsking, spent, problem) = (token, local, now, false, nil, nil)
         isRefused = false
         user = user ?? subject
+        self.identity = self.identity ?? identity
         // One that is over is given to nobody: the service would only say so.
         return [.give(isOver(now) ? nil : token), timer] + renew()
+    }
+
+    private static func differs(_ known: String?, _ given: String?) -> Bool {
+        known != nil && given != nil && known != given
     }
 
     private mutating func ready(_ streamId: String, _ token: String?, _ serverTime: Int?, _ now: Int) -> [Action] {
@@ -154,7 +167,7 @@ struct TokenMachine: Sendable, Hashable {
 
 extension TokenMachine: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case token, user, expiresAt, streamId, streamToken, problem
+        case token, user, identity, expiresAt, streamId, streamToken, problem
         case isAsking = "asking"
         case isRenewing = "renewing"
         case skewMilliseconds = "skewMs"

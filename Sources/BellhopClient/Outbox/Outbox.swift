@@ -79,6 +79,7 @@ public final class Outbox: Sendable {
     private let client: BellhopClient
     private let storage: any ClientStorage
     private let prefix: String
+    private let identity: String?
     private let clock: ClientClock
     /// Tells writes of two processes apart that were made in the same moment, such as after a clock was set back.
     private let tag = String(UInt32.random(in: .min ... .max), radix: 36)
@@ -94,14 +95,16 @@ public final class Outbox: Sendable {
     }
 
     init(
-        client: BellhopClient, storage: any ClientStorage, prefix: String, isOnline: Bool, clock: ClientClock,
-        events: Events = Events()
+        client: BellhopClient, storage: any ClientStorage, prefix: String, identity: String? = nil, isOnline: Bool,
+        clock: ClientClock, events: Events = Events()
     ) {
         self.client = client
         self.storage = storage
         self.prefix = prefix
+        self.identity = identity
         self.clock = clock
-        state = Locked(State(machine: OutboxMachine(isOnline: isOnline, isRestored: false), events: events))
+        let machine = OutboxMachine(isOnline: isOnline, isRestored: false, identity: identity)
+        state = Locked(State(machine: machine, events: events))
     }
 
     /// How many wait.
@@ -228,7 +231,7 @@ public final class Outbox: Sendable {
             let order = String(repeating: "0", count: max(0, 13 - text.count)) + text
             return OutboxItem(
                 key: draft.key, order: "\(order)-\(tag)", method: draft.method, path: draft.path, body: draft.body,
-                headers: draft.headers, tried: draft.tried)
+                headers: draft.headers, tried: draft.tried, identity: identity)
         }
     }
 

@@ -23,6 +23,8 @@ actor StreamLine {
         var bufferBytesMax = 1 << 20
         var isOnline = true
         var isForeground = true
+        /// The user that a stream must be of.
+        var user: String?
     }
 
     /// So many events may wait for the reader before reading from the network stops.
@@ -65,7 +67,7 @@ actor StreamLine {
         bufferBytesMax = options.bufferBytesMax
         machine = ConnectionMachine(
             topics: options.topics, isOnline: options.isOnline, isForeground: options.isForeground,
-            limits: options.limits)
+            user: options.user, limits: options.limits)
         shown = BellhopStream.Connection(machine)
         cursor = options.lastEventID
         parser = SSEParser(lastEventID: cursor)
@@ -299,8 +301,9 @@ actor StreamLine {
         let events = try parser.parse(data)
         for event in events {
             guard isCurrent(attempt) else { return }
+            guard take(event, attempt, since) else { return }
             cursor = event.id
-            take(event, attempt, since)
+            say(.event(event))
         }
         guard isCurrent(attempt) else { return }
         if let retry = parser.retryMilliseconds, retry != machine.retryMilliseconds {
@@ -312,15 +315,20 @@ actor StreamLine {
         }
     }
 
-    private func take(_ event: ServerSentEvent, _ attempt: Int, _ since: String) {
+    /// False for the beginning of a stream that is another's.
+    private func take(_ event: ServerSentEvent, _ attempt: Int, _ since: String) -> Bool {
         switch event.name {
         case "stream:ready":
             let data = event.json
             if let id = data["streamId"].string {
+                hear(
+                    .ready(
+                        streamId: id, topics: data["topics"].strings, userId: data["userId"].string,
+                        tenant: data["tenant"].string), attempt)
+                guard machine.streamId == id else { return false }
                 let time = Moment.milliseconds(data["serverTime"].string)
                 // A fixed token has no end of its own, so the clocks need not be compared.
                 tokens.receive(.ready(streamId: id, token: streamToken, serverTime: time))
-                hear(.ready(streamId: id, topics: data["topics"].strings), attempt)
                 tablesAnswer = nil
                 if !tables.isEmpty { putTables(since: since) }
             }
@@ -331,7 +339,7 @@ actor StreamLine {
             hear(.closing(reason: data["reason"].string, retryAfterMilliseconds: wait), attempt)
         default: break
         }
-        say(.event(event))
+        return true
     }
 
     /// Until the reader has caught up: what is not read yet waits in the network.

@@ -61,14 +61,14 @@ final class Tokens: Sendable {
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
-    /// The app gave another user's token.
-    private let onUser: @Sendable (String) -> Void
+    /// The app gave a token of another identity.
+    private let onUser: @Sendable (String?) -> Void
     /// Continuations are resumed, and others told, outside of it.
     private let state: Locked<State>
 
     init(
         _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil,
-        onUser: @escaping @Sendable (String) -> Void = { _ in }
+        onUser: @escaping @Sendable (String?) -> Void = { _ in }
     ) {
         self.provider = provider
         self.clock = clock
@@ -80,6 +80,10 @@ final class Tokens: Sendable {
 
     /// Whose the token is, once it is known.
     var user: String? { state.withLock { $0.machine.user } }
+    /// The claims that decide what the tokens may do, once they are known.
+    var identity: String? { state.withLock { $0.machine.identity } }
+    /// A token of another identity is given to nobody.
+    func expect(_ identity: String) { state.withLock { $0.machine.expect(identity) } }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// Whether it came from here, and not from another user's.
@@ -158,7 +162,8 @@ final class Tokens: Sendable {
                     let claims = Claims(of: token)
                     // What is fixed has no successor: the service says when it is over.
                     given = .token(
-                        token, subject: claims.subject, expiresAt: provider.isFixed ? nil : claims.expiresAt)
+                        token, subject: claims.subject, identity: claims.identity,
+                        expiresAt: provider.isFixed ? nil : claims.expiresAt)
                 } else {
                     given = .failed(.init(code: "token.none"))
                 }
@@ -169,22 +174,5 @@ final class Tokens: Sendable {
             state.withLock { self.setTimer("slow", nil, &$0) }
             receive(given)
         }
-    }
-}
-
-/// What a JWT says of itself; nothing where it is none. Nothing is trusted: the service checks it.
-struct Claims {
-    private(set) var subject: String?
-    /// Milliseconds since 1970.
-    private(set) var expiresAt: Int?
-
-    init(of token: String) {
-        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3 else { return }
-        let base64 = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
-        let padding = String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-        guard let data = Data(base64Encoded: base64 + padding), let json = try? JSON(parsing: data) else { return }
-        subject = json["sub"].string
-        expiresAt = json["exp"].double.flatMap { Int(exactly: ($0 * 1000).rounded()) }
     }
 }

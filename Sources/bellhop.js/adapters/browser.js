@@ -24,9 +24,8 @@ export const lifecycle = {
 };
 
 /** Returns how long the stream stays open in the background: 30 s on phones, where it costs battery; null: for ever. */
-export function backgroundMs({ userAgent = "", product = "" } = scope.navigator ?? {}) {
-  return product === "ReactNative" || /Mobi|Android/.test(userAgent) ? 30_000 : null;
-}
+export const backgroundMs = ({ userAgent, product } = scope.navigator ?? {}) =>
+  /Mobi|Android|ReactNative/.test(userAgent + product) ? 30_000 : null;
 
 /** A page that is put away (also into the cache of the history) must not go on holding the stream of all.
  * @param {() => void} hide @param {() => void} show */

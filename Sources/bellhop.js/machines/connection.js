@@ -1,5 +1,7 @@
 // When the stream is opened, given up and tried again (CUT N-1…N-4, SCH FR-003, VIS Q2, NFR-2.2, decisions 14 and 28).
 
+import { differs } from "./token.js";
+
 /**
  * @typedef {import("../internal").ConnectionState} State
  * @typedef {import("../types").Status} Status
@@ -24,14 +26,15 @@ export const defaults = {
   backgroundMs: null,
 };
 
-/** @param {Partial<typeof defaults> & {topics?: string[], online?: boolean, foreground?: boolean}} [options]
+/** @param {Partial<typeof defaults> & {topics?: string[], online?: boolean, foreground?: boolean,
+ *   user?: string | null}} [options]
  * @returns {State} */
 export function initial(options = {}) {
-  const { topics = [], online = true, foreground = true, ...limits } = options;
+  const { topics = [], online = true, foreground = true, user = null, ...limits } = options;
   return {
     status: "closed", topics, online, foreground, attempt: 0, tries: 0, triedAt: -Infinity, heardAt: 0, streamId: null,
     ready: [], retryAt: null, retryMs: null, closing: null, serverAt: 0, fresh: false,
-    reason: null, limits: { ...defaults, ...limits },
+    reason: null, user, tenant: null, limits: { ...defaults, ...limits },
   };
 }
 
@@ -113,9 +116,7 @@ function fail(state, { now, random }, reason, serverMs = state.closing?.retryAft
   const { limits } = state;
   const tries = state.tries + 1;
   if (tries > limits.triesMax) return stop({ ...state, tries: limits.triesMax }, "unreachable", reason);
-  const base = Math.min((state.retryMs ?? limits.firstMs) * 2 ** (tries - 1), limits.delayMsMax);
-  // A fifth more or less, so that the clients of a server that restarts do not come back in the same instant.
-  const own = Math.min(Math.trunc(base * (0.8 + 0.4 * Math.min(Math.max(random, 0), 1))), limits.delayMsMax);
+  const own = backoff(state.retryMs ?? limits.firstMs, tries - 1, limits.delayMsMax, random);
   const serverAt = now + Math.min(serverMs, limits.serverMsMax);
   const retryAt = Math.max(now + own, serverAt);
   const stopped = stop(state, "waiting", reason);
@@ -124,6 +125,12 @@ function fail(state, { now, random }, reason, serverMs = state.closing?.retryAft
     actions: [...stopped.actions, { do: "timer", name: "retry", at: retryAt }],
   };
 }
+
+/** Doubles with each failure. A fifth more or less, so that the clients of a server that restarts do not come back in the
+ * same instant.
+ * @param {number} firstMs @param {number} failures @param {number} msMax @param {number} random */
+export const backoff = (firstMs, failures, msMax, random) => Math.min(
+  Math.trunc(Math.min(firstMs * 2 ** failures, msMax) * (0.8 + 0.4 * Math.min(Math.max(random, 0), 1))), msMax);
 
 /** @param {State} state @param {any} input */
 function head(state, input) {
@@ -145,9 +152,12 @@ const refusal = ({ status, problem }) =>
 
 /** @param {State} state @param {any} input */
 function ready(state, input) {
+  const { userId = state.user, tenant = state.tenant } = input;
+  // A stream of somebody else, or of another tenant, is nobody's here.
+  if (differs(state.user, userId) || differs(state.tenant, tenant)) return stop(state, "refused", { code: "stream.other" });
   /** @type {State} */
   const next = {
-    ...state, streamId: input.streamId, ready: input.topics,
+    ...state, streamId: input.streamId, ready: input.topics, tenant,
     // What was reached is not unreachable, however often it breaks.
     tries: Math.min(state.tries, state.limits.triesMax - 1),
   };

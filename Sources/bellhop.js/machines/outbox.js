@@ -1,5 +1,6 @@
 // Writes that wait for the network, sent one after the other, each done once (VIS NFR-2.3, CUT N-3). Each has its
 // `Idempotency-Key` from the start, so that one whose answer got lost is not done twice by being sent again.
+import { backoff } from "./connection.js";
 
 /**
  * @typedef {import("../types").Item} Item
@@ -16,11 +17,11 @@ export const defaults = {
   keyMsMax: 23 * 3_600_000,
 };
 
-/** @param {Partial<typeof defaults> & {online?: boolean, restored?: boolean}} [options]
+/** @param {Partial<typeof defaults> & {online?: boolean, restored?: boolean, identity?: string | null}} [options]
  * @returns {State} */
 export function initial(options = {}) {
-  const { online = true, restored = true, ...limits } = options;
-  return { items: [], online, restored, sending: null, failures: 0, retryAt: 0, limits: { ...defaults, ...limits } };
+  const { online = true, restored = true, identity = null, ...limits } = options;
+  return { identity, items: [], online, restored, sending: null, failures: 0, retryAt: 0, limits: { ...defaults, ...limits } };
 }
 
 /** @param {State} state @param {any} input
@@ -30,7 +31,7 @@ export function receive(state, input) {
   switch (input.type) {
     case "restored": return next({ ...insert(state, input.items), restored: true }, now);
     case "add": {
-      if (state.items.some((item) => item.key === input.item.key)) return { state, actions: [] };
+      if (!isOwn(state, input.item) || state.items.some((item) => item.key === input.item.key)) return { state, actions: [] };
       if (state.items.length < state.limits.itemsMax) return next(insert(state, [input.item]), now);
       return { state, actions: drop(input.item, { status: 0, body: { code: "outbox.full" } }) };
     }
@@ -40,7 +41,6 @@ export function receive(state, input) {
     case "marked": return mark(state, input);
     case "answer": return answer(state, input);
     case "timer": return next(state, now);
-    case "user": return { state: initial({ online: state.online, ...state.limits }), actions: [timer(null)] };
     default: return { state, actions: [] };
   }
 }
@@ -50,10 +50,14 @@ const fresh = { failures: 0, retryAt: 0 };
 /** @param {number | null} at */
 const timer = (at) => ({ do: "timer", name: "outbox", at });
 
+// A write that was made with other rights stays in the storage for them.
+/** @param {State} state @param {Item} item */
+const isOwn = (state, item) => (item.identity ?? null) === state.identity;
+
 /** @param {State} state @param {Item[]} added */
 function insert(state, added) {
   const known = new Set(state.items.map((item) => item.key));
-  const items = [...state.items, ...added.filter((item) => !known.has(item.key))];
+  const items = [...state.items, ...added.filter((item) => isOwn(state, item) && !known.has(item.key))];
   items.sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
   return { ...state, items: items.slice(0, state.limits.itemsMax) };
 }
@@ -102,8 +106,7 @@ function answer(state, input) {
     const after = next({ ...idle, ...fresh, items: state.items.filter((other) => other.key !== key) }, now);
     return { state: after.state, actions: [...drop(item, input), ...after.actions] };
   }
-  const base = Math.min(state.limits.firstMs * 2 ** Math.min(state.failures, 20), state.limits.delayMsMax);
-  const own = Math.trunc(base * (0.8 + 0.4 * random));
+  const own = backoff(state.limits.firstMs, state.failures, state.limits.delayMsMax, random);
   const retryAt = now + Math.max(own, Math.min(input.retryAfterMs ?? 0, state.limits.serverMsMax));
   return next({ ...idle, failures: state.failures + 1, retryAt }, now);
 }

@@ -9,13 +9,13 @@ export const defaults = {
   askMs: 10_000,
 };
 
-/** @param {Partial<typeof defaults> & {user?: string | null}} [options]
+/** @param {Partial<typeof defaults> & {user?: string | null, identity?: string | null}} [options]
  * @returns {State} */
 export function initial(options = {}) {
-  const { user = null, ...limits } = options;
+  const { user = null, identity = null, ...limits } = options;
   return {
-    token: null, user, expiresAt: null, gotAt: 0, refreshAt: null, asking: false, spent: null, refused: false, skewMs: 0,
-    streamId: null, streamToken: null, renewing: false, problem: null, limits: { ...defaults, ...limits },
+    token: null, user, identity, expiresAt: null, gotAt: 0, refreshAt: null, asking: false, spent: null, refused: false,
+    skewMs: 0, streamId: null, streamToken: null, renewing: false, problem: null, limits: { ...defaults, ...limits },
   };
 }
 
@@ -58,10 +58,6 @@ export function receive(state, input) {
       return isYoung ? { state, actions: [] } : ask(state, state.token);
     }
     case "renewed": return renewed(state, input);
-    case "user": {
-      const next = initial({ user: input.user, ...state.limits });
-      return { state: next, actions: [{ do: "timer", name: "token", at: null }] };
-    }
     default: return { state, actions: [] };
   }
 }
@@ -81,7 +77,7 @@ const timer = (state) => ({ do: "timer", name: "token", at: state.streamId === n
 
 // What the app answered.
 /** @param {State} state @param {any} input */
-function token(state, { now, token, subject = null, expiresAt = null }) {
+function token(state, { now, token, subject = null, identity = null, expiresAt = null }) {
   const local = expiresAt === null ? null : expiresAt - state.skewMs;
   const isOld = token === state.spent;
   const left = local === null ? 0 : local - now;
@@ -89,16 +85,20 @@ function token(state, { now, token, subject = null, expiresAt = null }) {
     : local - Math.min(state.limits.leadMs, left / 4);
   const next = { ...state, token, expiresAt: local, gotAt: now, refreshAt, asking: false, spent: null, refused: false,
     problem: null };
-  // Another user's token: what the last one saw must be gone before anything of this one's is shown.
-  const isOther = state.user !== null && subject !== null && subject !== state.user;
+  // A token of another user, or of the same user with other rights: what the last one saw must be gone before anything of
+  // this one's is shown, and what was written under those rights is not sent under these.
+  const isOther = differs(state.user, subject) || differs(state.identity, identity);
   if (isOther) {
     const actions = [{ do: "user", user: subject }, { do: "give", token: null }];
     return { state: { ...state, asking: false }, actions };
   }
   // One that is over is given to nobody: the service would only say so.
   const actions = [{ do: "give", token: isOver(next, now) ? null : token }, timer(next)];
-  return renew({ ...next, user: state.user ?? subject }, actions);
+  return renew({ ...next, user: state.user ?? subject, identity: state.identity ?? identity }, actions);
 }
+
+/** @param {string | null} known @param {string | null} given */
+export const differs = (known, given) => known !== null && given !== null && known !== given;
 
 // An open stream goes on with the new token, without a break.
 /** @param {State} state @param {any[]} [actions] */

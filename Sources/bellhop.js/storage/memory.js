@@ -8,6 +8,6 @@ export function memoryStorage() {
     get: async (key) => values.get(key) ?? null,
     set: async (key, value) => void values.set(key, value),
     remove: async (key) => void values.delete(key),
-    keys: async (prefix) => [...values.keys()].filter((key) => key.startsWith(prefix)).sort(),
+    keys: async (prefix) => [...values.keys()].filter((key) => key.startsWith(prefix)),
   };
 }

@@ -9,8 +9,8 @@ const unwatchedMax = 32;
  * @param {any} bell @param {Record<string, import("../types").AnyFeature>} [features] */
 export function addFeatures(bell, features = {}) {
   for (const [name, feature] of Object.entries(features)) {
-    if (name in bell) throw new TypeError(`connect: the name "${name}" is taken`);
-    if (typeof feature?.make !== "function") throw new TypeError(`connect: "${name}" is no feature`);
+    // A property of the bell itself is not replaced.
+    if (name in bell || typeof feature?.make !== "function") throw new TypeError(`connect: "${name}" is no feature`);
     /** @type {Map<string, any>} */
     const stores = new Map();
     /** @param {any[]} names */

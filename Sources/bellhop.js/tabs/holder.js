@@ -32,15 +32,15 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   let changing = Promise.resolve();
 
   const token = tokens({
-    provider: parts.provider, clock, user: parts.user, onRenew: renew,
+    provider: parts.provider, clock, user: parts.user, identity: parts.identity, onRenew: renew,
     onReconnect: () => line.receive({ type: "again", attempt: line.get().attempt, fresh: true }),
   });
   const http = calls({ url, clock, fetch: parts.fetch, clientId: parts.clientId, token: token.get });
   /** @type {ReturnType<typeof run<connection.State, any>>} */
-  const line = run(connection, { backgroundMs: backgroundMs(), ...parts.limits }, clock, performLine);
+  const line = run(connection, { backgroundMs: backgroundMs(), ...parts.limits, user: parts.user }, clock, performLine);
   /** @type {ReturnType<typeof run<outbox.State, any>>} */
   const box = run(outbox, {
-    online: parts.limits?.online, restored: false, ...parts.limits?.outbox,
+    online: parts.limits?.online, restored: false, identity: parts.identity, ...parts.limits?.outbox,
   }, clock, performBox);
   /** @type {ReturnType<typeof connection.view>} */
   let shown = { ...connection.view(line.get()), status: "connecting" };
@@ -139,16 +139,17 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   function hear(attempt, { name, data, id, hasId }, since) {
     if (line.get().attempt !== attempt) return;
     const event = { name, data: parsed(data), id: hasId ? id : "" };
-    cursor = id;
     if (name === "stream:ready" && typeof event.data?.streamId === "string") {
+      line.receive({ ...event.data, type: "ready", attempt });
+      if (line.get().streamId === null) return;
       ({ streamId } = event.data);
       const serverTime = Date.parse(event.data.serverTime);
       token.receive({ type: "ready", streamId, token: streamToken, ...(serverTime ? { serverTime } : {}) });
-      line.receive({ type: "ready", attempt, streamId, topics: event.data.topics });
       tablesAnswer = null;
       if (tables.length > 0) putTables(since);
     } else if (name === "stream:expiring") token.receive({ type: "expiring" });
     else if (name === "stream:closing") line.receive({ type: "closing", attempt, ...event.data });
+    cursor = id;
     emit({ say: "event", event });
   }
 

@@ -7,13 +7,13 @@ import { makeId } from "../calls.js";
 import { group } from "./group.js";
 import { holder } from "./holder.js";
 
-const { url, user, name } = JSON.parse(/** @type {any} */ (globalThis).name);
+const { url, user, identity, name } = JSON.parse(/** @type {any} */ (globalThis).name);
 
 group({
   name, tab: makeId(), isTab: false, clock: systemClock,
   makeHolder: (parts) => {
     const it = holder({
-      url, user, scope: `${name} `, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
+      url, user, identity, scope: `${name} `, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
       clientId: makeId(), limits: { online: network.online() }, ...parts,
     });
     network.listen(it.network);

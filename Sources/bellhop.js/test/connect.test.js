@@ -303,9 +303,9 @@ test("SCH NFR-004: a 401 asks the app for another token, once, for the stream an
 });
 
 test("SCH FR-002: signing out empties and closes, another user begins without the old cursor", async () => {
-  const server = await serve((request, socket, nth) =>
-    socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
   let user = "ada";
+  const server = await serve((request, socket, nth) =>
+    socket.write(streamHead + ready(`s${nth}`, [], null, user) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
   const { bell, becomes, heard } = ring(server, { token: async () => `token-of-${user}` });
   const inputs = [];
   bell.attach({ receive: (input) => inputs.push(input) });
@@ -334,7 +334,7 @@ test("SCH FR-001: the token of another user is another user, for all that was sh
   const of = { ada: unsigned("ada"), bób: unsigned("bób") };
   const server = await serve((request, socket, nth) => {
     if (request.headers.authorization !== `Bearer ${of[user]}`) return json(socket, 401, { code: "unauthenticated" });
-    socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {}\n\n`);
+    socket.write(streamHead + ready(`s${nth}`, [], null, user) + `id: e-${nth}\nevent: test\ndata: {}\n\n`);
   });
   const { bell, becomes, heard } = ring(server, { user: undefined, token: () => of[user] });
   const inputs = [];
@@ -349,13 +349,71 @@ test("SCH FR-001: the token of another user is another user, for all that was sh
   assert.equal(server.streams().at(-1).headers["last-event-id"], undefined);
 });
 
+const signed = (claims) => `x.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.x`;
+
+test("SCH FR-001: one person in two tenants shares neither the cursor nor the writes", async () => {
+  const storage = memoryStorage();
+  const tokens = Object.fromEntries(["north", "south"].map((tenant) => [tenant, signed({ sub: "ada", tenant })]));
+  const written = [];
+  let isUp = true;
+  let failed = 0;
+  const server = await serve((request, socket, nth) => {
+    socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {}\n\n`);
+  }, (request, socket) => {
+    if (!request.path.startsWith("/p/")) return false;
+    if (!isUp) {
+      failed += 1;
+      return socket.destroy();
+    }
+    written.push([request.path, request.headers.authorization]);
+    return json(socket, 200, {});
+  });
+  const north = ring(server, { storage, token: tokens.north });
+  await until(() => north.heard.some(({ name }) => name === "test"));
+  await until(async () => (await storage.keys("")).some((key) => key.endsWith("cursor")));
+  isUp = false;
+  north.bell.send("POST", "/p/north", {}).catch(() => {});
+  await until(() => failed === 1);
+  north.bell.close();
+  isUp = true;
+  const south = ring(server, { storage, token: tokens.south });
+  await south.becomes("live");
+  await south.bell.send("POST", "/p/south", {});
+  assert.equal(server.streams().at(-1).headers["last-event-id"], undefined);
+  assert.deepEqual(written, [["/p/south", `Bearer ${tokens.south}`]]);
+  south.bell.close();
+  const again = ring(server, { storage, token: tokens.north });
+  await until(() => written.length === 2);
+  assert.deepEqual(written[1], ["/p/north", `Bearer ${tokens.north}`]);
+  assert.equal(server.streams().at(-1).headers["last-event-id"], "e-1");
+  again.bell.close();
+});
+
+test("VIS NFR-2.3: a write made before there is any token is sent once a token comes", async () => {
+  const written = [];
+  const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)),
+    (request, socket) => {
+      if (!request.path.startsWith("/p/")) return false;
+      written.push(request.path);
+      return json(socket, 200, {});
+    });
+  let token = null;
+  const { bell, becomes } = ring(server, { user: "ada", token: () => token, limits: { firstMs: 20 } });
+  const sent = bell.send("POST", "/p/1", {});
+  await until(() => bell.outbox.get().waiting === 1);
+  token = signed({ sub: "ada", tenant: "north" });
+  await becomes("live");
+  assert.equal((await sent).status, 200);
+  assert.deepEqual(written, ["/p/1"]);
+});
+
 test("a reload resumes behind the last event, by the storage", async () => {
   const storage = memoryStorage();
   const server = await serve((request, socket, nth) =>
     socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
   const first = ring(server, { storage });
   await until(() => first.heard.some(({ name }) => name === "test"));
-  await until(async () => (await storage.keys("")).length === 1);
+  await until(async () => (await storage.keys("")).some((key) => key.endsWith("cursor")));
   first.bell.close();
   const second = ring(server, { storage });
   await second.becomes("live");
@@ -376,14 +434,14 @@ test("SCH FR-003: who is live again after a break is told so, once", async () =>
 });
 
 test("mistakes of the app are told clearly", () => {
-  assert.throws(() => connect(), /connect takes an object/);
+  assert.throws(() => connect(), /token must be/);
   assert.throws(() => connect({ url: "ftp://x", token: "t" }), /must begin with http/);
-  assert.throws(() => connect({ url: "nonsense", token: "t" }), /is none/);
+  assert.throws(() => connect({ url: "nonsense", token: "t" }), /must begin with http/);
   assert.throws(() => connect({ url: "http://x" }), /token must be/);
   assert.throws(() => connect({ url: "http://x", token: "t", storage: {} }), /storage must have/);
   assert.throws(() => connect({ url: "http://x", token: "t", network: {} }), /network must have/);
   assert.throws(() => connect({ url: "http://x", token: "t", lifecycle: {} }), /lifecycle must have/);
-  assert.throws(() => connect({ url: "http://x", token: "t", topics: ["a b"] }), /topics are texts/);
-  assert.throws(() => connect({ url: "http://x", token: "t", topics: "queue:s1" }), /topics are texts/);
+  assert.throws(() => connect({ url: "http://x", token: "t", topics: ["a b"] }), /a topic is a text/);
+  assert.throws(() => connect({ url: "http://x", token: "t", topics: "queue:s1" }), /a topic is a text/);
   assert.throws(() => connect({ url: "http://x", token: "t", transport: "carrier pigeon" }), /transport/);
 });

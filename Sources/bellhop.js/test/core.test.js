@@ -94,7 +94,7 @@ test("what the service serves in parts works together, and names no part twice",
 test("what is no feature is refused, as is a name that is taken", () => {
   const given = { url: "http://127.0.0.1:9", token: "t" };
   assert.throws(() => connect({ ...given, features: { nothing: {} } }), /"nothing" is no feature/);
-  assert.throws(() => connect({ ...given, features: { send: features.badges } }), /the name "send" is taken/);
+  assert.throws(() => connect({ ...given, features: { send: features.badges } }), /"send" is no feature/);
   assert.throws(() => connect({ ...given, tabs: "auto" }), /tabs is that of bellhop.js\/tabs/);
 });
 

@@ -74,8 +74,8 @@ export const badges = {
   messages: 0, requests: 0, bell: 0, total: 0, version: 0, epoch: "e", asOf: "2026-01-01T00:00:00.000Z",
 };
 
-export function ready(streamId = "s1", topics = ["personal"], id = null) {
-  const data = { streamId, userId: "ada", topics, replayed: 0, badges, serverTime: new Date().toISOString() };
+export function ready(streamId = "s1", topics = ["personal"], id = null, userId = "ada") {
+  const data = { streamId, userId, topics, replayed: 0, badges, serverTime: new Date().toISOString() };
   return `retry: 10\n\n${id ? `id: ${id}\n` : ""}event: stream:ready\ndata: ${JSON.stringify(data)}\n\n`;
 }
 

@@ -110,7 +110,7 @@ test("VIS NFR-2.3: cut at any byte, with a service that is killed, the outbox lo
       // The app is closed and opened again. What is stored is what it goes on with.
       await until(async () => {
         const stored = await Promise.all((await storage.keys("")).map((key) => storage.get(key)));
-        const safe = new Set([...stored.map((item) => item?.startsWith("{") && JSON.parse(item).body.text),
+        const safe = new Set([...stored.map((item) => item?.startsWith("{") && JSON.parse(item).body?.text),
           ...await texts(conversation, token)]);
         return wanted.every((text) => safe.has(text));
       });

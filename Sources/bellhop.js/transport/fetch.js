@@ -34,7 +34,7 @@ export function fetchTransport(fetch = globalThis.fetch) {
       });
       if (isOver) return;
       const reader = response.body?.getReader();
-      if (!reader && response.status === 200) throw new Error("this fetch does not stream; use the transport xhr");
+      if (!reader && response.status === 200) throw new Error("this fetch does not stream");
       const decoder = new TextDecoder();
       const type = response.headers.get("content-type") ?? "";
       const retryAfter = response.headers.get("retry-after");

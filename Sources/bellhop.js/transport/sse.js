@@ -61,7 +61,7 @@ export function parser(cursor = "", charsMax = eventCharsMax) {
         start = end.lastIndex;
       }
       line += text.slice(start);
-      if (line.length + dataChars > charsMax) throw new RangeError(`an event has more than ${charsMax} characters`);
+      if (line.length + dataChars > charsMax) throw new RangeError(`an event is longer than ${charsMax}`);
       return events;
     },
     lastId: () => lastId,

@@ -1,0 +1,23 @@
+// Whose a token is: the claims that decide what it may do. Tokens of one identity share a stream, a cursor and an outbox.
+
+/** @typedef {{identity: string | null, subject: string | null, expiresAt: number | null}} State */
+
+/** @returns {State} */
+export const initial = () => ({ identity: null, subject: null, expiresAt: null });
+
+/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+export const receive = (state, { payload }) => ({ state: { ...state, ...claimed(payload) }, actions: [] });
+
+/** What a token's payload says: every claim but those that differ between two tokens of one identity.
+ * @param {any} payload @returns {State} */
+export function claimed({ iat, exp, nbf, jti, ...rest }) {
+  return {
+    identity: JSON.stringify(rest, sorted), subject: typeof rest.sub === "string" ? rest.sub : null,
+    expiresAt: exp > 0 ? exp * 1000 : null,
+  };
+}
+
+// An issuer may write the same claims and the same roles in another order.
+/** @param {string} _ @param {any} value */
+const sorted = (_, value) => Array.isArray(value) ? [...value].sort()
+  : value && typeof value === "object" ? Object.fromEntries(Object.entries(value).sort()) : value;

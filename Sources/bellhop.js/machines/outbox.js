@@ -59,7 +59,8 @@ function insert(state, added) {
   const known = new Set(state.items.map((item) => item.key));
   const items = [...state.items, ...added.filter((item) => isOwn(state, item) && !known.has(item.key))];
   items.sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
-  return { ...state, items: items.slice(0, state.limits.itemsMax) };
+  // Also above the bound: a write that stayed in the storage would be sent at the next start, behind newer ones.
+  return { ...state, items };
 }
 
 /** @param {Item} item @param {{status: number, headers?: any, body: any}} answer */

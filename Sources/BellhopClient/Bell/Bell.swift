@@ -380,6 +380,9 @@ import Foundation
             let isTopic = (1...160).contains(topic.utf8.count) && !topic.contains { $0 == "," || $0.isWhitespace }
             guard isTopic else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
         }
+        guard wishes.hasRoom(for: topics) else {
+            throw Bellhop.UnusableParameter(name: "topics", value: "more than a stream may have")
+        }
         let subscription = TopicSubscription(self)
         wishes.set(ObjectIdentifier(subscription), topics: topics)
         changed(topics: true)

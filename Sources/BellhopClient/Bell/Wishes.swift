@@ -27,6 +27,12 @@ struct Wishes {
         }
     }
 
+    /// Returns whether a stream has room for the topics of one, in place of its own before.
+    func hasRoom(for topics: [String], of key: ObjectIdentifier? = nil) -> Bool {
+        let others = all.filter { $0.key != key }.flatMap { $0.value.topics }
+        return Set(others + topics).count <= Wishes.topicsMax
+    }
+
     /// The topics of one, in place of its own before.
     mutating func set(_ key: ObjectIdentifier, topics: [String]) {
         enter(key)

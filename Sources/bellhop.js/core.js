@@ -119,7 +119,7 @@ export function connect(options) {
     token?.close();
     session?.start();
     // What is stored waits for its user to be back.
-    for (const { reject } of pending.values()) reject(failure("outbox.signed_out", "the user signed out"));
+    for (const { reject } of pending.values()) reject(failure("outbox.signed_out", "signed out"));
     pending.clear();
     lastStreamId = "";
     user = next;
@@ -149,6 +149,11 @@ export function connect(options) {
     const name = `bellhop 2 ${url} ${identity}`;
     session.scope = identity ? `${name} ` : "";
     session.identity = identity;
+    // New writes go behind the stored ones, whatever the clock says.
+    for (const { order: at } of identity ? await outboxOf(storage, session.scope).load() : []) {
+      order = Math.max(order, parseInt(at, 36));
+    }
+    if (mine !== token || !isSignedIn || line) return;
     const parts = {
       url, clock, transport, user, identity, scope: session.scope, fetch: options.fetch, clientId: http.clientId,
       // What belongs to nobody by name is not kept: the next one could be somebody else.
@@ -226,7 +231,7 @@ export function connect(options) {
     const waiting = pending.get(item.key);
     pending.delete(item.key);
     const isLost = answer.status === 0;
-    if (isLost) waiting?.reject(failure(answer.body.code, "not sent"));
+    if (isLost) waiting?.reject(failure(answer.body.code, "unsent"));
     else waiting?.resolve(answer);
     if (!isMine) return;
     const { key, method, path, body } = item;
@@ -240,17 +245,16 @@ export function connect(options) {
    * @param {{key?: string, headers?: Record<string, string>}} [how] @returns {Promise<any>} */
   async function send(method, path, body, how = {}) {
     const { key = makeId(), headers } = how;
-    if (!isSignedIn) throw failure("outbox.signed_out", "the user signed out");
-    if (!/^[!-~]{1,255}$/.test(key)) throw new TypeError("a key has 1 to 255 characters");
+    if (!isSignedIn) throw failure("outbox.signed_out", "signed out");
+    if (!/^[!-~]{1,255}$/.test(key)) throw new TypeError("a key has at most 255 characters");
     if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
     const text = JSON.stringify(body);
-    if (text?.length > bodyCharsMax) throw new RangeError(`a body has at most ${bodyCharsMax} characters`);
+    if (text?.length > bodyCharsMax) throw new RangeError(`a body is longer than ${bodyCharsMax}`);
     if (pending.has(key)) throw new Error(`the key "${key}" is in use`);
     if (pending.size >= 1000) throw failure("outbox.full", "1000 writes wait");
-    order = Math.max(order + 1, clock.now() * 1000);
     const item = {
       key, method, path, tab, headers, body: text === undefined ? undefined : JSON.parse(text),
-      order: `${order.toString(36).padStart(11, "0")}-${tab.slice(0, 8)}`,
+      order: "",
       // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
       tried: connection.get().status === "live" ? clock.now() : null,
     };
@@ -268,6 +272,8 @@ export function connect(options) {
       await mine.started;
       if (!pending.has(item.key)) return;
       item.identity = mine.identity;
+      order = Math.max(order + 1, clock.now() * 1000);
+      item.order ||= `${order.toString(36).padStart(11, "0")}-${tab.slice(0, 8)}`;
       if (mine.scope) await outboxOf(storage, mine.scope).put(item).catch(() => {});
       if (mine === session && isSignedIn) line?.add(item);
     })();
@@ -342,7 +348,7 @@ export function connect(options) {
 function transportOf({ transport = "auto", fetch }) {
   if (typeof transport === "function") return transport;
   if (["auto", "fetch"].includes(transport) && fetchStreams(fetch)) return fetchTransport(fetch);
-  throw new TypeError(`connect: transport "${transport}" needs a fetch that streams, or XMLHttpRequest`);
+  throw new TypeError(`connect: transport "${transport}" does not stream`);
 }
 
 /** A store of one value, the same object until it changes.

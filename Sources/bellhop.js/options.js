@@ -28,7 +28,7 @@ export function checked(options) {
 export function checkedTopics(topics) {
   const isTopic = (/** @type {any} */ topic) => typeof topic === "string" && /^[^,\s]{1,160}$/.test(topic);
   if (!Array.isArray(topics) || !topics.every(isTopic)) {
-    throw new TypeError("a topic is a text such as \"queue:s1\"");
+    throw new TypeError("a topic is text such as \"queue:s1\"");
   }
   return topics;
 }

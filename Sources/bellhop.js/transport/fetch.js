@@ -43,7 +43,7 @@ export function fetchTransport(fetch = globalThis.fetch) {
       // One piece after the other: what is not read yet waits in the network, not in memory.
       while (!isOver) {
         const { done, value } = await reader.read();
-        if (done) return end("the service closed the stream");
+        if (done) return end("the stream ended");
         const text = decoder.decode(value, { stream: true });
         if (!isOver && text !== "") heard.text(text);
       }

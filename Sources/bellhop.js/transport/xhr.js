@@ -58,7 +58,7 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = tex
     request.onload = () => {
       read();
       wanted?.(request.responseText);
-      if (request.status === 200) end("the service closed the stream");
+      if (request.status === 200) end("the stream ended");
     };
     request.onerror = () => {
       wanted?.("");

@@ -12,16 +12,26 @@ public struct DecimalDigits: Sendable, Hashable {
 
     /// Nil for what is no decimal number: a sign, digits with at most one point among them, an exponent.
     public init?(_ text: some Collection<UInt8>) {
-        var rest = text[...]
+        let read =
+            text.withContiguousStorageIfAvailable { DecimalDigits(bytes: $0) }
+            ?? Array(text).withUnsafeBufferPointer { DecimalDigits(bytes: $0) }
+        guard let read else { return nil }
+        self = read
+    }
+
+    /// Reads each byte once.
+    private init?(bytes: UnsafeBufferPointer<UInt8>) {
+        var index = 0
         var isNegative = false
-        if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {
+        if let sign = bytes.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {
             isNegative = sign == UInt8(ascii: "-")
-            rest = rest.dropFirst()
+            index = 1
         }
         var significant: [UInt8] = []
         var (exponent, digitCount, hasPoint) = (0, 0, false)
-        while let byte = rest.first, byte | 0x20 != UInt8(ascii: "e") {
-            rest = rest.dropFirst()
+        while index < bytes.count, bytes[index] | 0x20 != UInt8(ascii: "e") {
+            let byte = bytes[index]
+            index += 1
             if byte == UInt8(ascii: "."), !hasPoint {
                 hasPoint = true
                 continue
@@ -36,10 +46,8 @@ public struct DecimalDigits: Sendable, Hashable {
             }
         }
         guard digitCount > 0 else { return nil }
-        if !rest.isEmpty {
-            guard let written = Int(String(decoding: rest.dropFirst(), as: UTF8.self)),
-                abs(written) <= Self.exponentMax
-            else { return nil }
+        if index < bytes.count {
+            guard let written = Self.writtenExponent(bytes[(index + 1)...]) else { return nil }
             exponent += written
         }
         while significant.last == 48 { significant.removeLast() }
@@ -48,31 +56,83 @@ public struct DecimalDigits: Sendable, Hashable {
         self.isNegative = isNegative && !significant.isEmpty
     }
 
+    /// The digits behind the `e`; nil for what is no number, or beyond ``exponentMax``.
+    private static func writtenExponent(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
+        var digits = text
+        let sign = digits.first
+        if sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { digits = digits.dropFirst() }
+        guard !digits.isEmpty else { return nil }
+        var value = 0
+        for byte in digits {
+            guard byte >= 48, byte <= 57 else { return nil }
+            value = value * 10 + Int(byte - 48)
+            guard value <= exponentMax else { return nil }
+        }
+        return sign == UInt8(ascii: "-") ? -value : value
+    }
+
     /// Nil where the number has a fraction, or more digits than 64 bits hold.
     public var integer: Int64? {
         guard exponent >= significant.count, exponent <= 19 else { return significant.isEmpty ? 0 : nil }
-        return Int64(description)
+        // Below zero, where there is one more.
+        var value: Int64 = 0
+        for place in 0..<exponent {
+            let digit = place < significant.count ? Int64(significant[place] - 48) : 0
+            let (product, isTooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (sum, isTooSmall) = product.subtractingReportingOverflow(digit)
+            guard !isTooLarge, !isTooSmall else { return nil }
+            value = sum
+        }
+        guard !isNegative else { return value }
+        let (magnitude, isTooLarge) = Int64(0).subtractingReportingOverflow(value)
+        return isTooLarge ? nil : magnitude
     }
 
     /// The double whose shortest spelling has the very same digits; nil if there is none.
     public var exactDouble: Double? {
         // No shortest spelling is longer.
-        guard significant.count <= 17, let double = Double(scientific), double.isFinite,
-            DecimalDigits(double.description.utf8) == self
-        else { return nil }
+        guard significant.count <= 17 else { return nil }
+        if significant.count <= 15, (-290...300).contains(exponent) {
+            // Any two numbers of 15 digits have two doubles, so the shortest spelling needs no look.
+            return Self.power(exponent - significant.count).map(scaled) ?? Double(description)
+        }
+        guard let double = Double(description), double.isFinite, DecimalDigits(double.description.utf8) == self else {
+            return nil
+        }
         return double
     }
 
-    private var scientific: String {
-        (isNegative ? "-" : "") + "0." + String(decoding: significant, as: UTF8.self) + "e\(exponent)"
+    /// Rounded once and therefore correctly: both factors are exact.
+    private func scaled(by power: (factor: Double, isDivisor: Bool)) -> Double {
+        let whole = Double(significant.reduce(into: Int64(0)) { $0 = $0 * 10 + Int64($1 - 48) })
+        let magnitude = power.isDivisor ? whole / power.factor : whole * power.factor
+        return isNegative ? -magnitude : magnitude
     }
+
+    /// The powers of ten that are doubles; nil for the others.
+    private static func power(_ exponent: Int) -> (factor: Double, isDivisor: Bool)? {
+        guard (-22...22).contains(exponent) else { return nil }
+        return (powers[exponent < 0 ? -exponent : exponent], exponent < 0)
+    }
+
+    private static let powers: [Double] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+        1e20, 1e21, 1e22,
+    ]
 }
 
 extension DecimalDigits: CustomStringConvertible {
-    /// The one spelling of the number: without an exponent, unless that would take many zeros.
+    /// The one spelling of the number: digits with a point or zeros, or with an exponent (`12e98`) where that is shorter.
+    ///
+    /// It takes no more than two bytes more than the shortest text that has been read as this number.
     public var description: String {
         guard !significant.isEmpty else { return "0" }
-        guard (-20...1200).contains(exponent) else { return scientific }
+        let power = String(exponent - significant.count)
+        let plainCount =
+            exponent <= 0 ? 2 - exponent + significant.count : max(exponent, significant.count + 1)
+        guard exponent == significant.count || plainCount <= significant.count + 1 + power.utf8.count else {
+            return (isNegative ? "-" : "") + String(decoding: significant, as: UTF8.self) + "e" + power
+        }
         var digits = significant
         if exponent <= 0 { digits.insert(contentsOf: repeatElement(48, count: 1 - exponent), at: 0) }
         let whole = max(exponent, 1)

@@ -28,6 +28,14 @@ public enum ColumnType: String, Sendable, Hashable, CaseIterable {
         self = type
     }
 
+    /// Whether reading a value costs more than comparing its bytes.
+    var isNumberOrTime: Bool {
+        switch self {
+        case .text, .uuid, .boolean, .json: false
+        case .smallint, .integer, .bigint, .numeric, .real, .double, .date, .time, .timestamp, .timestamptz: true
+        }
+    }
+
     /// The whole numbers of the type.
     var range: ClosedRange<Int64>? {
         switch self {

@@ -66,8 +66,6 @@ enum ComparedText {
         if let moment = FilterMoment(text) { return Array(moment.canonical(.timestamptz).utf8) }
         return FilterNumber(longText: text).map { Array($0.canonical.utf8) }
     }
-
-    static func normalized(_ text: [UInt8]) -> [UInt8] { text.withUnsafeBufferPointer(rewritten) ?? text }
 }
 
 extension String {

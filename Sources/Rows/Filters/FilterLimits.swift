@@ -10,6 +10,9 @@ public enum FilterLimits {
     /// Long enough for URLs and composite ids. Without it a thousand values could fill the bytes of a filter with a
     /// single comparison.
     public static let valueBytesMax = 1024
+    /// Bytes of a number or a time. The largest 256-bit integer has 78 digits. Without it a filter could hold thousands of
+    /// digits, whose conversion costs more than comparing as many bytes of text.
+    public static let numberBytesMax = 128
     /// PostgreSQL's names have 63 bytes, other databases' 128.
     public static let columnBytesMax = 128
     /// Characters between two `%` of a `like`: what one machine word can follow at once, so that a text is read once

@@ -29,27 +29,38 @@ enum FilterNumber: Sendable, Hashable {
 
     /// As PostgreSQL reads a value of the type `numeric`: also the words for what is no number.
     init?(numeric bytes: some Collection<UInt8>) {
+        // Nearly all values end here.
+        if let number = FilterNumber(text: bytes) {
+            self = number
+            return
+        }
+        guard bytes.count <= 9 else { return nil }
         switch String(decoding: bytes, as: UTF8.self).lowercased() {
         case "nan": self = .real(.nan)
         case "infinity", "inf", "+infinity", "+inf": self = .real(.infinity)
         case "-infinity", "-inf": self = .real(-.infinity)
-        default: self.init(text: bytes)
+        default: return nil
         }
     }
 
     /// The number that a row's text is, where the column's type is not declared: one that JSON would have lost digits
     /// of (``JSONValue/exactNumber(_:)``). Every other text is a text.
     init?(longText bytes: UnsafeBufferPointer<UInt8>) {
-        // Nearly all texts end here.
-        guard bytes.count > 15, bytes[0] == UInt8(ascii: "-") || (48...57).contains(bytes[0]) else { return nil }
-        // Zeros in front, and a point at an end, are no JSON: it is a code, and a text.
-        let first = bytes[0] == UInt8(ascii: "-") ? 1 : 0
-        guard (48...57).contains(bytes[first]), (48...57).contains(bytes[bytes.count - 1]),
-            bytes[first] != 48 || bytes[first + 1] == UInt8(ascii: "."), let digits = DecimalDigits(bytes),
-            digits.integer == nil, digits.exactDouble == nil
-        else { return nil }
-        self = .long(digits)
+        guard Self.isLongText(bytes), let number = FilterNumber(text: bytes), number.isLong else { return nil }
+        self = number
     }
+
+    /// Whether a text is written as a long number is in JSON. Zeros in front, and a point at an end, are no JSON: it is a
+    /// code, and a text.
+    static func isLongText(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        // Nearly all texts end here.
+        guard bytes.count > 15, bytes[0] == UInt8(ascii: "-") || (48...57).contains(bytes[0]) else { return false }
+        let first = bytes[0] == UInt8(ascii: "-") ? 1 : 0
+        return (48...57).contains(bytes[first]) && (48...57).contains(bytes[bytes.count - 1])
+            && (bytes[first] != 48 || bytes[first + 1] == UInt8(ascii: "."))
+    }
+
+    var isLong: Bool { if case .long = self { true } else { false } }
 
     /// The one spelling that equal numbers have in a hash table.
     var canonical: String {

@@ -161,7 +161,7 @@ private struct FilterParser {
             throw mistake(at: place, "values of this column's type are not compared: only 'is.null' asks about them")
         }
         switch name {
-        case "in": return .within(FilterValueSet(try list(of: type), as: type))
+        case "in": return .within(try set(of: type))
         case "is": return .identity(try identity(of: type))
         case "isdistinct": return .isDistinct(try value(of: type))
         case "like", "ilike":
@@ -181,12 +181,21 @@ private struct FilterParser {
         }
     }
 
+    private mutating func set(of type: ColumnType?) throws(FilterMistake) -> FilterValueSet {
+        let start = index
+        if let set = FilterValueSet(try list(of: type), as: type) { return set }
+        throw mistake(at: start, "the values of 'in' take too many bytes; split them between two subscriptions")
+    }
+
     private mutating func value(of type: ColumnType?) throws(FilterMistake) -> FilterValue {
         let start = index
         return try value(try scalar(), of: type, at: start)
     }
 
     private func value(_ text: [UInt8], of type: ColumnType?, at start: Int) throws(FilterMistake) -> FilterValue {
+        if text.count > FilterLimits.numberBytesMax, type.map(\.isNumberOrTime) ?? (DecimalDigits(text) != nil) {
+            throw mistake(at: start, "a number or a time has at most \(FilterLimits.numberBytesMax) bytes")
+        }
         guard let type else { return FilterValue(text) }
         if let value = FilterValue(text, as: type) { return value }
         throw mistake(at: start, "the column is of type \(type.rawValue), and this is no value of it")

@@ -31,17 +31,18 @@ public struct FilterValue: Sendable, Hashable {
 
     /// A value for a column whose type is not declared.
     init(_ text: [UInt8]) {
-        let bytes = ComparedText.normalized(text)
-        self.bytes = bytes
         type = nil
-        if let moment = bytes.withUnsafeBufferPointer(FilterMoment.init) {
-            reading = .moment(moment)
-        } else if let number = FilterNumber(text: bytes) {
-            reading = .number(number)
-        } else if let boolean = FilterValue.boolean(bytes) {
-            reading = .boolean(boolean)
+        // Each kind is tried once: the same rules as ``ComparedText/rewritten(_:)``, which rewrites a row's text.
+        if let moment = text.withUnsafeBufferPointer(FilterMoment.init) {
+            (bytes, reading) = (Array(moment.canonical(.timestamptz).utf8), .moment(moment))
+        } else if let number = FilterNumber(text: text) {
+            let isRewritten = number.isLong && text.withUnsafeBufferPointer(FilterNumber.isLongText)
+            (bytes, reading) = (isRewritten ? Array(number.canonical.utf8) : text, .number(number))
+        } else if let boolean = FilterValue.boolean(text) {
+            (bytes, reading) = (text, .boolean(boolean))
         } else {
-            reading = bytes.count == 36 && bytes[8] == UInt8(ascii: "-") ? .uuid : .text
+            bytes = text.withUnsafeBufferPointer(UUIDText.lowercased) ?? text
+            reading = text.count == 36 && text[8] == UInt8(ascii: "-") ? .uuid : .text
         }
         isPlainText = reading == .text
     }
@@ -164,7 +165,7 @@ extension FilterNumber {
         switch value {
         case .integer(let integer): self = .integer(integer)
         case .number(let real): self.init(real)
-        case .string(let text): self.init(numeric: Array(text.utf8))
+        case .string(let text): self.init(numeric: text.utf8)
         default: return nil
         }
     }

@@ -22,10 +22,12 @@ public struct FilterValueSet: Sendable, Hashable {
 
     public var count: Int { Int(valueCount) }
 
-    /// Stores the first of values that are the same bytes. There are at most ``FilterLimits/valuesMax``, together no
-    /// longer than a filter: so every offset fits its two bytes.
-    init(_ given: some Collection<FilterValue>, as type: ColumnType?) {
-        precondition(given.count <= FilterLimits.valuesMax, "the parser refuses more values")
+    /// Stores the first of values that are the same bytes.
+    ///
+    /// Nil if there are more than ``FilterLimits/valuesMax``, or if their records do not fit offsets of two bytes: a value
+    /// can be stored twice, and its canonical spelling can be longer than the given one (`1e18`).
+    init?(_ given: some Collection<FilterValue>, as type: ColumnType?) {
+        guard given.count <= FilterLimits.valuesMax else { return nil }
         let values = given.map(\.bytes)
         let numbers = type == nil ? given.compactMap { $0.number.map { Array($0.canonical.utf8) } } : []
         let placeCount = FilterValueSet.placeCount(for: values.count + numbers.count)
@@ -35,9 +37,14 @@ public struct FilterValueSet: Sendable, Hashable {
         var storage = [UInt8](repeating: 0, count: placeCount * 2)
         storage.reserveCapacity(bytesMax)
         var count = 0
-        for value in values where Record.insert(value, placeCount: placeCount, into: &storage) { count += 1 }
+        for value in values {
+            guard let isNew = Record.insert(value, placeCount: placeCount, into: &storage) else { return nil }
+            if isNew { count += 1 }
+        }
         self.textsEnd = UInt32(storage.count - placeCount * 2)
-        for number in numbers { _ = Record.insert(number, placeCount: placeCount, into: &storage) }
+        for number in numbers {
+            guard Record.insert(number, placeCount: placeCount, into: &storage) != nil else { return nil }
+        }
         self.storage = storage
         self.placeCount = UInt16(placeCount)
         self.valueCount = UInt16(count)
@@ -133,17 +140,19 @@ public struct FilterValueSet: Sendable, Hashable {
             }
         }
 
-        /// False if the value is there already.
-        static func insert(_ value: [UInt8], placeCount: Int, into storage: inout [UInt8]) -> Bool {
+        /// False if the value is there already, nil if its length or its offset does not fit two bytes.
+        static func insert(_ value: [UInt8], placeCount: Int, into storage: inout [UInt8]) -> Bool? {
             let found = storage.withUnsafeBytes { bytes in
                 value.withUnsafeBufferPointer { find($0, placeCount: placeCount, in: bytes) }
             }
             guard found.offset == nil else { return false }
-            let reference = UInt16((storage.count - placeCount * 2) / 2 + 1)
+            guard let reference = UInt16(exactly: (storage.count - placeCount * 2) / 2 + 1),
+                let length = UInt16(exactly: value.count)
+            else { return nil }
             storage.withUnsafeMutableBytes {
                 $0.storeBytes(of: reference, toByteOffset: found.place * 2, as: UInt16.self)
             }
-            withUnsafeBytes(of: UInt16(value.count)) { storage.append(contentsOf: $0) }
+            withUnsafeBytes(of: length) { storage.append(contentsOf: $0) }
             storage += value
             if !storage.count.isMultiple(of: 2) { storage.append(0) }
             return true

@@ -10,7 +10,8 @@ struct StreamRoute: Sendable {
 
     /// What the client asked for in the query.
     private struct Wanted {
-        var topics: [String]?
+        /// As the client wrote them, joined by commas: they are read only after the client has proved who it is.
+        var topics: String?
         var lastEventID: String?
         var ticket: String?
     }
@@ -37,7 +38,7 @@ struct StreamRoute: Sendable {
                 throw Failure(.unauthenticated, "unauthenticated", "A token or a ticket is needed to open a stream.")
             }
             switch try dependencies.authenticator.admit(token) {
-            case .known(let principal): return try open(principal.caller, wanted, wanted.topics ?? [])
+            case .known(let principal): return try open(principal.caller, wanted, [])
             case .pending(let start): return .again { start($0) }
             }
         } catch let failure as Failure {
@@ -64,20 +65,23 @@ struct StreamRoute: Sendable {
             let value = value ?? ""
             switch name {
             case "topics":
-                let named = value.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-                wanted.topics = (wanted.topics ?? []) + named.filter { !$0.isEmpty }
+                wanted.topics = wanted.topics.map { "\($0),\(value)" } ?? value
             case "lastEventId" where wanted.lastEventID == nil: wanted.lastEventID = value
             case "ticket" where wanted.ticket == nil: wanted.ticket = value
             case "lastEventId", "ticket": throw Failure.invalid("?\(name)", "must not be repeated")
             default: throw Failure.invalid("?\(name)", "is not known here")
             }
         }
-        if let topics = wanted.topics {
-            wanted.topics = try StreamTopics.parse(topics, kinds: dependencies.topicKinds) { _ in "?topics" }
-        }
         // A browser that reconnects by itself sends the header; the query's value is then from before.
         if let header = request.header("Last-Event-ID") { wanted.lastEventID = header }
         return wanted
+    }
+
+    /// The topics of the query; nil if it names none.
+    private func topics(_ wanted: Wanted) throws(Failure) -> [String]? {
+        guard let text = wanted.topics else { return nil }
+        let named = text.split(separator: ",").lazy.map { $0.trimmingCharacters(in: .whitespaces) }
+        return try StreamTopics.parse(named.filter { !$0.isEmpty }, kinds: dependencies.topicKinds) { _ in "?topics" }
     }
 
     /// Empty where the header has another scheme.
@@ -124,9 +128,11 @@ struct StreamRoute: Sendable {
     private func openByTicket(_ ticket: String, _ request: Request, _ wanted: Wanted) throws -> Reply {
         if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()
-            return try open(caller, wanted, wanted.topics ?? topics)
+            return try open(caller, wanted, topics)
         }
         guard dependencies.tickets.isOurs(ticket) else { throw Self.ticketInvalid }
+        // Before the ticket is spent: a client that corrects its topics can still use it.
+        _ = try topics(wanted)
         return .again { resume in
             let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
@@ -166,8 +172,10 @@ struct StreamRoute: Sendable {
 
     // MARK: Opening
 
-    private func open(_ caller: Caller, _ wanted: Wanted, _ topics: [String]) throws -> Reply {
+    /// - Parameter ticketTopics: those of the ticket, which the query replaces.
+    private func open(_ caller: Caller, _ wanted: Wanted, _ ticketTopics: [String]) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.now)
+        let topics = try topics(wanted) ?? ticketTopics
         try StreamTopics.requireHeard(topics, by: caller, dependencies)
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
         var lease: StreamLease?

@@ -7,15 +7,21 @@ import Visibility
 enum StreamTopics {
     static let personal = "personal"
 
-    /// Reads a list, without doubles and without `personal`; every mistake is reported with its place.
+    /// Mistakes that one answer names. More help nobody, and a list of 12 KB could have 6,000, which take milliseconds.
+    private static let mistakesMax = 20
+
+    /// Reads a list, without doubles and without `personal`. Stops at 20 mistakes, each with its place.
     static func parse(
-        _ texts: [String], kinds: [TopicKind], at pointer: (_ index: Int) -> String
+        _ texts: some Sequence<String>, kinds: [TopicKind], at pointer: (_ index: Int) -> String
     ) throws(Failure) -> [String] {
         var topics: [String] = []
         var mistakes: [Failure.Field] = []
-        for (index, text) in texts.enumerated() where text != personal && !topics.contains(where: text.hasBytes) {
+        // Bytes, and not texts: those are equal if they are canonically equivalent.
+        var seen: Set<[UInt8]> = [Array(personal.utf8)]
+        for (index, text) in texts.enumerated() where seen.insert(Array(text.utf8)).inserted {
             if let mistake = mistake(in: text, kinds: kinds) {
                 mistakes.append(Failure.Field(pointer(index), mistake))
+                if mistakes.count == mistakesMax { break }
             } else if topics.count < StreamLimits.topicsMax {
                 topics.append(text)
             } else {
@@ -23,7 +29,7 @@ enum StreamTopics {
                 break
             }
         }
-        guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
+        guard mistakes.isEmpty else { throw Failure.invalid(mistakes) }
         return topics
     }
 

@@ -314,6 +314,27 @@ import Values
         #expect(try await resumed.next("notification:created").json["eventId"].string == "afterwards")
     }
 
+    /// Another replica, or a server that took over, gives the log another name while events are written without a pause.
+    ///
+    /// - Parameter change: the epoch that somebody else has given; the timeline of a server that was promoted.
+    @Test(arguments: ["epoch = 'another'", "origin = '1/2/00000003'"])
+    func anotherName_reachesEveryStream_underTraffic(change: String) async throws {
+        let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
+        let writing = Task { [a] in
+            for index in 0... {
+                if Task.isCancelled { return }
+                _ = try await Self.notify(a, "u2", "w\(index)")
+            }
+        }
+        defer { writing.cancel() }
+        try await a.alterTable(sqlite: "SELECT 1", postgres: "UPDATE event_epochs SET \(change)")
+        for (service, stream) in [(a, onA), (b, onB)] {
+            #expect(try await stream.next("stream:closing").json["reason"].string == "unavailable")
+            let again = try await service.listen(as: .user("u1"), lastEventID: stream.lastEventID)
+            #expect(try await again.next("stream:resync").json["reason"].string == "epoch")
+        }
+    }
+
     /// A replica that finds events missing from the log ends its streams: they resume, and are cursor.
     @Test func replicaThatFellBehind_endsItsStreams() async throws {
         let stream = try await b.listen(as: .user("u1"))

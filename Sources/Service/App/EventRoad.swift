@@ -37,8 +37,9 @@ struct EventRoad {
                 { _ in boards.forget() },
             ])
         appendEvents = GroupStep<PendingEvents> { db, pending in
+            let term = pump.term
             let events = try EventLog.append(pending, in: db)
-            db.afterCommit { pump.committed(events) }
+            db.afterCommit { pump.committed(events, term: term) }
         }
         self.rankUpdates = rankUpdates
         self.router = router

@@ -31,7 +31,7 @@ struct EventRouter: Sendable {
 
     /// Ends all streams, which resume, or learn that they cannot: what they missed is not in the log. What is published
     /// next follows the given event.
-    func restart(after head: Int64) { shards.post(.begun(head: head)) }
+    func restart(after head: Int64) { shards.post(.begun(head: head, ids: log.ids)) }
 
     /// Refuses a token, a session or a user from now on, and closes their streams.
     func revoke(_ revocation: Revocation) {

@@ -45,7 +45,8 @@ struct StreamDirectory: StreamRequests {
     ) {
         let isAdmitted = dependencies.workers.submit {
             let reader = StreamReader(
-                dependencies: dependencies, caller: caller, topics: [], tables: draft.tables ?? [])
+                dependencies: dependencies, ids: dependencies.ids, caller: caller, topics: [],
+                tables: draft.tables ?? [])
             var draft = draft
             do {
                 let replay = try reader.missedRows(after: draft.lastEventID)

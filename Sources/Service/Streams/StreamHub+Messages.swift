@@ -16,9 +16,9 @@ extension StreamHub {
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
         case .memberships(let holders): renewScopes(withAnyOf: holders)
-        case .begun(let head):
+        case .begun(let head, let ids):
             self.head = head
-            ids = dependencies.ids
+            self.ids = ids
             recentChanges = RecentChanges(since: head)
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
         case .states(let states): deliver(states)
@@ -167,7 +167,7 @@ extension StreamHub {
     private func load(_ slot: Int32, after: Int64, through: Int64) {
         guard let session = sessions[Int(slot)] else { return }
         let reader = StreamReader(
-            dependencies: dependencies, caller: session.caller, topics: hub.topics(of: slot),
+            dependencies: dependencies, ids: ids, caller: session.caller, topics: hub.topics(of: slot),
             tables: rows.index.subscriptions(of: slot), keys: Set(hub.scope(of: slot)))
         let (shard, handle) = (shard, handles[Int(slot)])
         let isAdmitted = dependencies.workers.submit {

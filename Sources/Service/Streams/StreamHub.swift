@@ -49,7 +49,7 @@ final class StreamHub: StreamProgram {
     var wideKeyCount = 0
     /// The last event that this shard has handled.
     var head: Int64
-    /// Makes the ids of the log that it handles.
+    /// Makes the ids of the log that `head` is of. The process may have another log already, whose head comes with it.
     var ids: EventIDs
     /// The shard's clock, as of its last tick.
     var monotonicNow: UInt64 = 0
@@ -86,7 +86,9 @@ final class StreamHub: StreamProgram {
         guard dependencies.revocations.isTrusted else { return end(slot, .unavailable) }
         guard hasRoomForScope(of: slot) else { return }
         guard !dependencies.live.isEmpty else { return begin(stream, keys: opener.caller.scope.keys) }
-        readKeys(stream, StreamReader(dependencies: dependencies, caller: opener.caller, topics: opener.topics))
+        readKeys(
+            stream,
+            StreamReader(dependencies: dependencies, ids: ids, caller: opener.caller, topics: opener.topics))
     }
 
     /// Has a worker read what the stream begins with, now that the hub has all keys of it.
@@ -94,7 +96,7 @@ final class StreamHub: StreamProgram {
         let slot = Int32(stream.index)
         guard let opener = sessions[Int(slot)]?.opener else { return }
         let reader = StreamReader(
-            dependencies: dependencies, caller: opener.caller, topics: opener.topics, keys: keys)
+            dependencies: dependencies, ids: ids, caller: opener.caller, topics: opener.topics, keys: keys)
         let streamId = dependencies.names.name(of: stream).text
         let (head, lastEventID) = (head, opener.lastEventID)
         onWorker(slot) { shard in

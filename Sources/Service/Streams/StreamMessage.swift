@@ -24,7 +24,9 @@ enum StreamMessage: Sendable {
     /// Memberships have changed: scopes that have one of these keys are to be made anew.
     case memberships(Set<MembershipUpdate.Holders>)
     /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
-    case begun(head: Int64)
+    ///
+    /// The ids go with the head: an id of one log with a number of the other would resume behind events that nobody got.
+    case begun(head: Int64, ids: EventIDs)
     case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)

@@ -26,6 +26,8 @@ struct StreamStart: Sendable {
 /// Reads the log for streams, on a worker.
 struct StreamReader: Sendable {
     let dependencies: StreamDependencies
+    /// Of the same log as the head that the stream begins at, which its shard knows.
+    let ids: EventIDs
     let caller: Caller
     let topics: [String]
     /// The rows that the stream subscribed to.
@@ -85,7 +87,7 @@ struct StreamReader: Sendable {
         try read { tx in
             let newest = try EventLog.newestSequence(in: tx.db)
             let resumption = Resumption.decide(
-                lastEventID: lastEventID, ids: dependencies.ids,
+                lastEventID: lastEventID, ids: ids,
                 oldest: try EventLog.oldestSequence(in: tx.db), newest: newest)
             var writer = ChunkWriter()
             switch resumption {
@@ -107,7 +109,6 @@ struct StreamReader: Sendable {
     }
 
     private func start(_ tx: Transaction, streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
-        let ids = dependencies.ids
         var resumption = Resumption.decide(
             lastEventID: lastEventID, ids: ids, oldest: try EventLog.oldestSequence(in: tx.db),
             newest: try EventLog.newestSequence(in: tx.db))
@@ -200,7 +201,6 @@ struct StreamReader: Sendable {
     }
 
     private func append(_ events: [StreamEvent], keys: Set<String>, to writer: inout ChunkWriter) {
-        let ids = dependencies.ids
         for event in events {
             let cursor = ids.cursor(event.sequence)
             if event.isChange {

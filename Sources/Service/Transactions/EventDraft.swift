@@ -67,6 +67,18 @@ struct LoggedEvent: Sendable {
     var change: PublishedChange?
 }
 
+extension LoggedEvent: LogEntry {
+    var sequence: Int64 { event.sequence }
+
+    /// The trace does not count: it is not what readers receive.
+    func isSame(as other: LoggedEvent) -> Bool {
+        let (one, two) = (event, other.event)
+        return one.sequence == two.sequence && one.tenant == two.tenant && one.name == two.name
+            && one.topic == two.topic && one.collapse == two.collapse && one.data == two.data
+            && Set(one.audience) == Set(two.audience)
+    }
+}
+
 extension LoggedEvent {
     init(_ draft: EventDraft, sequence: Int64, traceparent: String?) {
         self.init(event: StreamEvent(draft, sequence: sequence, traceparent: traceparent), change: draft.change)

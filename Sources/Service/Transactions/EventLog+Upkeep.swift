@@ -37,37 +37,49 @@ extension EventLog {
 
     /// The log as it is now, for replicas that others write beside.
     ///
-    /// The content is of the event that was asked for; nil if it is not retained.
-    typealias State = (newest: Int64, epoch: String, content: [UInt8]?)
-
-    static func state(lookingAt sequence: Int64, in db: Connection) throws -> State {
+    /// - Parameters:
+    ///   - sequence: the event whose content is read.
+    ///   - comparesOrigin: whether to ask for the server and its timeline, too.
+    static func state(
+        lookingAt sequence: Int64, comparesOrigin: Bool = false, in db: Connection
+    ) throws -> LogState<LoggedEvent> {
+        // First: a server that takes over in between is noticed by the connection, which ends.
+        let origin = comparesOrigin ? try db.origin() : nil
         var found: [StreamEvent] = []
         // An event's record has the number of its last one.
         let states = try db.rows(
             """
-            SELECT \(content), counter.newest, epochs.epoch
+            SELECT \(content), counter.newest, epochs.epoch, epochs.origin
             FROM \(counter, unscoped: keeping) AS counter
             CROSS JOIN \(epochs, unscoped: keeping) AS epochs
             LEFT JOIN \(events, unscoped: keeping) ON events.sequence >= \(sequence)
                 AND events.sequence < \(sequence + Int64(Limits.recordSpanMax))
             """
-        ) { row -> State in
+        ) { row in
             if !row.isNull(0) { try append(row, after: sequence - 1, through: sequence, to: &found) }
-            return (Int64(try row.integer(contentCount)), try row.text(contentCount + 1), nil)
+            return (
+                newest: Int64(try row.integer(contentCount)), epoch: try row.text(contentCount + 1),
+                origin: try row.optionalText(contentCount + 2)
+            )
         }
         guard let state = states.first else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
-        return (state.newest, state.epoch, found.first?.data)
+        return LogState(
+            newest: state.newest, epoch: state.epoch, content: found.first.map { LoggedEvent(event: $0) },
+            isMoved: origin != nil && state.origin != nil && origin != state.origin)
     }
 
     /// Gives the log another name, if it still has the old one: after a failover to a server that had not got the last
     /// commits. The numbers of the events that it lost were published, and will be given again.
-    static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws {
+    ///
+    /// - Returns: false where another replica has renamed it.
+    @discardableResult
+    static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws -> Bool {
         try db.run(
             """
             UPDATE \(epochs, unscoped: keeping)
             SET epoch = \(randomEpoch()), created_at = \(now.microseconds), origin = \(try db.origin())
             WHERE epoch = \(old)
-            """)
+            """) > 0
     }
 
     /// How long and how many events are retained.

@@ -2,16 +2,16 @@ import Database
 import Domain
 import Logging
 import Realtime
+import Synchronization
 import Threads
 
 /// Brings committed events to this process's streams in the order of their numbers, whichever replica wrote them.
 ///
 /// On SQLite the one writer commits in order, and what it commits is published at once. On PostgreSQL events come from
 /// writers here, which know theirs, and from other replicas, whose commits a notification announces; a poll stands
-/// behind it. Numbers have no gaps (`EventLog.append`), so the next one is either here or to be read.
+/// behind it. Numbers have no gaps (`EventLog.append`), so the next one is either here or to be read. `LogFollower` decides
+/// what is published and what is asked; this class does it.
 final class EventPump: Sendable {
-    /// Own events that wait for others' before them. More, and they are read from the log like the others'.
-    private static let waitingMax = 10_000
     /// Events read at once, and some more that their records reach.
     private static let readMax = 1_000
     /// The database counts as reachable this long after it was reached.
@@ -33,13 +33,7 @@ final class EventPump: Sendable {
     /// Read again what missed events would have changed, each by one statement.
     private let catchUp: [@Sendable (Connection) throws -> Void]
     private struct State {
-        var head: Int64
-        var waiting: [Int64: LoggedEvent] = [:]
-        /// The last one published: if the log has another in its place, it is not the log that it was.
-        var last: StreamEvent?
-        var isWoken = false
-        /// An own event has a number that was published before.
-        var isDoubtful = false
+        var follower: LogFollower<LoggedEvent>
         var contactAt = ContinuousClock.now
         /// Everything that was committed until then is published.
         var caughtUpAt = ContinuousClock.now
@@ -48,6 +42,8 @@ final class EventPump: Sendable {
     }
 
     private let state: Locked<State>
+    /// The follower's term, for writers, which ask before each group of transactions.
+    private let currentTerm = Atomic<Int>(0)
     private let thread = LoopThread("event-pump")
 
     /// - Parameter head: the newest event when the service started.
@@ -61,7 +57,7 @@ final class EventPump: Sendable {
         self.clock = clock
         pollPause = clock.pause(.seconds(1))
         self.log = log
-        state = Locked(State(head: head))
+        state = Locked(State(follower: LogFollower(head: head, epoch: log.epoch, at: Self.uptime)))
         self.logger = logger
         self.revocations = revocations
         self.revocationsTrusted = revocationsTrusted
@@ -72,45 +68,16 @@ final class EventPump: Sendable {
 
     // MARK: From this process
 
+    /// The term of events that are appended now, for ``committed(_:term:)``.
+    var term: Int { currentTerm.load(ordering: .acquiring) }
+
     /// Takes the events of transactions that were committed here.
-    func committed(_ events: [LoggedEvent]) {
+    func committed(_ events: [LoggedEvent], term: Int) {
         state.withLock { state in
-            // The usual case: they are the next ones, and one transaction's numbers have no gaps.
-            if state.waiting.isEmpty, let first = events.first, first.event.sequence == state.head + 1 {
-                state.head += Int64(events.count)
-                state.last = events.last?.event
-                return publish(events)
-            }
-            if state.waiting.count + events.count > Self.waitingMax { state.waiting = [:] }
-            for logged in events {
-                let event = logged.event
-                if event.sequence > state.head {
-                    state.waiting[event.sequence] = logged
-                } else if event.sequence == state.last?.sequence ? event != state.last : true {
-                    // Read from the log before it was handed over here; or the log has turned back.
-                    state.isDoubtful = true
-                }
-            }
-            if state.isDoubtful { wake(&state) }
-            publishInOrder(&state)
-            // Those before them were committed by others, and can be read.
-            if !state.waiting.isEmpty { wake(&state) }
+            let next = state.follower.committed(events, term: term)
+            if !next.isEmpty { publish(next) }
+            if state.follower.isWoken { thread.wake() }
         }
-    }
-
-    private func publishInOrder(_ state: inout State) {
-        var next: [LoggedEvent] = []
-        while let logged = state.waiting.removeValue(forKey: state.head + 1) {
-            state.head += 1
-            next.append(logged)
-            state.last = logged.event
-        }
-        if !next.isEmpty { publish(next) }
-    }
-
-    private func wake(_ state: inout State) {
-        state.isWoken = true
-        thread.wake()
     }
 
     /// Gives the log another name, in a transaction by which rows were missed: all streams begin anew once it is committed.
@@ -121,7 +88,8 @@ final class EventPump: Sendable {
         db.afterCommit { [self] in
             state.withLock { state in
                 log.epoch = epoch
-                begin(state.head)
+                state.follower.renewed(epoch)
+                begin(state.follower.head)
             }
         }
     }
@@ -149,10 +117,9 @@ final class EventPump: Sendable {
 
     /// - Parameter payload: the newest number; nil if some may have been missed.
     private func notified(_ payload: String?) {
-        let newest = payload.flatMap { Int64($0) }
         state.withLock { state in
-            if let newest, newest <= state.head { return }
-            wake(&state)
+            state.follower.announced(payload.flatMap { Int64($0) })
+            if state.follower.isWoken { thread.wake() }
         }
     }
 
@@ -162,24 +129,30 @@ final class EventPump: Sendable {
         return state.withLock { !$0.isFailing && ContinuousClock.now - $0.contactAt < .seconds(Self.contactSeconds) }
     }
 
-    /// Waits for a notification or the time of the poll, and reads what is new; false at the end.
+    /// Waits for a notification or the time of the poll, and looks at the log; false at the end.
     private func step() -> Bool {
-        let isFailing = state.withLock { $0.isFailing }
-        guard thread.wait(atMost: isFailing ? .zero : pollPause) else { return false }
-        let (isNotified, head, last) = state.withLock { state in
-            defer { (state.isWoken, state.isDoubtful) = (false, false) }
-            return (state.isWoken && !state.isDoubtful, state.head, state.last)
-        }
-        do {
-            if isNotified { try read(after: head) } else { try poll(head, last) }
-        } catch {
-            noteFailure(error)
-            // Not at once: a server that refuses is not helped by being asked in a loop.
-            _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
+        let pause = state.withLock { $0.follower.pause(at: Self.uptime, pollPause: pollPause) }
+        guard thread.wait(atMost: pause) else { return false }
+        let question = state.withLock { $0.follower.nextQuestion(at: Self.uptime, pollPause: pollPause) }
+        if let question {
+            do {
+                switch question.kind {
+                case .read: try read(question)
+                case .poll: try poll(question)
+                }
+            } catch {
+                state.withLock { $0.follower.failed(question) }
+                noteFailure(error)
+                // Not at once: a server that refuses is not helped by being asked in a loop.
+                _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
+            }
         }
         distrustIfCutOff()
         return true
     }
+
+    private static let started = ContinuousClock.now
+    private static var uptime: Duration { started.duration(to: .now) }
 
     private func noteFailure(_ error: any Error) {
         let isNew = state.withLock { state in
@@ -211,7 +184,7 @@ final class EventPump: Sendable {
             logger.error(
                 "Cut off from the database: revocations of other replicas are not known, so no token is trusted.",
                 metadata: ["seconds": "\(revocationsTrusted.components.seconds)"])
-            begin(state.head)
+            begin(state.follower.head)
         }
     }
 
@@ -220,71 +193,71 @@ final class EventPump: Sendable {
         try store.read(isSingle: true, isVital: true, body)
     }
 
-    private func poll(_ head: Int64, _ last: StreamEvent?) throws {
-        let state = try look { try EventLog.state(lookingAt: head, in: $0) }
-        let isAnother = last?.sequence == head && state.content.map { $0 != last?.data } ?? false
-        self.state.withLock { own in
-            noteContact(&own)
-            if state.newest > own.head { wake(&own) }
-            let isPublished = state.newest >= head && state.newest <= own.head
-            if isPublished, state.epoch == log.epoch, !isAnother { noteCaughtUp(&own) }
+    private func poll(_ question: LogFollower<LoggedEvent>.Question) throws {
+        let found = try store.read(isSingle: !question.isTimed, isVital: true) {
+            try EventLog.state(lookingAt: question.place, comparesOrigin: question.isTimed, in: $0)
         }
-        // Events that streams have received are lost: a server took over that had not got them. Their numbers will be
-        // given again, so the log must not be taken for the same one.
-        if state.newest < head || isAnother, state.epoch == log.epoch {
-            logger.error(
-                "The log has lost events that were told; streams begin anew.",
-                metadata: ["told": "\(head)", "newest": "\(state.newest)"])
-            let (old, now) = (state.epoch, clock.now())
-            try store.writeAndWait { try EventLog.renewEpoch(old, at: now, in: $0) }
-            try adopt(look { try EventLog.state(lookingAt: 0, in: $0) })
-        } else if state.epoch != log.epoch {
-            try adopt(state)
-        }
-    }
-
-    /// Another replica, or somebody who restored a copy, has given the log another name.
-    private func adopt(_ state: EventLog.State) throws {
-        try restart(after: state.newest) { log.epoch = state.epoch }
-    }
-
-    private func read(after sequence: Int64) throws {
-        // With the one before: if it is not what was published, the log has turned back.
-        let (events, isAll) = try look { try EventLog.following(sequence - 1, limit: Self.readMax, in: $0) }
-        let isAnother = state.withLock { state in
-            guard let last = state.last, let same = events.first, same.sequence == last.sequence else { return false }
-            state.isDoubtful = same != last
-            if state.isDoubtful { wake(&state) }
-            return state.isDoubtful
-        }
-        if isAnother { return }
-        let missed = state.withLock { state -> Int64? in
+        let outcome = state.withLock { state in
             noteContact(&state)
-            for event in events where event.sequence > state.head {
-                state.waiting[event.sequence] = LoggedEvent(event: event)
-            }
-            publishInOrder(&state)
-            // Numbers have no gaps: one that was not read is not retained any more, since this replica was away longer
-            // than the log is retained.
-            if let next = events.first(where: { $0.sequence > state.head }) { return next.sequence - 1 }
-            if isAll { noteCaughtUp(&state) } else { wake(&state) }
-            return nil
+            let outcome = state.follower.polled(found, answering: question)
+            if outcome == .unchanged(isCaughtUp: true) { noteCaughtUp(&state) }
+            return outcome
         }
-        if let missed { try restart(after: missed) {} }
+        switch outcome {
+        case .unchanged: break
+        case .adopt: try adopt(found, question)
+        case .renew(let epoch):
+            // Events that streams have received may be lost: a server took over that had not got them. Their numbers will
+            // be given again, so the log must not be taken for the same one.
+            let now = clock.now()
+            if try store.writeAndWait({ try EventLog.renewEpoch(epoch, at: now, in: $0) }) {
+                logger.error(
+                    "The log has lost published events, or may have: a database server took over; streams begin again.",
+                    metadata: ["published": "\(question.head)", "newest": "\(found.newest)"])
+            }
+            try adopt(look { try EventLog.state(lookingAt: 0, in: $0) }, question)
+        }
     }
 
-    /// Ends all streams, catches up, and goes on behind an event.
-    private func restart(after sequence: Int64, _ change: () -> Void) throws {
+    /// Takes the name that this or another replica, or somebody who restored a copy, has given the log.
+    private func adopt(_ found: LogState<LoggedEvent>, _ question: LogFollower<LoggedEvent>.Question) throws {
+        try restart { state in
+            guard state.follower.adopt(found, answering: question) else { return false }
+            log.epoch = found.epoch
+            currentTerm.store(state.follower.term, ordering: .releasing)
+            return true
+        }
+    }
+
+    private func read(_ question: LogFollower<LoggedEvent>.Question) throws {
+        // With the one before: if it is not what was published, the log has lost it.
+        let (events, isAll) = try look {
+            try EventLog.following(question.head - 1, limit: Self.readMax, in: $0)
+        }
+        let entries = events.map { LoggedEvent(event: $0) }
+        let missed = state.withLock { state in
+            noteContact(&state)
+            let outcome = state.follower.read(entries, isAll: isAll, answering: question)
+            if !outcome.publish.isEmpty { publish(outcome.publish) }
+            if outcome.isCaughtUp { noteCaughtUp(&state) }
+            return outcome.missed
+        }
+        guard let missed else { return }
+        try restart { state in
+            state.follower.restart(after: missed)
+            return true
+        }
+    }
+
+    /// Catches up, ends all streams, and goes on where the follower is then.
+    private func restart(_ change: (inout State) -> Bool) throws {
         // First what decides who may open a stream.
         for step in catchUp { try look { try step($0) } }
         state.withLock { state in
-            change()
-            state.head = sequence
-            state.last = nil
-            state.waiting = state.waiting.filter { $0.key > sequence }
-            begin(sequence)
-            publishInOrder(&state)
-            wake(&state)
+            guard change(&state) else { return }
+            begin(state.follower.head)
+            let next = state.follower.publishable()
+            if !next.isEmpty { publish(next) }
         }
     }
 }

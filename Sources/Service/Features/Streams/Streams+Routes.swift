@@ -116,7 +116,9 @@ extension StreamsFeature {
         of stream: StreamDescription, to id: String, as caller: Caller, _ parts: Parts
     ) throws {
         guard !stream.addedTopics.isEmpty else { return }
-        let reader = StreamReader(dependencies: parts.dependencies, caller: caller, topics: stream.topics, tables: [])
+        let reader = StreamReader(
+            dependencies: parts.dependencies, ids: parts.dependencies.ids, caller: caller, topics: stream.topics,
+            tables: [])
         if let states = try reader.topicStates(of: stream.addedTopics) {
             parts.requests.send(states, to: id, tenant: caller.tenant)
         }

@@ -1,0 +1,268 @@
+import Realtime
+import TestSupport
+
+/// An entry of the simulated log. Entries of one number differ in their content, wherever they were written.
+struct SimulatedEntry: LogEntry, Equatable {
+    let sequence: Int64
+    let content: Int
+
+    func isSame(as other: SimulatedEntry) -> Bool { self == other }
+}
+
+/// The database server of a simulation. A failover takes entries away, and starts another timeline.
+struct SimulatedServer {
+    var entries: [SimulatedEntry] = []
+    /// How many of them are retained no longer.
+    var pruned = 0
+    var (epoch, epochTimeline, timeline) = (0, 0, 0)
+    private(set) var names = 0
+    private var contents = 0
+
+    var newest: Int64 { Int64(entries.count) }
+
+    mutating func append(_ count: Int) -> [SimulatedEntry] {
+        for _ in 0..<count {
+            contents += 1
+            entries.append(SimulatedEntry(sequence: newest + 1, content: contents))
+        }
+        return Array(entries.suffix(count))
+    }
+
+    /// - Parameter lost: how many of the last entries the server that takes over has not got.
+    mutating func failOver(losing lost: Int) {
+        entries.removeLast(min(lost, entries.count - pruned))
+        timeline += 1
+    }
+
+    /// Gives the log another epoch, as one statement does.
+    mutating func renew(_ old: String) {
+        guard old == "\(epoch)" else { return }
+        names += 1
+        (epoch, epochTimeline) = (names, timeline)
+    }
+
+    func state(lookingAt sequence: Int64, comparesOrigin: Bool) -> LogState<SimulatedEntry> {
+        let isRetained = sequence > pruned && sequence <= newest
+        return LogState(
+            newest: newest, epoch: "\(epoch)", content: isRetained ? entries[Int(sequence) - 1] : nil,
+            isMoved: comparesOrigin && timeline != epochTimeline)
+    }
+
+    func following(_ sequence: Int64, limit: Int) -> (entries: [SimulatedEntry], isAll: Bool) {
+        let start = min(max(Int(sequence), pruned), entries.count)
+        return (Array(entries[start...].prefix(limit)), entries.count - start <= limit)
+    }
+}
+
+/// One replica: what its pump does between two steps of the scheduler, and what its streams have received.
+struct SimulatedReplica {
+    typealias Follower = LogFollower<SimulatedEntry>
+
+    /// What was asked is answered by the server as it was then, and acted upon later.
+    enum Pending {
+        case read(Follower.Question, [SimulatedEntry], isAll: Bool)
+        case poll(Follower.Question, LogState<SimulatedEntry>)
+        case adopt(Follower.Question, LogState<SimulatedEntry>)
+        case restart(after: Int64)
+    }
+
+    var follower: Follower
+    var pending: Pending?
+    var handOvers: [(entries: [SimulatedEntry], term: Int)] = []
+    var announcements: [Int64?] = []
+    var pausedUntil = 0
+    /// Since streams began: the entry before the first, and what they received.
+    var base: Int64
+    var received: [SimulatedEntry] = []
+
+    init(_ server: SimulatedServer, at now: Duration) {
+        follower = Follower(head: server.newest, epoch: "\(server.epoch)", at: now)
+        base = server.newest
+    }
+}
+
+/// Two replicas on one server under a seeded schedule of commits, deliveries, polls, failovers, pauses and crashes.
+///
+/// What must hold: every stream receives every entry once and in order, or its epoch ends, within two seconds of any
+/// failover, whatever is announced meanwhile. An id of the log's present epoch names one entry only.
+struct ReplicaSimulation {
+    static let pollPause = Duration.seconds(1)
+    /// How far the clock moves with each step of the traffic that follows a schedule.
+    private static let beat = Duration.milliseconds(250)
+
+    private var random: SeededGenerator
+    private var server = SimulatedServer()
+    private var replicas: [SimulatedReplica] = []
+    private var now = Duration.zero
+    private var step = 0
+    /// What any replica has given to streams, also replicas that have crashed.
+    private var told: [(epoch: String, entry: SimulatedEntry)] = []
+    private(set) var failure: String?
+
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+    private mutating func number(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
+
+    /// Runs one schedule.
+    ///
+    /// - Returns: what does not hold; nil if everything does.
+    static func run(seed: UInt64) -> String? {
+        var simulation = ReplicaSimulation(seed: seed)
+        simulation.run()
+        return simulation.failure
+    }
+
+    private mutating func run() {
+        replicas = [SimulatedReplica(server, at: now), SimulatedReplica(server, at: now)]
+        for _ in 0..<(8 + number(24)) where failure == nil {
+            step += 1
+            act()
+        }
+        for index in replicas.indices { replicas[index].pausedUntil = 0 }
+        // Each keeps writing, and so announces to the other: less than a second is never silent.
+        for _ in 0..<8 where failure == nil {
+            for index in replicas.indices { commit(index, 1) }
+            settle()
+        }
+        for (index, replica) in replicas.enumerated() where replica.follower.epoch != "\(server.epoch)" {
+            fail("replica \(index) has epoch \(replica.follower.epoch) two seconds later, the log \(server.epoch)")
+        }
+        if server.epochTimeline != server.timeline { fail("a failover was not noticed") }
+        for _ in 0..<4 where failure == nil { settle() }
+        for index in replicas.indices { check(index) }
+        for (epoch, entry) in told where epoch == "\(server.epoch)" {
+            let present = entry.sequence <= server.newest ? server.entries[Int(entry.sequence) - 1] : nil
+            if present != entry { fail("the id of \(entry) names \(present as Any)") }
+        }
+    }
+
+    private mutating func fail(_ text: String) { failure = failure ?? text }
+
+    private mutating func check(_ index: Int) {
+        let (base, received) = (replicas[index].base, replicas[index].received)
+        let expected = server.entries.dropFirst(Int(base))
+        if !received.elementsEqual(expected) {
+            let (told, log) = (received.map(\.content), expected.map(\.content))
+            fail("replica \(index) told \(told) after \(base), the log has \(log)")
+        }
+    }
+
+    // MARK: The schedule
+
+    private mutating func act() {
+        let index = number(2)
+        let isPaused = replicas[index].pausedUntil > step
+        switch number(isPaused ? 4 : 16) {
+        case 0: now += .milliseconds(number(700))
+        case 1: server.pruned = max(server.pruned, Int(server.newest) - 6)
+        case 2: failOver()
+        case 3, 4, 5, 6: commit(isPaused ? 1 - index : index, 1 + number(3))
+        case 7, 8: handOver(index)
+        case 9, 10: hear(index)
+        case 11: replicas[index].pausedUntil = step + number(12)
+        case 12: restart(index)
+        default: if replicas[index].pending != nil { work(index) } else { _ = ask(index) }
+        }
+    }
+
+    /// Everything that waits is done; the clock moves.
+    private mutating func settle() {
+        now += Self.beat
+        for index in replicas.indices {
+            while !replicas[index].handOvers.isEmpty { handOver(index) }
+            while !replicas[index].announcements.isEmpty { hear(index) }
+            for _ in 0..<6 where replicas[index].pending != nil || ask(index) { work(index) }
+        }
+    }
+
+    private mutating func failOver() {
+        server.failOver(losing: number(5))
+        // Connections end; each replica notices sooner or later.
+        for index in replicas.indices { replicas[index].announcements.append(nil) }
+    }
+
+    private mutating func commit(_ index: Int, _ count: Int) {
+        let term = replicas[index].follower.term
+        replicas[index].handOvers.append((server.append(count), term))
+        for other in replicas.indices { replicas[other].announcements.append(server.newest) }
+    }
+
+    /// The process ends, and another one starts: it compares the timeline first, as `EventLog.epoch` does.
+    private mutating func restart(_ index: Int) {
+        if server.timeline != server.epochTimeline { server.renew("\(server.epoch)") }
+        replicas[index] = SimulatedReplica(server, at: now)
+    }
+
+    // MARK: A replica
+
+    private mutating func publish(_ entries: [SimulatedEntry], by index: Int) {
+        for entry in entries {
+            let head = replicas[index].base + Int64(replicas[index].received.count)
+            if entry.sequence != head + 1 { fail("replica \(index) publishes \(entry.sequence) after \(head)") }
+            replicas[index].received.append(entry)
+            told.append((replicas[index].follower.epoch, entry))
+        }
+    }
+
+    private mutating func begin(_ index: Int) {
+        replicas[index].base = replicas[index].follower.head
+        replicas[index].received = []
+        publish(replicas[index].follower.publishable(), by: index)
+    }
+
+    private mutating func handOver(_ index: Int) {
+        guard !replicas[index].handOvers.isEmpty else { return }
+        let (entries, term) = replicas[index].handOvers.removeFirst()
+        publish(replicas[index].follower.committed(entries, term: term), by: index)
+    }
+
+    private mutating func hear(_ index: Int) {
+        guard !replicas[index].announcements.isEmpty else { return }
+        replicas[index].follower.announced(replicas[index].announcements.removeFirst())
+    }
+
+    /// The next step of the thread that looks at the log.
+    private mutating func work(_ index: Int) {
+        guard let pending = replicas[index].pending else { return }
+        replicas[index].pending = nil
+        switch pending {
+        case .read(let question, let entries, let isAll):
+            let outcome = replicas[index].follower.read(entries, isAll: isAll, answering: question)
+            publish(outcome.publish, by: index)
+            if let missed = outcome.missed { replicas[index].pending = .restart(after: missed) }
+        case .poll(let question, let state):
+            switch replicas[index].follower.polled(state, answering: question) {
+            case .unchanged: break
+            case .adopt: replicas[index].pending = .adopt(question, state)
+            case .renew(let epoch):
+                server.renew(epoch)
+                replicas[index].pending = .adopt(question, server.state(lookingAt: 0, comparesOrigin: false))
+            }
+        case .adopt(let question, let state):
+            if replicas[index].follower.adopt(state, answering: question) { begin(index) }
+        case .restart(let sequence):
+            replicas[index].follower.restart(after: sequence)
+            begin(index)
+        }
+    }
+
+    /// - Returns: false if there is nothing to ask.
+    private mutating func ask(_ index: Int) -> Bool {
+        guard let question = replicas[index].follower.nextQuestion(at: now, pollPause: Self.pollPause) else {
+            return false
+        }
+        if number(16) == 0 {
+            replicas[index].follower.failed(question)
+            return false
+        }
+        switch question.kind {
+        case .read:
+            let (entries, isAll) = server.following(question.head - 1, limit: 4)
+            replicas[index].pending = .read(question, entries, isAll: isAll)
+        case .poll:
+            let state = server.state(lookingAt: question.place, comparesOrigin: question.isTimed)
+            replicas[index].pending = .poll(question, state)
+        }
+        return true
+    }
+}

@@ -1,0 +1,123 @@
+import TestSupport
+import Testing
+
+@testable import Realtime
+
+@Suite(.timed) struct ReplicaSimulationTests {
+    @Test func streamsGetEveryEntryOnce_orAreToldOfTheGap_underAnySchedule() {
+        let seed = randomSeed()
+        for number in 0..<UInt64(effort(quick: 10_000, full: 10_000, long: 10_000_000)) {
+            if let failure = ReplicaSimulation.run(seed: seed &+ number) {
+                Issue.record("seed \(seed &+ number): \(failure)")
+                return
+            }
+        }
+    }
+}
+
+/// What one replica decides, input by input.
+@Suite(.timed) struct LogFollowerTests {
+    private typealias Follower = LogFollower<SimulatedEntry>
+
+    /// A follower whose changes can be expected.
+    private final class Replica {
+        private var follower = Follower(head: 0, epoch: "a", at: .zero)
+
+        var epoch: String { follower.epoch }
+
+        func committed(_ numbers: ClosedRange<Int64>, content: Int, term: Int = 0) -> Int {
+            follower.committed(LogFollowerTests.entries(numbers, content: content), term: term).count
+        }
+        func announced(_ newest: Int64?) { follower.announced(newest) }
+        func renewed(_ epoch: String) { follower.renewed(epoch) }
+        func ask(at now: Duration = .zero) -> Follower.Question? {
+            follower.nextQuestion(at: now, pollPause: .seconds(1))
+        }
+        func read(_ entries: [SimulatedEntry], _ question: Follower.Question) -> Follower.ReadOutcome {
+            follower.read(entries, isAll: true, answering: question)
+        }
+        func polled(_ state: LogState<SimulatedEntry>, _ question: Follower.Question) -> Follower.PollOutcome {
+            follower.polled(state, answering: question)
+        }
+        func adopt(_ state: LogState<SimulatedEntry>, _ question: Follower.Question) -> Bool {
+            follower.adopt(state, answering: question)
+        }
+    }
+
+    private static func entries(_ numbers: ClosedRange<Int64>, content: Int) -> [SimulatedEntry] {
+        numbers.map { SimulatedEntry(sequence: $0, content: content) }
+    }
+
+    private static func state(
+        _ newest: Int64, _ epoch: String = "a", content: SimulatedEntry? = nil, isMoved: Bool = false
+    ) -> LogState<SimulatedEntry> {
+        LogState(newest: newest, epoch: epoch, content: content, isMoved: isMoved)
+    }
+
+    @Test func announcements_doNotPutOffThePoll() throws {
+        let follower = Replica()
+        var polls = 0
+        for tenth in 1...30 {
+            follower.announced(Int64(tenth))
+            let question = follower.ask(at: .milliseconds(tenth * 100))
+            if try #require(question).kind == .poll { polls += 1 }
+        }
+        #expect(polls == 3)
+    }
+
+    /// Without a timeline to compare: the log has lost 2 and 3, and goes on with others until its end lies further on.
+    @Test func doubt_isKept_untilTheOldHeadIsCompared() throws {
+        let follower = Replica()
+        #expect(follower.committed(1...3, content: 1) == 3)
+        // Own entries with a number that was published: the old head is 3.
+        #expect(follower.committed(2...2, content: 2) == 0)
+        #expect(follower.committed(4...9, content: 2) == 6)
+        let question = try #require(follower.ask())
+        #expect(question.kind == .poll && question.place == 3)
+        let other = SimulatedEntry(sequence: 3, content: 2)
+        #expect(follower.polled(Self.state(9, content: other), question) == .renew(epoch: "a"))
+    }
+
+    /// A read that finds another entry in the published one's place ends in an epoch, and not in another read.
+    @Test func anotherEntry_foundByARead_isFoundByThePoll() throws {
+        let follower = Replica()
+        #expect(follower.committed(1...1, content: 1) == 1)
+        follower.announced(2)
+        let read = try #require(follower.ask())
+        let others = Self.entries(1...2, content: 2)
+        #expect(follower.read(others, read).publish.isEmpty)
+        let poll = try #require(follower.ask())
+        #expect(poll.kind == .poll)
+        #expect(follower.polled(Self.state(2, content: others[0]), poll) == .renew(epoch: "a"))
+    }
+
+    @Test func lostConnection_hasTheTimelineCompared() throws {
+        let follower = Replica()
+        follower.announced(nil)
+        let question = try #require(follower.ask())
+        #expect(question.isTimed)
+        #expect(follower.polled(Self.state(0, isMoved: true), question) == .renew(epoch: "a"))
+    }
+
+    /// A commit on the server that was lost, handed over when the log has its other epoch already.
+    @Test func entriesOfAnEarlierTerm_areReadInsteadOfPublished() throws {
+        let follower = Replica()
+        let question = try #require(follower.ask(at: .seconds(1)))
+        let state = Self.state(0, "b")
+        #expect(follower.polled(state, question) == .adopt)
+        #expect(follower.adopt(state, question))
+        #expect(follower.committed(1...1, content: 1) == 0)
+        #expect(follower.ask(at: .seconds(1))?.kind == .read)
+        #expect(follower.committed(1...1, content: 2, term: 1) == 1)
+    }
+
+    /// The process renews the epoch while a poll that has read the old one is on its way.
+    @Test func epochOfAPollThatCameTooLate_isNotAdopted() throws {
+        let follower = Replica()
+        let question = try #require(follower.ask(at: .seconds(1)))
+        follower.renewed("b")
+        #expect(follower.polled(Self.state(0, "a"), question) == .unchanged(isCaughtUp: false))
+        #expect(!follower.adopt(Self.state(0, "c"), question))
+        #expect(follower.epoch == "b")
+    }
+}

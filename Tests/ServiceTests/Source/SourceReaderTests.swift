@@ -98,8 +98,13 @@ import Values
         let reader = try reader(intake())
         reader.start()
         defer { reader.stop() }
-        try await eventually("the slot is made") {
-            try app.look("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '\(app.name)'") == "1"
+        // It stores a mark before it makes the slot, and waits for room to do so.
+        try await eventually("it is about to make the slot") {
+            try app.look(
+                """
+                SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                WHERE l.locktype = 'advisory' AND d.datname = '\(app.name)'
+                """) == "1"
         }
         let isConnected = metrics.isConnected.load(ordering: .relaxed)
         #expect(!isConnected)

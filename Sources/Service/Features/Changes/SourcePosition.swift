@@ -4,7 +4,7 @@ import Values
 
 /// How far an app's log is taken in: stored in the very transaction of what was taken, so that nothing is taken twice.
 struct SourcePosition: Sendable, Hashable {
-    /// Whose log it is: the server's own identifier, and the database.
+    /// Whose log it is (``SourceIdentity``), or the mark of a slot that is being made.
     var source: String
     /// What was committed before it is taken in.
     var lsn: LSN
@@ -65,6 +65,23 @@ struct SourcePosition: Sendable, Hashable {
     /// Another reader has stored a position meanwhile.
     struct Moved: Error, CustomStringConvertible {
         let description = "another replica has read on"
+    }
+
+    private static let (first, again) = ("making ", "making again ")
+
+    /// The mark that is stored before a slot is made. It ends with a number of its own, so that whoever makes the slot
+    /// notices that another replica has begun to.
+    static func making(isFirst: Bool) -> SourcePosition {
+        SourcePosition(
+            source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [])
+    }
+
+    /// What ``SourceContinuity`` goes by.
+    static func continuity(of position: SourcePosition?) -> SourceContinuity.Position {
+        guard let position else { return .none }
+        if position.source.hasPrefix(again) { return .making(isFirst: false) }
+        if position.source.hasPrefix(first) { return .making(isFirst: true) }
+        return .read(source: position.source, lsn: position.lsn)
     }
 
     /// Whether a change is behind it: of the transaction that was committed at a place, by its number in it.

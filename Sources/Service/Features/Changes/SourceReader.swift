@@ -21,6 +21,8 @@ final class SourceReader: Sendable {
     private let metrics: SourceMetrics
     private let notices: SourceNotices
     private let thread = LoopThread("source")
+    /// Whether the loss that is being mended is in the log.
+    private let lossIsNoted = Atomic<Bool>(false)
 
     init(_ parts: Parts, metrics: SourceMetrics, logger: Logger) {
         (self.parts, self.metrics, notices) = (parts, metrics, SourceNotices(logger))
@@ -69,9 +71,10 @@ final class SourceReader: Sendable {
     /// - Parameter isReading: called once it does.
     private func readOn(_ isReading: () -> Void) throws {
         let shouldStop: () -> Bool = { [thread] in thread.isStopping }
-        let identity = try SourceServer.identity(of: parts.url, shouldStop: shouldStop)
+        // The connection first: if another server takes over in between, it ends, and the identity is asked for again.
         let server = try SourceServer.open(parts.url, shouldStop: shouldStop)
         try server.requireReadable(tables)
+        let identity = try SourceServer.identity(of: parts.url, shouldStop: shouldStop)
         while !thread.isStopping {
             if let (link, position) = try begin(server, identity, shouldStop) {
                 isReading()
@@ -89,7 +92,7 @@ final class SourceReader: Sendable {
 
     /// Begins the stream; nil while another replica has the slot.
     private func begin(
-        _ server: SourceServer, _ identity: String, _ shouldStop: @escaping () -> Bool
+        _ server: SourceServer, _ identity: SourceIdentity, _ shouldStop: @escaping () -> Bool
     ) throws -> (SourceConnection, SourcePosition)? {
         let found = try server.slot(named: slot)
         if found?.isActive == true {
@@ -97,12 +100,13 @@ final class SourceReader: Sendable {
             return nil
         }
         var position = try parts.intake.position()
-        if Self.isUsable(found, position, identity) == false {
+        if try continuity(of: position, found, server, identity) != .resumes {
             guard try server.lock(slot) else { return nil }
             position = try remake(server, identity, shouldStop)
             try server.unlock(slot)
         }
         guard var position else { return nil }
+        position = try noteTimeline(identity, position)
         position = try readAddedTables(server, position)
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
         do throws(SourceError) {
@@ -126,26 +130,35 @@ final class SourceReader: Sendable {
         return try parts.intake.position() == nil
     }
 
-    /// Whether the slot goes on where our position is: it was told of nothing that is not stored here.
-    private static func isUsable(_ slot: SourceServer.Slot?, _ position: SourcePosition?, _ identity: String) -> Bool {
-        guard let slot, !slot.isLost, let position, position.source == identity else { return false }
-        return slot.confirmed.map { $0 <= position.lsn } ?? false
+    private func continuity(
+        of position: SourcePosition?, _ slot: SourceServer.Slot?, _ server: SourceServer, _ identity: SourceIdentity
+    ) throws -> SourceContinuity {
+        SourceContinuity(
+            SourcePosition.continuity(of: position), slot?.state, of: identity, end: try server.end())
     }
 
-    /// Makes the slot anew, reads the state that it begins at, and stores where that is. With the lock taken.
+    /// Stores the timeline with a position of a version that stored none.
+    private func noteTimeline(_ identity: SourceIdentity, _ known: SourcePosition) throws -> SourcePosition {
+        guard known.source != "\(identity)" else { return known }
+        var position = known
+        position.source = "\(identity)"
+        _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: position, on: thread)
+        return position
+    }
+
+    /// Makes the slot again, reads the state that it begins at, and stores where that is. With the lock taken.
     private func remake(
-        _ server: SourceServer, _ identity: String, _ shouldStop: @escaping () -> Bool
+        _ server: SourceServer, _ identity: SourceIdentity, _ shouldStop: @escaping () -> Bool
     ) throws -> SourcePosition? {
         let (known, found) = (try parts.intake.position(), try server.slot(named: slot))
+        let continuity = try continuity(of: known, found, server, identity)
         // Another replica has done it meanwhile.
-        if Self.isUsable(found, known, identity) { return known }
+        if continuity == .resumes { return known }
         if found?.isActive == true { return nil }
-        if let known {
-            metrics.add(1, to: metrics.slotsLost)
-            notices.error(
-                "The app's log was lost: all streams begin anew, and tables with memberships are read again.",
-                ["slot": "\(slot)", "reason": "\(Self.loss(found, known, identity))"])
-        }
+        if case .isLost(let loss) = continuity { note(loss) }
+        // Before the slot is touched: a slot that is there while its mark is stored begins nobody knows where.
+        let mark = SourcePosition.making(isFirst: continuity == .begins)
+        _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: mark, on: thread)
         if found != nil { try server.drop(slot) }
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
         let made = try link.ask("CREATE_REPLICATION_SLOT \(SourceServer.quoted(slot)) LOGICAL pgoutput EXPORT_SNAPSHOT")
@@ -154,12 +167,14 @@ final class SourceReader: Sendable {
             throw SourceProblem("the server has made a slot, and did not say where it begins")
         }
         let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables, thread: thread)
-        notices.rejected(try state.read(at: snapshot))
+        notices.rejected(try state.read(at: snapshot, while: mark))
         let position = SourcePosition(
-            source: identity, lsn: start, tables: Set(membershipTables.map(\.qualifiedName)))
+            source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)))
         let restartStreams = parts.restartStreams
         _ = try parts.intake.writeWhenThereIsRoom(
-            [], from: known, to: position, on: thread, also: { if known != nil { try restartStreams($0) } })
+            [], from: mark, to: position, on: thread,
+            also: { if continuity != .begins { try restartStreams($0) } })
+        lossIsNoted.store(false, ordering: .relaxed)
         if !membershipTables.isEmpty {
             notices.info("The app's tables with memberships were read.", ["tables": "\(membershipTables.count)"])
         }
@@ -167,10 +182,13 @@ final class SourceReader: Sendable {
         return position
     }
 
-    private static func loss(_ slot: SourceServer.Slot?, _ known: SourcePosition, _ identity: String) -> String {
-        if known.source != identity { return "it is another server's, or another database's" }
-        guard let slot else { return "there is no such slot any more" }
-        return slot.isLost ? "max_slot_wal_keep_size was exceeded" : "it was made anew by somebody else"
+    /// Logs a loss once, however often making the slot fails.
+    private func note(_ loss: SourceContinuity.Loss) {
+        guard !lossIsNoted.exchange(true, ordering: .relaxed) else { return }
+        metrics.add(1, to: metrics.slotsLost)
+        notices.error(
+            "The app's log was lost: all streams begin anew, and tables with memberships are read again.",
+            ["slot": "\(slot)", "reason": "\(loss.rawValue)"])
     }
 
     /// Reads tables with memberships that the file has had since. What the log still brings of them is older, and ends
@@ -179,7 +197,7 @@ final class SourceReader: Sendable {
         let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
         guard !added.isEmpty else { return position }
         let state = SourceSnapshot(server: server, intake: parts.intake, tables: added, thread: thread)
-        notices.rejected(try state.read(at: nil))
+        notices.rejected(try state.read(at: nil, while: position))
         var position = position
         let known = position
         position.tables.formUnion(added.map(\.qualifiedName))

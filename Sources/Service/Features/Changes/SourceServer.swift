@@ -24,14 +24,16 @@ struct SourceServer {
         try ask(text, values).first?.first ?? nil
     }
 
-    /// Whose log it is: the server's identifier and the database.
+    /// Whose log it is.
     ///
     /// - Throws: a ``SourceProblem`` where something stands between that knows no replication.
-    static func identity(of url: DatabaseURL, shouldStop: @escaping () -> Bool) throws -> String {
+    static func identity(of url: DatabaseURL, shouldStop: @escaping () -> Bool) throws -> SourceIdentity {
         do throws(SourceError) {
             let link = try SourceConnection(url, replicates: true, shouldStop: shouldStop)
             let row = try link.ask("IDENTIFY_SYSTEM").first ?? []
-            if row.count >= 4, let system = row[0], let database = row[3] { return "\(system)/\(database)" }
+            if row.count >= 4, let system = row[0], let timeline = row[1], let database = row[3] {
+                return SourceIdentity(system: system, database: database, timeline: timeline)
+            }
         } catch {
             guard let state = error.sqlState, !error.isTransient else { throw error }
             switch state {
@@ -152,10 +154,7 @@ struct SourceServer {
 
     struct Slot {
         let isActive: Bool
-        /// The server has removed what it was to retain.
-        let isLost: Bool
-        /// Up to here it was said to be stored.
-        let confirmed: LSN?
+        let state: SourceContinuity.Slot
     }
 
     /// - Throws: a ``SourceProblem`` if the slot is somebody else's.
@@ -173,7 +172,17 @@ struct SourceServer {
                 \(row[1] == "t" ? "this database" : "another database")): set sourceSlot to another name
                 """)
         }
-        return Slot(isActive: row[2] == "t", isLost: row[3] == "t", confirmed: row[4].flatMap { LSN($0) })
+        return Slot(
+            isActive: row[2] == "t",
+            state: SourceContinuity.Slot(isLost: row[3] == "t", confirmed: row[4].flatMap { LSN($0) }))
+    }
+
+    /// The end of the server's log: nothing behind it was ever sent.
+    func end() throws -> LSN {
+        guard let end = try value("SELECT pg_current_wal_flush_lsn()").flatMap({ LSN($0) }) else {
+            throw SourceProblem("the server does not say where its log ends: connect to a PostgreSQL")
+        }
+        return end
     }
 
     /// Whether this replica alone makes the slot: until the connection ends.

@@ -13,9 +13,12 @@ struct SourceSnapshot {
 
     /// Takes in all rows, part by part. What was known of these tables before is forgotten: rows may have gone unseen.
     ///
-    /// - Parameter snapshot: the state that a slot begins at, by its name; nil for the present.
+    /// - Parameters:
+    ///   - snapshot: the state that a slot begins at, by its name; nil for the present.
+    ///   - mark: the stored position. A reader that was paused while another replica read on writes nothing over its rows.
     /// - Returns: why rows were not taken.
-    func read(at snapshot: String?) throws -> [String] {
+    /// - Throws: ``SourcePosition/Moved`` once another position is stored.
+    func read(at snapshot: String?, while mark: SourcePosition) throws -> [String] {
         guard !tables.isEmpty else { return [] }
         var rejected: [String] = []
         _ = try server.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -28,7 +31,7 @@ struct SourceSnapshot {
                 let rows = try server.ask("FETCH \(SourceLimits.snapshotRowsMax) FROM rows")
                 items += rows.map { Self.item($0.first ?? nil, of: table) }
                 if !items.isEmpty {
-                    rejected += try intake.writeWhenThereIsRoom(items, from: nil, to: nil, on: thread).rejected
+                    rejected += try intake.writeWhenThereIsRoom(items, from: mark, to: mark, on: thread).rejected
                 }
                 items = []
                 if rows.count < SourceLimits.snapshotRowsMax { break }

@@ -1,0 +1,84 @@
+/// Whose log a slot reads: the server, the database in it, and the timeline, of which each promotion begins another.
+public struct SourceIdentity: Sendable, Hashable, CustomStringConvertible {
+    private let log: String
+    private let timeline: String
+
+    public init(system: String, database: String, timeline: String) {
+        (log, self.timeline) = ("\(system)/\(database)", timeline)
+    }
+
+    /// As it is stored with a position: `system/database#timeline`.
+    public var description: String { "\(log)#\(timeline)" }
+
+    /// Whether a stored identity is this one. Versions before 1.0 stored no timeline; theirs is taken to be the present one.
+    func isSame(as stored: String) -> Bool { stored == description || stored == log }
+
+    func isSameLog(as stored: String) -> Bool { stored == log || stored.hasPrefix("\(log)#") }
+}
+
+/// Whether an app's log can be read on from the position that is stored here, or rows would be missed.
+public enum SourceContinuity: Sendable, Hashable {
+    /// The slot brings everything behind the position.
+    case resumes
+    /// Nothing was read before: the slot is made, and tables with memberships are read.
+    case begins
+    /// Rows may have gone unseen: the slot is made again, tables are read again, and all streams begin again.
+    case isLost(Loss)
+
+    public enum Loss: String, Sendable, Hashable, CaseIterable {
+        case otherLog = "it is another server's, or another database's"
+        case otherTimeline = "another server took over, which may lack what was read, or have skipped what was not"
+        case interrupted = "the process that made the slot has ended before it stored where the slot begins"
+        case noSlot = "there is no such slot any more"
+        case overfull = "max_slot_wal_keep_size was exceeded"
+        case slotMadeAgain = "the slot was made again by somebody else"
+        case endsEarlier = "the server's log ends before what was read from it: an earlier state was restored"
+    }
+
+    /// The slot as the server has it.
+    public struct Slot: Sendable {
+        /// The server has removed what it was to retain.
+        public let isLost: Bool
+        /// Everything before it was confirmed by a reader, or came before the slot was made.
+        public let confirmed: LSN?
+
+        public init(isLost: Bool, confirmed: LSN?) { (self.isLost, self.confirmed) = (isLost, confirmed) }
+    }
+
+    /// What is stored here.
+    public enum Position: Sendable {
+        case none
+        /// A slot was about to be made.
+        ///
+        /// - Parameter isFirst: there was no position before.
+        case making(isFirst: Bool)
+        /// Everything before `lsn` was read from the log of `source`.
+        case read(source: String, lsn: LSN)
+    }
+
+    /// - Parameter end: the end of the server's log, asked for after the position was read: while other replicas read on,
+    ///   an earlier answer would lie before it.
+    public init(_ position: Position, _ slot: Slot?, of identity: SourceIdentity, end: LSN) {
+        switch position {
+        case .none, .making(isFirst: true): self = .begins
+        case .making(isFirst: false): self = .isLost(.interrupted)
+        case .read(let source, let lsn):
+            if let loss = Self.loss(source, lsn, slot, identity, end) {
+                self = .isLost(loss)
+            } else {
+                self = .resumes
+            }
+        }
+    }
+
+    private static func loss(
+        _ source: String, _ lsn: LSN, _ slot: Slot?, _ identity: SourceIdentity, _ end: LSN
+    ) -> Loss? {
+        guard identity.isSame(as: source) else { return identity.isSameLog(as: source) ? .otherTimeline : .otherLog }
+        guard let slot else { return .noSlot }
+        if slot.isLost { return .overfull }
+        if lsn > end { return .endsEarlier }
+        guard let confirmed = slot.confirmed, confirmed <= lsn else { return .slotMadeAgain }
+        return nil
+    }
+}

@@ -1,0 +1,160 @@
+import Rows
+import TestSupport
+import Testing
+
+/// A reader of an app's log under a seeded schedule: rows, reads, restores of an older disk, promotions, dropped slots, and
+/// processes that end at any step of making a slot.
+///
+/// What must hold: after each snapshot the reader receives every row of the server once and in order, or begins again.
+private struct SourceSimulation {
+    private struct Slot {
+        var confirmed: Int
+    }
+
+    private struct Server {
+        /// A row's place in the log is its index and one; rows of one place differ in their number.
+        var rows: [Int] = []
+        var timeline = 1
+        var slot: Slot?
+        var written = 0
+    }
+
+    private enum Stored {
+        case none
+        case making(isFirst: Bool)
+        case read(source: String, lsn: Int)
+
+        var position: SourceContinuity.Position {
+            switch self {
+            case .none: .none
+            case .making(let isFirst): .making(isFirst: isFirst)
+            case .read(let source, let lsn): .read(source: source, lsn: LSN(rawValue: UInt64(lsn)))
+            }
+        }
+    }
+
+    private var random: SeededGenerator
+    private var server = Server()
+    private var stored = Stored.none
+    private var isConnected = false
+    /// The rows of the last snapshot, and those that were read behind it.
+    private var known: [Int] = []
+
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+    private mutating func number(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
+
+    /// - Returns: what does not hold; nil if everything does.
+    static func run(seed: UInt64) -> String? {
+        var simulation = SourceSimulation(seed: seed)
+        for _ in 0..<(10 + simulation.number(40)) { simulation.act() }
+        for _ in 0..<2 {
+            simulation.connect(endsAt: nil)
+            simulation.read(.max)
+        }
+        return simulation.known == simulation.server.rows
+            ? nil : "known \(simulation.known), the server has \(simulation.server.rows)"
+    }
+
+    private mutating func act() {
+        switch number(12) {
+        case 0, 1, 2: write(1 + number(3))
+        case 3, 4: read(1 + number(3))
+        case 5: connect(endsAt: number(4) == 0 ? number(3) : nil)
+        case 6: isConnected = false
+        case 7: restore()
+        case 8: promote()
+        case 9: if !isConnected { server.slot = nil }
+        default: connect(endsAt: nil)
+        }
+    }
+
+    private mutating func write(_ count: Int) {
+        for _ in 0..<count {
+            server.written += 1
+            server.rows.append(server.written)
+        }
+    }
+
+    private mutating func read(_ count: Int) {
+        guard isConnected, case .read(let source, let lsn) = stored, lsn < server.rows.count else { return }
+        let rows = server.rows[lsn...].prefix(count)
+        known += rows
+        stored = .read(source: source, lsn: rows.endIndex)
+        if number(2) == 0 { server.slot?.confirmed = rows.endIndex }
+    }
+
+    /// A disk of before, with its slot as it was. The reader, which runs, connects before the server has written on.
+    private mutating func restore() {
+        let place = number(server.rows.count + 1)
+        isConnected = false
+        server.rows.removeLast(server.rows.count - place)
+        if let confirmed = server.slot?.confirmed { server.slot = Slot(confirmed: min(confirmed, place)) }
+        connect(endsAt: number(4) == 0 ? number(3) : nil)
+    }
+
+    /// A standby takes over, with the slot or without; it has written on before the reader connects.
+    private mutating func promote() {
+        isConnected = false
+        server.rows.removeLast(min(server.rows.count, number(4)))
+        server.timeline += 1
+        if let confirmed = server.slot?.confirmed {
+            server.slot = number(2) == 0 ? nil : Slot(confirmed: min(confirmed, server.rows.count))
+        }
+        write(number(6))
+    }
+
+    /// - Parameter endsAt: the step of making the slot after which the process ends.
+    private mutating func connect(endsAt: Int?) {
+        let identity = SourceIdentity(system: "1", database: "app", timeline: "\(server.timeline)")
+        let slot = server.slot.map {
+            SourceContinuity.Slot(isLost: false, confirmed: LSN(rawValue: UInt64($0.confirmed)))
+        }
+        let end = LSN(rawValue: UInt64(server.rows.count))
+        let continuity = SourceContinuity(stored.position, slot, of: identity, end: end)
+        isConnected = continuity == .resumes
+        if isConnected { return }
+        stored = .making(isFirst: continuity == .begins)
+        if endsAt == 0 { return }
+        server.slot = nil
+        if endsAt == 1 { return }
+        server.slot = Slot(confirmed: server.rows.count)
+        if endsAt == 2 { return }
+        (known, stored) = (server.rows, .read(source: "\(identity)", lsn: server.rows.count))
+        isConnected = true
+    }
+}
+
+@Suite(.timed) struct SourceSimulationTests {
+    @Test func everyRowComesOnce_orTheReaderBeginsAgain_underAnySchedule() {
+        let seed = randomSeed()
+        for number in 0..<UInt64(effort(quick: 10_000, full: 10_000, long: 10_000_000)) {
+            if let failure = SourceSimulation.run(seed: seed &+ number) {
+                Issue.record("seed \(seed &+ number): \(failure)")
+                return
+            }
+        }
+    }
+
+    private static let identity = SourceIdentity(system: "1", database: "app", timeline: "2")
+
+    private static func continuity(_ source: String, at lsn: UInt64 = 50, confirmed: UInt64 = 40) -> SourceContinuity {
+        let slot = SourceContinuity.Slot(isLost: false, confirmed: LSN(rawValue: confirmed))
+        return SourceContinuity(
+            .read(source: source, lsn: LSN(rawValue: lsn)), slot, of: identity, end: LSN(rawValue: 60))
+    }
+
+    @Test func losses_areToldApart() {
+        #expect(Self.continuity("1/app#2") == .resumes)
+        #expect(Self.continuity("1/app#1") == .isLost(.otherTimeline))
+        #expect(Self.continuity("2/app#2") == .isLost(.otherLog))
+        #expect(Self.continuity("1/app#2", at: 61) == .isLost(.endsEarlier))
+        #expect(Self.continuity("1/app#2", confirmed: 51) == .isLost(.slotMadeAgain))
+    }
+
+    /// Positions of versions that stored no timeline.
+    @Test func positionWithoutATimeline_isReadOn() {
+        #expect(Self.continuity("1/app") == .resumes)
+        #expect(Self.continuity("1/apps") == .isLost(.otherLog))
+    }
+}

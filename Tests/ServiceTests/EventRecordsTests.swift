@@ -44,7 +44,9 @@ import Values
             let seen = try log.service.app.store.read { try EventLog.state(lookingAt: event.sequence, in: $0) }
             #expect(seen.content?.event == event && seen.newest == log.newest)
         }
-        #expect(try log.service.app.store.read { try EventLog.state(lookingAt: log.newest + 1, in: $0) }.content?.event == nil)
+        #expect(
+            try log.service.app.store.read { try EventLog.state(lookingAt: log.newest + 1, in: $0) }.content?.event
+                == nil)
     }
 
     /// Any transactions, read from any place to any other, by any page; also while the oldest go.

@@ -20,6 +20,9 @@ enum WebhookLimits {
     /// The pause between attempts then, and between looks for what is due: with all that waits behind what was tried, a
     /// look takes as long as half a second.
     static let downPause: Duration = .seconds(5)
+    /// Replicas' clocks differ by so much at most: more, and a row from the future was written before the clock was set
+    /// back.
+    static let clockSkewSeconds: Int64 = 2
     /// The pause between two counts of what waits, and between two passes of upkeep.
     static let upkeepPause: Duration = .seconds(10)
     /// Items of a page of dead ones.

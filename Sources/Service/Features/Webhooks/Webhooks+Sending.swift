@@ -190,11 +190,14 @@ extension WebhooksFeature {
         fileprivate var oldestSentAt: Timestamp?
         fileprivate var oldestDeadAt: Timestamp?
         fileprivate var lastAttemptAt: Timestamp?
+        /// The newest moment at which a waiting row was written or tried.
+        fileprivate var lastTouchedAt: Timestamp?
 
         /// - Parameter pauseSeconds: the longest that one may wait for its next attempt.
         func needsUpkeep(at now: Timestamp, pauseSeconds: Int64) -> Bool {
             waiting > WebhookLimits.waitingMax
                 || (lastAttemptAt.map { $0 > now.adding(seconds: pauseSeconds) } ?? false)
+                || (lastTouchedAt.map { $0 > now.adding(seconds: WebhookLimits.clockSkewSeconds) } ?? false)
                 || dead > WebhookLimits.deadMax || (nextEndAt.map { $0 <= now } ?? false)
                 || (oldestSentAt.map { $0 < now.adding(seconds: -WebhookLimits.sentSeconds) } ?? false)
                 || (oldestDeadAt.map { $0 < now.adding(seconds: -WebhookLimits.deadSeconds) } ?? false)
@@ -208,14 +211,44 @@ extension WebhooksFeature {
             SELECT (SELECT count(*) FROM \(table) WHERE state = 0), (SELECT count(*) FROM \(table) WHERE state = 2),
                 (SELECT min(due_at) FROM \(table) WHERE state = 0), (SELECT min(gives_up_at) FROM \(table) WHERE state = 0),
                 (SELECT min(settled_at) FROM \(table) WHERE state = 1),
-                (SELECT min(settled_at) FROM \(table) WHERE state = 2), (SELECT max(next_at) FROM \(table) WHERE state = 0)
+                (SELECT min(settled_at) FROM \(table) WHERE state = 2), (SELECT max(next_at) FROM \(table) WHERE state = 0),
+                (SELECT max(\(touchedAt)) FROM \(table) AS o WHERE state = 0)
             """
         ) { row in
             Figures(
                 waiting: try row.integer(0), dead: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
                 nextEndAt: try row.optionalMoment(3), oldestSentAt: try row.optionalMoment(4),
-                oldestDeadAt: try row.optionalMoment(5), lastAttemptAt: try row.optionalMoment(6))
+                oldestDeadAt: try row.optionalMoment(5), lastAttemptAt: try row.optionalMoment(6),
+                lastTouchedAt: try row.optionalMoment(7))
         } ?? Figures()
+    }
+
+    /// When a row was last written or tried.
+    private static let touchedAt: SQL =
+        "CASE WHEN coalesce(o.tried_at, 0) > o.created_at THEN o.tried_at ELSE o.created_at END"
+
+    /// Moves the times of rows that were written or tried later than now: the clock was ahead then, and what they wait for
+    /// would come too late by as much. The rows themselves tell so, also to a process that starts after the clock was set.
+    private static func setBack(to now: Timestamp, in db: Connection) throws {
+        let ahead = try db.rows(
+            """
+            SELECT number, \(touchedAt) FROM \(outbox, unscoped: sending) AS o
+            WHERE state = 0 AND \(touchedAt) > \(now.adding(seconds: WebhookLimits.clockSkewSeconds))
+            ORDER BY number LIMIT \(Limits.prunedAtOnceMax)
+            """
+        ) { (number: try $0.integer(0), touchedAt: try $0.moment(1)) }
+        for row in ahead {
+            let step = row.touchedAt.microseconds - now.microseconds
+            try db.run(
+                """
+                UPDATE \(outbox, unscoped: sending)
+                SET due_at = due_at - \(step), next_at = next_at - \(step), gives_up_at = gives_up_at - \(step),
+                    leased_until = CASE WHEN leased_until > 0 THEN leased_until - \(step) ELSE 0 END,
+                    created_at = CASE WHEN created_at > \(now) THEN \(now) ELSE created_at END,
+                    tried_at = CASE WHEN tried_at > \(now) THEN \(now) ELSE tried_at END
+                WHERE number = \(row.number)
+                """)
+        }
     }
 
     /// Buries what is too old or too much, and deletes what nobody needs any more, some at once.
@@ -228,6 +261,7 @@ extension WebhooksFeature {
         deadMax: Int = WebhookLimits.deadMax,
         in db: Connection
     ) throws -> [WebhookDeath: Int] {
+        try setBack(to: now, in: db)
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now), leased_until = 0

@@ -10,7 +10,7 @@ public struct SourceIdentity: Sendable, Hashable, CustomStringConvertible {
     /// As it is stored with a position: `system/database#timeline`.
     public var description: String { "\(log)#\(timeline)" }
 
-    /// Whether a stored identity is this one. Versions before 1.0 stored no timeline; theirs is taken to be the present one.
+    /// Whether a stored identity is this one. Versions before 1.0 stored no timeline: theirs counts as the present one.
     func isSame(as stored: String) -> Bool { stored == description || stored == log }
 
     func isSameLog(as stored: String) -> Bool { stored == log || stored.hasPrefix("\(log)#") }

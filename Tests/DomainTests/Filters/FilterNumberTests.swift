@@ -4,8 +4,8 @@ import Values
 
 @testable import Rows
 
-/// Attack: numbers whose spelling grows when they are read. Harm: a trap ends the process for all users, or one filter costs
-/// what thousands cost.
+/// Attack: numbers whose spelling grows when they are read. Harm: a trap ends the process for all users, or one filter
+/// costs what thousands cost.
 @Suite(.timed) struct FilterNumberTests {
     private static func list(_ count: Int, _ value: (Int) -> String) -> String {
         "id=in.(\((0..<count).map(value).joined(separator: ",")))"

@@ -157,7 +157,7 @@ struct BellTests {
         let later = after.bell.conversation(id)
         let last = try later.send("M11", id: "m11")
         #expect(try await last.answer()?.status == 201)
-        #expect(after.bell.waitingWrites == 0)
+        try await after.until("nothing waits") { after.bell.waitingWrites == 0 }
         let texts = try await service.client(as: .user("ben")).listMessages(id: id, since: 0).value.items.map(\.text)
         #expect(texts == (1...11).map { "M\($0)" })
         try await after.until("all are shown as sent") {

@@ -48,8 +48,9 @@ extension Bellhop {
         public let table: String
         public let event: WantedTable.Event?
         /// Conditions `column=[not.]op.value`, joined by commas, all of which must hold. Operators: eq, neq, lt, lte,
-        /// gt, gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. Where
-        /// the file of tables names the columns' types, values are compared by them, and other columns are refused.
+        /// gt, gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. A
+        /// number or a time has at most 128 bytes. Where the file of tables names the columns' types, values are
+        /// compared by them, and other columns are refused.
         public let filter: String?
         /// Columns that are sent, beside the primary key; all if absent.
         public let select: [String]?

@@ -698,10 +698,13 @@ class Log:
                 version = told
 
 
-def judge_streams(listeners, log, epoch, must_be_whole=True):
-    """Every stream against the log, and those of one user against each other; gives the number of gaps told."""
+def judge_streams(listeners, log, epoch, must_be_whole=True, earlier=()):
+    """Every stream against the log, and those of one user against each other; gives the number of gaps told.
+
+    `earlier` has the epochs that the log had before, as before a failover.
+    """
     log.check_counts()
-    gaps = sum(judge_stream(stream, log, epoch, must_be_whole) for stream in listeners.streams)
+    gaps = sum(judge_stream(stream, log, epoch, must_be_whole, earlier) for stream in listeners.streams)
     if must_be_whole:
         compare_twins(listeners, log)
     return gaps
@@ -722,7 +725,7 @@ def compare_twins(listeners, log):
                 raise Failed(f"the streams of {user} were told differently: {sorted(differing)[:5]}")
 
 
-def judge_stream(stream, log, epoch, must_be_whole=False):
+def judge_stream(stream, log, epoch, must_be_whole=False, earlier=()):
     """Everything that a stream was told, against the log.
 
     Counts are states: of those that a replay passes, the newest is enough. All others come exactly as they are there.
@@ -732,9 +735,11 @@ def judge_stream(stream, log, epoch, must_be_whole=False):
     known = {row.sequence: row for row in rows}
     for number, connection in enumerate(stream.connections, 1):
         where = f"{stream.user}, connection {number} at {connection.replica.name}"
-        gaps += judge_beginning(connection, rows, log, epoch, where)
+        # A connection that began in an earlier epoch came with no cursor, or with one of that epoch.
+        began = connection.marks[0][1] if connection.marks else epoch
+        gaps += judge_beginning(connection, rows, log, began if began in earlier else epoch, where)
         for index, (start, mark_epoch, base, _) in enumerate(connection.marks):
-            if mark_epoch != epoch:
+            if mark_epoch != epoch and mark_epoch not in earlier:
                 raise Failed(f"{where}: the epoch is {mark_epoch}, and not {epoch}")
             end = connection.marks[index + 1][0] if index + 1 < len(connection.marks) else len(connection.facts)
             facts = connection.facts[start:end]

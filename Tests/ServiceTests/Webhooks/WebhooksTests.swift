@@ -59,6 +59,8 @@ import Values
         let last = try await probe.notify()
         probe.passTime()
         #expect(try await probe.deliveries(1).map(\.subject) == [last])
+        // The receiver has the webhook before the sender has stored that.
+        try await probe.settled()
         // Unseen again is no news: its user has had it before the eyes.
         try await probe.mark(seen, #"{"seen":false}"#)
         #expect(try probe.rows("state = 0") == 0)

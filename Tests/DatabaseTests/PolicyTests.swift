@@ -174,11 +174,12 @@ struct PolicyDecisions {
         }
     }
 
-    /// A generator that never meets a visible row would prove nothing.
+    /// A generator that never meets a visible row would prove nothing. A share would not do as a bound: the random rules of
+    /// a few tables decide about all of their rows, and some seeds draw rules that show next to none.
     func expect(atLeast count: Int) {
         #expect(cases >= count)
-        #expect(visible > cases / 20)
-        #expect(visible < cases * 19 / 20)
+        #expect(visible >= 100)
+        #expect(cases - visible >= 100)
     }
 }
 

@@ -311,6 +311,35 @@ import Values
         #expect(Set(try probe.received.map(\.subject)) == [id, next])
     }
 
+    /// A sender that stood still until its lease was over leaves the webhook to the next attempt, which may be another
+    /// replica's.
+    @Test func attemptWhoseLeaseIsOver_isNotSent() async throws {
+        let probe = try WebhookProbe()
+        let store = probe.service.app.store
+        // Only a sender that had begun before the writer stood still is caught; it nearly always has.
+        try await eventually("an attempt is broken off") {
+            let (isHeld, release) = (Gate(), Gate())
+            let id = try await probe.notify()
+            let holder = Thread {
+                try? store.writeAndWait { _ in
+                    isHeld.open()
+                    release.wait()
+                }
+            }
+            holder.start()
+            isHeld.wait()
+            probe.passTime()
+            try await eventually("the sender waits for the writer") { store.metrics().queueDepth > 1 }
+            probe.service.clock.advance(seconds: 120)
+            release.open()
+            try await eventually("it is sent") { try probe.received.contains { $0.subject == id } }
+            try await probe.settled()
+            let sent = try probe.received.filter { $0.subject == id }
+            #expect(sent.count == 1)
+            return try probe.rows("subject = \(id) AND state = 1 AND attempts = 2") == 1
+        }
+    }
+
     @Test func pauses_doubleUpToAnHour_andLeaveHalfToChance() {
         func pause(_ attempt: Int, _ chance: Double, asked: Int? = nil) -> Double {
             WebhookRetry.pause(afterAttempt: attempt, asked: asked, chance: chance)

@@ -92,7 +92,7 @@ final class WebhookSender: Sendable {
         let free = (isDown(progress) ? 1 : WebhookLimits.slots) - progress.busy.count
         guard free > 0, !isPausing(progress) else { return }
         progress.soughtAt = clock.uptime()
-        let now = clock.now()
+        let (now, begunAt) = (clock.now(), clock.uptime())
         let due = Rows.due(at: now, except: progress.busy, limit: free)
         let numbers = try store.read(isSingle: true) { db in try db.rows(due) { try $0.integer(0) } }
         guard !numbers.isEmpty else { return }
@@ -103,9 +103,18 @@ final class WebhookSender: Sendable {
         }
         for attempt in attempts {
             progress.busy.insert(attempt.number)
-            let isTaken = workers.submit { [self] in finish(attempt, client.post(request(attempt))) }
+            let isTaken = workers.submit { [self] in finish(attempt, send(attempt, begunAt: begunAt)) }
             if !isTaken { finish(attempt, .failed(.stopped)) }
         }
+    }
+
+    /// Posts an attempt, unless its lease might end before the request does.
+    ///
+    /// Replica A leases a webhook and stops: its write waits for a slow disk, or its machine is suspended. The lease ends,
+    /// B sends the webhook, and A goes on. A must not send it behind B, so it breaks its attempt off.
+    private func send(_ attempt: WebhookAttempt, begunAt: Duration) -> OutboundOutcome {
+        guard clock.uptime() < begunAt + .seconds(WebhookLimits.leaseSeconds) else { return .failed(.stopped) }
+        return client.post(request(attempt))
     }
 
     private func finish(_ attempt: WebhookAttempt, _ outcome: OutboundOutcome) {

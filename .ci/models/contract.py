@@ -1,11 +1,11 @@
-"""The contract as models and operations, with the types of both languages."""
+"""Reads the contract as models and operations, with the types of both languages."""
 import re
 
 import yaml
 
 from .texts import camel, capital, pascal, quoted, singular
 
-# Answers whose schema stands in the responses, without a name.
+# Names of responses whose schema is inline and has no name.
 NAMES = {
     ("notification",): "Notified",
     ("notification", "badges"): "NotificationWithBadges",
@@ -28,16 +28,16 @@ NAMES = {
     ("userId", "followerCount", "followingCount", "postCount", "followed", "followsYou"): "UserProfile",
     ("followerId", "authorId", "followedAt", "followerCount"): "Followed",
 }
-# Types inside of another that may not be called as their member is.
+# Names of nested types that may not have the name of their member.
 NESTED = {"Type": "Kind", "Data": "Details", "Protocol": "Rules"}
-# Which tag an event belongs to, by the first word of its name.
+# The tag of an event, by the first word of its name.
 PART_OF_EVENT = {
     "stream": "streams", "badges": "counts", "notification": "notifications", "preferences": "notifications",
     "message": "messages", "conversation": "messages", "request": "requests", "booking": "bookings", "queue": "queue",
     "dj": "dj", "track": "dj", "leaderboard": "challenges", "query": "tables", "table": "tables", "engagement": "posts",
     "feed": "posts", "follow": "posts",
 }
-# Written by hand, because it is an error that is thrown.
+# Written by hand, because it is thrown as an error.
 BY_HAND = {"Problem"}
 
 
@@ -73,7 +73,7 @@ class Field:
 
 
 class Model:
-    """An object, some words, or one of several objects; with the types that only it has."""
+    """An object, a set of words, or one of several objects, with the types that are nested in it."""
 
     def __init__(self, kind, name, path, doc):
         self.kind, self.name, self.path, self.doc = kind, name, path, doc
@@ -81,7 +81,7 @@ class Model:
         self.is_body = False
 
     def becomes_body(self):
-        """An app writes it, and may go on changing it."""
+        """Whether an app creates the value and may change it afterwards."""
         self.is_body = True
         for nested in self.nested:
             nested.becomes_body()
@@ -107,7 +107,7 @@ class Contract:
         return name, self.components[kind][name]
 
     def own(self, kind, name, doc, owner):
-        """A new model: of its own where nothing owns it, else inside its owner."""
+        """Returns a new model: a top-level one without an owner, else one inside its owner."""
         if owner is None:
             model = Model(kind, name, name, doc)
             if name in self.models:
@@ -123,7 +123,7 @@ class Contract:
         return model
 
     def type(self, schema, name, owner=None):
-        """The type of a schema; what needs a name and has none of its own is called `name`."""
+        """Returns the type of a schema. An unnamed schema that needs a name is called `name`."""
         if "$ref" in schema:
             called, target = self.component(schema["$ref"])
             if not self.is_named(target):
@@ -137,7 +137,7 @@ class Contract:
                 found = self.type(rest[0], name, owner)
                 return found.or_null() if len(rest) < len(schema["oneOf"]) else found
             if len(rest) == 2 and rest[1].get("items") == rest[0]:
-                # One or several: Swift always sends a list.
+                # One value or several: Swift always sends a list.
                 several = self.type(rest[1], name, owner)
                 return Type(several.in_swift, f"{self.type(rest[0], name, owner).in_typescript} | {several.in_typescript}")
             return self.choice(schema, name, owner)
@@ -193,7 +193,7 @@ class Contract:
         return Type(model.path, model.path.replace(".", ""))
 
     def fields(self, schema, model):
-        """Its members, also those of the schemas that it is made of; their own types stay where they stand there."""
+        """Returns the members, including those of the composed schemas, whose nested types stay with them."""
         found = []
         for part in schema.get("allOf", []):
             if "$ref" in part:
@@ -245,11 +245,11 @@ class Contract:
                     yield Operation(self, path, method, item[method], item.get("parameters", []))
 
     def events(self):
-        """The names of a stream's events, with their types."""
+        """Returns the names of a stream's events, with their types."""
         described = self.document["paths"]["/v1/stream"]["get"]["x-events"]
         found = []
         for name, schema in described.items():
-            # Its model stands with those of the part that it tells of.
+            # The model belongs to the tag of its event.
             self.tag = PART_OF_EVENT[re.split("[:_]", name)[0]]
             found.append((name, self.type(schema, pascal(name))))
         return found
@@ -263,7 +263,7 @@ class Operation:
         self.is_stream = self.id == "openStream"
         self.parameters = []
         for parameter in map(contract.resolved, common + described.get("parameters", [])):
-            # Whatever is called X-Client-Id, the client sends by itself.
+            # The client sends X-Client-Id itself.
             if parameter["name"] == "X-Client-Id":
                 continue
             type = contract.type(parameter["schema"], capital(self.id) + pascal(parameter["name"]))
@@ -284,7 +284,7 @@ class Operation:
         return Type(type.swift, type.typescript, not body.get("required", False))
 
     def read_answers(self, contract, described):
-        """The type of what it brings, or None, and whether it may bring nothing."""
+        """Returns the type of the response, or None, and whether the response may be empty."""
         found, is_empty = [], False
         for status, answer in described["responses"].items():
             if not status.startswith("2") or self.is_stream:

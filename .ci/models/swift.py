@@ -1,9 +1,9 @@
-"""The Swift side: models, calls, events and problem codes."""
+"""Generates the Swift side: models, calls, events and problem codes."""
 import re
 
 from .texts import NOTE, Writer, camel, paragraphs, pascal, quoted, singular
 
-# Words that Swift would misread as members.
+# Words that Swift would read as other members.
 WORDS = {"none": "nothing", "*": "any"}
 KEYWORDS = {"public", "default", "in", "case", "is", "as", "self", "true", "false", "internal", "private", "operator"}
 
@@ -192,14 +192,14 @@ class Swift(Writer):
 
 
 def qualified(type):
-    """The type as it is called outside of `Bellhop`."""
+    """Returns the name of the type outside `Bellhop`."""
     plain = {"String", "Int", "Int64", "Bool", "Double", "Date", "JSON", "Void"}
     return re.sub(
         r"[A-Za-z][A-Za-z0-9.]*", lambda found: found[0] if found[0] in plain else f"Bellhop.{found[0]}", type)
 
 
 def swift_files(contract, operations, events):
-    """The files by their names."""
+    """Returns the files by name."""
     head = [f"// {NOTE}", ""]
     files = {}
 

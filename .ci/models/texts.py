@@ -1,4 +1,4 @@
-"""Names and texts, as both languages need them."""
+"""Formats names and texts for both languages."""
 import re
 import textwrap
 
@@ -37,7 +37,7 @@ def quoted(text):
 
 
 def paragraphs(text, width):
-    """Lines of a description: paragraphs filled anew, tables and code as they are."""
+    """Returns the lines of a description: wrapped paragraphs, and tables and code unchanged."""
     lines, paragraph = [], []
 
     def flush():

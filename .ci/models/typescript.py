@@ -1,8 +1,8 @@
-"""The TypeScript side: declarations for bellhop.js."""
+"""Generates the TypeScript side: declarations for bellhop.js."""
 from .contract import Model, Type
 from .texts import NOTE, Writer, paragraphs, quoted
 
-# How a path that is called finds the one of the contract.
+# Maps the path of a call to the path of the contract.
 PATHS = """
 type Steps<Path extends string> = Path extends `${infer Step}/${infer Rest}` ? [Step, ...Steps<Rest>] : [Path];
 type WithoutQuery<Path extends string> = Path extends `${infer Bare}?${string}` ? Bare : Path;
@@ -75,7 +75,7 @@ class TypeScript(Writer):
             self.union(head, type.split(" | "))
 
     def union(self, head, options):
-        """On one line, or on as many as it needs."""
+        """Formats a union on one line, or on several if it is long."""
         line = f"{head} {' | '.join(options)};"
         if len(line) <= 120:
             return self.add(0, line)

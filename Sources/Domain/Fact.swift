@@ -1,37 +1,37 @@
 import Values
 
-/// Something that happened inside a transaction and to which other features react before the transaction commits.
+/// Something that happened inside a transaction. Other features react to it before the transaction commits.
 ///
-/// Features work together through facts: they depend on facts, and never on one another.
+/// Features cooperate through facts: they depend on facts, never on one another.
 public enum Fact: Sendable {
-    /// A booking was changed, or made: then there is no previous one.
+    /// A booking was created (no previous booking) or changed.
     case bookingChanged(Booking, previous: Booking?)
-    /// A shop was made or changed.
+    /// A shop was created or changed.
     case shopChanged(ID<Shop>)
-    /// Data that a shop's queue is computed from was changed.
+    /// Data from which a shop's queue is computed was changed.
     case shopQueueTouched(ID<Shop>)
-    /// A user's preferences were changed; the notifications feature stores what it needs of them.
+    /// A user's preferences were changed. The notifications feature stores the parts that it needs.
     case preferencesChanged(Preferences, of: ID<User>)
-    /// A feature asks for a notification; the notifications feature creates it from the draft.
+    /// A feature requests a notification. The notifications feature creates it from the draft.
     case notificationRequested(NotificationDraft)
-    /// Notifications were stored, each with its user's preferences of that moment; those of repeated events are not among
-    /// them.
+    /// Notifications were stored, each with its user's preferences at that moment. Notifications of repeated events are
+    /// left out.
     case notificationsCreated([(notification: Notification, preferences: Preferences)])
-    /// Notifications that their user had not seen were seen, or removed.
+    /// Unseen notifications of a user were seen or removed.
     case notificationsNoticed([Notification], isRemoved: Bool)
-    /// The caller has seen the notifications that ask for these requests, or says not to have; the requests feature
-    /// stores it.
+    /// The caller marked the notifications that ask for these requests as seen or unseen. The requests feature stores
+    /// it.
     case requestsNoticed([ID<UserRequest>], isSeen: Bool)
-    /// The caller has seen these requests; the notifications feature marks what asks for them.
+    /// The caller has seen these requests. The notifications feature marks the notifications that ask for them.
     case requestsSeen([ID<UserRequest>])
-    /// The matter of the notification that was made of an event is settled: its user needs none of it any more.
+    /// The subject of an event's notification is settled, so the user no longer needs the notification.
     case notificationSettled(eventId: String, of: ID<User>, NotificationOutcome)
 }
 
-/// What became of a notification's matter.
+/// The outcome of a notification's subject.
 public enum NotificationOutcome: Sendable {
-    /// The user has dealt with it: it counts as read.
+    /// The user has dealt with it, so the notification counts as read.
     case handled
-    /// It is void: it is removed.
+    /// It is void, so the notification is removed.
     case withdrawn
 }

@@ -2,14 +2,15 @@ import Values
 
 /// The badge counts of a user, as the server computes them (CNT R-COUNTS-1, R-RT-3).
 ///
-/// They are absolute and uncapped ("99+" is a matter of drawing). `version` grows with every change of a user's
-/// counts, so that a client that receives two answers in the wrong order uses the newer one, within one epoch.
+/// The counts are absolute and uncapped; a client decides whether to draw "99+". `version` grows with every change of a
+/// user's counts. A client that receives two answers in the wrong order keeps the one with the higher version of one
+/// epoch.
 public struct Badges: Sendable, Hashable {
     /// Unread messages over all conversations.
     public var messages: Int
-    /// Open requests to the user that the user has not seen, by their own rows (decision 16).
+    /// Open requests to the user that the user has not seen, counted from their own rows (requirements, decision 16).
     public var requests: Int
-    /// Unseen notifications but those of messages, and those of requests that are counted above.
+    /// Unseen notifications, without those about messages and without those about requests that `requests` counts.
     public var bell: Int
     public var version: Int
     /// When the counts were last changed.
@@ -26,7 +27,7 @@ public struct Badges: Sendable, Hashable {
     public var total: Int { messages + requests + bell }
 }
 
-/// Counts as they are sent.
+/// The badge counts in the form that clients receive.
 public struct SentBadges: Sendable, Hashable, JSONObjectWritable {
     public let badges: Badges
     public let epoch: String

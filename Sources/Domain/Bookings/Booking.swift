@@ -1,11 +1,11 @@
 import Values
 
-/// A booking: a customer's time with a barber, or a walk-in's place in the line.
+/// A booking: a customer's reserved time with a barber, or the place of a walk-in customer in the line.
 public struct Booking: Sendable, Hashable {
-    /// How it came to be.
+    /// How the booking was made.
     public enum Source: String, CaseIterable, Sendable, Hashable {
         case online
-        /// A customer who came without a booking: a place in the line, not a reserved time.
+        /// A customer who came without a booking. A walk-in has a place in the line, but no reserved time.
         case walkIn
     }
 
@@ -20,14 +20,14 @@ public struct Booking: Sendable, Hashable {
     /// Nil for a customer without an account.
     public let userId: ID<User>?
     public let shopId: ID<Shop>
-    /// Nil: any barber.
+    /// Nil means any barber.
     public var barberId: ID<Barber>?
     public let service: String
     public var scheduledStart: Timestamp
     public var durationMinutes: Int
     public let tier: Tier
     public var status: BookingStatus
-    /// Grows with every change; clients send it in `If-Match`.
+    /// The version, which grows with every change. Clients send it in `If-Match`.
     public var version: Int
     public let source: Source
     public let customerName: String?
@@ -62,14 +62,14 @@ public struct Booking: Sendable, Hashable {
         self.updatedAt = updatedAt
     }
 
-    /// The first moment that is free again: bookings are half-open, one may begin when another ends.
+    /// The exclusive end. Bookings are half-open intervals: one may begin at the moment when another ends.
     public var endsAt: Timestamp { scheduledStart.adding(minutes: Int64(durationMinutes)) }
 
-    /// Whether it reserves its barber's time. A walk-in waits in the line and reserves none.
+    /// Whether the booking reserves its barber's time. A walk-in waits in the line and reserves no time.
     public var isReserving: Bool { barberId != nil && status.isActive && source == .online }
 
-    /// When the service is likely to be over: its beginning and the median service time (CUT B-3); nil when it will not
-    /// take place.
+    /// Returns the expected end of the service: its start plus the median service time (CUT B-3). Returns nil if the
+    /// service will not take place.
     public func estimatedCompletion(medianMinutes: Double) -> Timestamp? {
         switch status {
         case .completed: completedAt
@@ -79,7 +79,7 @@ public struct Booking: Sendable, Hashable {
         }
     }
 
-    /// Changes the status, and sets the moments that belong to it.
+    /// Changes the status, and sets the timestamps that belong to it.
     public mutating func move(to next: BookingStatus, at now: Timestamp) {
         status = next
         switch next {
@@ -91,8 +91,8 @@ public struct Booking: Sendable, Hashable {
         }
     }
 
-    /// Writes the booking as JSON; its estimated completion depends on the shop's median service time, and is left out
-    /// where that is not known.
+    /// Writes the booking as JSON. The estimated completion depends on the shop's median service time and is left out
+    /// if that is unknown.
     public func write(membersTo writer: inout JSONWriter, medianMinutes: Double?, epoch: String) {
         writer.member("id", id)
         writer.member("userId", userId)
@@ -117,13 +117,14 @@ public struct Booking: Sendable, Hashable {
     }
 }
 
-/// The bounds of bookings.
+/// The limits of bookings.
 public enum BookingLimits {
-    /// Shorter than five minutes is no service; longer than eight hours is a day off, and would make the search for
-    /// overlaps look back further for every booking.
+    /// A service takes at least five minutes. More than eight hours is a day off; it would also make the overlap search
+    /// of every booking look back further.
     public static let durationMinutes = 5...480
     static let durationMinutesDefault = 30
-    /// How long ago a customer's booking may begin: "now" takes a moment on its way, and clocks differ.
+    /// How long ago a customer's booking may begin. A request that says "now" takes a moment to arrive, and clocks
+    /// differ.
     static let lateSecondsMax: Int64 = 120
     /// One line on a phone.
     static let serviceBytesMax = 100

@@ -1,12 +1,15 @@
 import Values
 
-/// The notifications that customers receive about their bookings. The source documents have no texts for them: these
-/// are ours (decision 8).
+/// The notifications that customers receive about their bookings. The source documents specify no texts for them; these
+/// are our own (requirements, decision 8).
 public enum BookingNotification {
+    /// Returns the notification for a change of a booking.
+    ///
     /// - Parameters:
-    ///   - previous: the booking before the change; nil: it is new.
-    ///   - byCustomer: a customer's own change is listed, but lights no badge.
-    /// - Returns: nil for a customer without an account.
+    ///   - previous: The booking before the change; nil for a new booking.
+    ///   - byCustomer: Whether the customer made the change. The notification is then listed but does not count as
+    ///     unseen.
+    /// - Returns: Nil for a customer without an account.
     public static func draft(
         _ booking: Booking, previous: Booking?, shopName: String, byCustomer: Bool
     ) -> NotificationDraft? {

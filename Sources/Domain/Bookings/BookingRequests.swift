@@ -1,6 +1,6 @@
 import Values
 
-/// The body of `POST /v1/bookings`: a booking to make.
+/// The body of `POST /v1/bookings`: the booking to create.
 public struct BookingDraft: Sendable, Hashable {
     public let shopId: ID<Shop>
     public let barberId: ID<Barber>?
@@ -23,7 +23,7 @@ public struct BookingDraft: Sendable, Hashable {
     }
 }
 
-/// The body of `POST /v1/shops/{id}/queue/entries`: a customer who is in the shop and waits.
+/// The body of `POST /v1/shops/{id}/queue/entries`: a customer who waits in the shop.
 public struct WalkIn: Sendable, Hashable {
     public let barberId: ID<Barber>?
     public let service: String
@@ -44,12 +44,12 @@ public struct WalkIn: Sendable, Hashable {
     }
 }
 
-/// The body of `PATCH /v1/bookings/{id}`: the changes to a booking; members left out stay as they are.
+/// The body of `PATCH /v1/bookings/{id}`: the changes to a booking. Members that are left out stay unchanged.
 public struct BookingChange: Sendable, Hashable {
     public var status: BookingStatus?
     public var scheduledStart: Timestamp?
     public var durationMinutes: Int?
-    /// Outer nil: stays; inner nil: any barber.
+    /// Outer nil: unchanged. Inner nil: any barber.
     public var barberId: ID<Barber>??
     public var arrived: Bool?
 
@@ -67,10 +67,10 @@ public struct BookingChange: Sendable, Hashable {
 
     var isRescheduling: Bool { scheduledStart != nil || durationMinutes != nil || barberId != nil }
 
-    /// The booking with the changes applied.
+    /// Returns the booking with the changes applied.
     ///
-    /// - Throws: the failures of ``BookingMoves``, and 409 `booking.not_changeable` for a time that can
-    ///   no longer be changed.
+    /// - Throws: The failures of ``BookingMoves``, and 409 `booking.not_changeable` if the time of the booking can no
+    ///   longer be changed.
     public func applied(to booking: Booking, by actor: BookingActor, at now: Timestamp) throws(Failure) -> Booking {
         var next = booking
         if isRescheduling {

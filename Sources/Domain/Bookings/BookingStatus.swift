@@ -9,7 +9,7 @@ public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
     case cancelled
     case noShow = "no-show"
 
-    /// Whether it occupies the barber's time, so that no other booking can have it.
+    /// Whether the booking occupies the barber's time, so that no other booking can have that time.
     public var isActive: Bool {
         switch self {
         case .pending, .confirmed, .inProgress: true
@@ -17,20 +17,20 @@ public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
         }
     }
 
-    /// Whether it counts for the shop's queue (CUT Q-2).
+    /// Whether the booking counts for the shop's queue (CUT Q-2).
     public var isQueued: Bool { self == .confirmed || self == .inProgress }
 }
 
-/// Who changes the status of a booking.
+/// The party that changes the status of a booking.
 public enum BookingActor: String, CaseIterable, Sendable, Hashable {
     case customer
-    /// The shop's people, administrators, and trusted backends.
+    /// The shop's staff, administrators and trusted backends.
     case staff
 }
 
-/// The allowed changes of a booking's status (decision 1); all others are refused.
+/// The allowed transitions of a booking's status (requirements, decision 1). All others are refused.
 public enum BookingMoves {
-    /// The statuses that can follow a status.
+    /// Returns the statuses that can follow a status.
     public static func all(from status: BookingStatus) -> [BookingStatus] {
         switch status {
         case .pending: [.confirmed, .cancelled]
@@ -40,7 +40,8 @@ public enum BookingMoves {
         }
     }
 
-    /// Those of them that an actor may make: a customer may cancel until the service begins, staff all.
+    /// Returns the transitions that an actor may make. A customer may cancel until the service begins; staff may make
+    /// all.
     public static func allowed(from status: BookingStatus, by actor: BookingActor) -> [BookingStatus] {
         switch actor {
         case .staff: all(from: status)
@@ -48,8 +49,10 @@ public enum BookingMoves {
         }
     }
 
-    /// - Throws: 409 `booking.invalid_transition` for a move that nobody may make, 403 `booking.staff_only` for one that
-    ///   only staff may make.
+    /// Checks that an actor may make a transition.
+    ///
+    /// - Throws: 409 `booking.invalid_transition` if the transition does not exist, 403 `booking.staff_only` if only
+    ///   staff may make it.
     public static func check(
         from status: BookingStatus, to next: BookingStatus, by actor: BookingActor
     ) throws(Failure) {
@@ -66,7 +69,9 @@ public enum BookingMoves {
             allowed: allowed.map(\.rawValue))
     }
 
-    /// - Throws: 403 `booking.in_past` for a time that is over, which only staff may write down.
+    /// Checks that an actor may choose this start. Only staff may record a start in the past.
+    ///
+    /// - Throws: 403 `booking.in_past`.
     public static func checkStart(_ start: Timestamp, by actor: BookingActor, at now: Timestamp) throws(Failure) {
         guard actor == .customer, start.adding(seconds: BookingLimits.lateSecondsMax) < now else { return }
         throw Failure(

@@ -1,24 +1,25 @@
 import Values
 
-/// A conversation: several users who write to one another.
+/// A conversation in which several users exchange messages.
 public struct Conversation: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
-        /// Between two, once for each pair.
+        /// Two members. Each pair of users has at most one.
         case direct
-        /// Members add others.
+        /// Any number of members, who can add others.
         case group
     }
 
     public let id: ID<Conversation>
     public let kind: Kind
     public var title: String?
-    /// Nil: a backend made it.
+    /// Nil if a backend created it.
     public let createdBy: ID<User>?
     public let createdAt: Timestamp
     public var memberCount: Int
-    /// The number of the newest message; 0: there is none.
+    /// The sequence number of the newest message; 0 if there is none.
     public var lastSequence: Int
-    /// Conversations are listed by it, the greatest first: the id of the newest message, or its own until there is one.
+    /// The sort key of lists of conversations, greatest first: the id of the newest message, or the conversation's own
+    /// id until there is a message.
     public var order: String
     public var lastMessage: MessagePreview?
 
@@ -37,7 +38,7 @@ public struct Conversation: Sendable, Hashable {
         self.lastMessage = lastMessage
     }
 
-    /// The members of the JSON object, without what differs from reader to reader.
+    /// Writes the members of the JSON object that are the same for all readers.
     public func write(membersTo writer: inout JSONWriter) {
         writer.member("id", id)
         writer.member("kind", kind.rawValue)
@@ -51,11 +52,11 @@ public struct Conversation: Sendable, Hashable {
     }
 }
 
-/// A conversation as one of its members sees it; without a read place for a backend.
+/// A conversation as one of its members sees it. A backend's view has no read place.
 public struct ConversationView: Sendable, JSONObjectWritable {
     public let conversation: Conversation
     public let place: ReadPlace?
-    /// Nil: not requested.
+    /// Nil if not requested.
     public let members: [ID<User>]?
 
     public init(_ conversation: Conversation, place: ReadPlace?, members: [ID<User>]? = nil) {
@@ -76,7 +77,7 @@ public struct ConversationView: Sendable, JSONObjectWritable {
 public struct ConversationDraft: Sendable, Hashable {
     public let id: ID<Conversation>?
     public let kind: Conversation.Kind
-    /// The caller may be among them, but need not.
+    /// May include the caller.
     public let memberIds: [ID<User>]
     public let title: String?
 
@@ -94,16 +95,17 @@ public struct ConversationDraft: Sendable, Hashable {
         if kind == .direct, title != nil { fields.reject("title", "belongs to a group") }
     }
 
-    /// Users choose ids that nobody can guess: whoever tries others' would learn by a conflict which conversations there
-    /// are.
+    /// Checks that a user chose a random id. With guessable ids, a user could try ids and learn from the conflicts
+    /// which conversations exist.
     ///
-    /// - Parameter creator: nil for a backend, which may see them all.
+    /// - Parameter creator: Nil for a backend, which may see all conversations.
     public func requireOwnID(of creator: ID<User>?) throws(Failure) {
         guard let id, creator != nil, !Self.isRandomUUID(id.text) else { return }
         throw Failure.invalid("/id", "must be a random UUID, of version 4 or 7")
     }
 
-    /// RFC 9562: 32 digits in five groups, of which one tells the version and one the variant.
+    /// Whether the text is a random UUID of RFC 9562: 32 digits in five groups, with one digit for the version and one
+    /// for the variant.
     static func isRandomUUID(_ text: String) -> Bool {
         let letters = Array(text.utf8)
         guard letters.count == 36 else { return false }
@@ -117,9 +119,9 @@ public struct ConversationDraft: Sendable, Hashable {
         }
     }
 
-    /// All members of the conversation to create.
+    /// Returns all members of the conversation to create.
     ///
-    /// - Parameter creator: nil for a backend, which is never a member.
+    /// - Parameter creator: Nil for a backend, which is never a member.
     public func members(with creator: ID<User>?) throws(Failure) -> [ID<User>] {
         let members = Set(memberIds + (creator.map { [$0] } ?? [])).sorted()
         switch kind {
@@ -135,7 +137,7 @@ public struct ConversationDraft: Sendable, Hashable {
     }
 }
 
-/// The body of `PATCH /v1/conversations/{id}`: `{"title": "…"}`, or null for none.
+/// The body of `PATCH /v1/conversations/{id}`: `{"title": "…"}`, or null to remove the title.
 public struct ConversationChange: Sendable, Hashable {
     public let title: String?
 

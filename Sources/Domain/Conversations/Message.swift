@@ -6,7 +6,7 @@ public struct Message: Sendable, Hashable {
     public let conversationId: ID<Conversation>
     public let sequence: Int
     public let senderId: ID<User>
-    /// Empty once it is deleted.
+    /// Empty once the message is deleted.
     public let text: String
     public let sentAt: Timestamp
     public let deletedAt: Timestamp?
@@ -48,7 +48,7 @@ public struct MessagePreview: Sendable, Hashable {
     public let id: ID<Message>
     public let sequence: Int
     public let senderId: ID<User>
-    /// Nil: it is deleted.
+    /// Nil if the message is deleted.
     public let preview: String?
     public let sentAt: Timestamp
 
@@ -60,7 +60,7 @@ public struct MessagePreview: Sendable, Hashable {
         self.sentAt = sentAt
     }
 
-    /// The beginning of a text as one line, with an ellipsis if there is more.
+    /// Returns the beginning of a text as one line, with an ellipsis if the text is longer.
     public static func line(of text: String) -> String {
         var line = ""
         var count = 0
@@ -87,7 +87,8 @@ extension MessagePreview: JSONObjectWritable {
     }
 }
 
-/// The body of `POST …/messages`: `{id?, text}`. With an id of the sender's own, sending it again creates nothing.
+/// The body of `POST …/messages`: `{id?, text}`. If the sender chooses the id, sending the message again creates
+/// nothing.
 public struct MessageDraft: Sendable, Hashable {
     public let id: ID<Message>?
     public let text: String

@@ -1,21 +1,22 @@
 import Values
 
-/// How far a member has read a conversation, from which the unread count follows without looking at messages.
+/// A member's read position in a conversation. It gives the unread count without reading any messages.
 ///
-/// Messages are numbered 1, 2, 3 … without gaps; a deleted message's number is not reused. Of those behind the read
-/// position, the reader's own and the deleted ones are not unread, so their number is stored beside it:
+/// Messages are numbered 1, 2, 3 … without gaps; the number of a deleted message is not reused. The reader's own
+/// messages and deleted messages behind the read position are not unread, so their number is stored too:
 ///
 ///     unread = last sequence − read position − excluded
 ///
-/// A new message costs nothing here but to its sender; a deletion costs one to each who had it unread; reading to the
-/// end makes `excluded` 0. Only a move that stops on the way has to know how many of the messages it passed were
-/// excluded: they are counted by an index, each once for a pass, so that reading a message costs the same whether it is
-/// done in one move or in many (CNT R-COUNTS-3).
+/// A new message costs one update, for its sender. A deletion costs one update for each member who had the message
+/// unread. Reading to the end sets `excluded` to 0. Only a move that stops earlier must know how many of the messages
+/// it passed were excluded. An index counts them, each message once per pass, so that reading costs the same in one
+/// move as in many (CNT R-COUNTS-3).
 public struct ReadPlace: Sendable, Hashable {
-    /// The last sequence when the member joined: earlier messages are not unread, and cannot be marked unread.
+    /// The last sequence number when the member joined. Earlier messages are not unread, and cannot be marked as
+    /// unread.
     public let joined: Int
     public private(set) var position: Int
-    /// The messages behind the position that are the reader's own, or deleted, or both.
+    /// The number of messages behind the position that are the reader's own, deleted, or both.
     public private(set) var excluded: Int
 
     public init(joined: Int, position: Int, excluded: Int) {
@@ -24,14 +25,15 @@ public struct ReadPlace: Sendable, Hashable {
         self.excluded = excluded
     }
 
-    /// The place of a member who joins now.
+    /// Creates the place of a member who joins now.
     public init(joining last: Int) { self.init(joined: last, position: last, excluded: 0) }
 
     public func unread(of last: Int) -> Int { last - position - excluded }
 
-    /// The position to which a change leads: not before joining, and backwards only if the change allows it.
+    /// Returns the position after a change. It is never before the join, and moves backwards only if the change allows
+    /// it.
     ///
-    /// - Throws: 422 for a sequence that no message has yet, and for a step back over too many.
+    /// - Throws: 422 for a sequence number that no message has yet, and for a step back over too many messages.
     public func target(of change: ReadPositionChange, last: Int) throws(Failure) -> Int {
         guard change.sequence <= last else {
             throw Failure.invalid("/sequence", "must be at most \(last), the conversation's last")
@@ -48,8 +50,8 @@ public struct ReadPlace: Sendable, Hashable {
 
     /// Moves the position.
     ///
-    /// - Parameter countExcluded: how many of a range of messages are the reader's own or deleted. Called at most once,
-    ///   and never for the usual move: to the end.
+    /// - Parameter countExcluded: Returns how many of a range of messages are the reader's own or deleted. It is called
+    ///   at most once, and never for the usual move, which is to the end.
     public mutating func move(
         to target: Int, last: Int, countExcluded: (ClosedRange<Int>) throws -> Int
     ) rethrows {
@@ -66,8 +68,8 @@ public struct ReadPlace: Sendable, Hashable {
 
 /// The body of `PUT …/read-position`: `{"sequence": n, "allowRewind": bool}`.
 ///
-/// A position only grows, since several devices report theirs in any order; going back marks messages unread again and
-/// must be asked for explicitly.
+/// By default a position only grows, because several devices report theirs in any order. A step back marks messages as
+/// unread again and must be requested explicitly.
 public struct ReadPositionChange: Sendable, Hashable {
     public let sequence: Int
     public let allowsRewind: Bool

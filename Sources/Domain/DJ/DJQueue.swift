@@ -1,8 +1,8 @@
 import Values
 
-/// A track in a shop's queue, from its addition until it was played or taken out.
+/// A track in a shop's queue, from its addition until it is played or removed.
 public struct DJQueueItem: Sendable, Hashable {
-    /// The id of this addition: the same track may be added again after it was played.
+    /// The id of this addition. The same track may be added again after it was played.
     public let id: ID<DJQueueItem>
     public let track: DJTrack
     public let addedBy: ID<User>
@@ -17,9 +17,9 @@ public struct DJQueueItem: Sendable, Hashable {
         self.tally = tally
     }
 
-    /// A track that somebody adds now, and thereby votes up (CUT D-5).
+    /// Creates the item for a track that a user adds now. Adding a track also votes it up (CUT D-5).
     ///
-    /// The moment is stored as it is published, in milliseconds: clients order by it too.
+    /// The timestamp is stored as it is published, in milliseconds, because clients also sort by it.
     public static func added(
         _ track: DJTrack, as id: ID<DJQueueItem>, by userId: ID<User>, at now: Timestamp
     ) -> DJQueueItem {
@@ -31,11 +31,11 @@ public struct DJQueueItem: Sendable, Hashable {
 
     public var place: DJPlace { DJPlace(score: tally.score, addedAt: addedAt, trackId: track.trackId) }
 
-    /// The document's members (CUT D-1), with counts where it lists voters (D-4).
+    /// Writes the members that the document specifies (CUT D-1), with counts instead of lists of voters (D-4).
     ///
     /// - Parameters:
-    ///   - position: from 1.
-    ///   - vote: the reader's own; nil where many read the same.
+    ///   - position: The position in the queue, from 1.
+    ///   - vote: The reader's own vote; nil if many readers get the same JSON.
     public func write(membersTo writer: inout JSONWriter, position: Int, vote: DJVote?) {
         track.write(membersTo: &writer)
         writer.member("addedBy", addedBy)
@@ -46,10 +46,11 @@ public struct DJQueueItem: Sendable, Hashable {
     }
 }
 
-/// The place of a track in the queue: score falling, then added first, then track id (decision 10).
+/// The sort key of a track in the queue: descending score, then time of addition, then track id (requirements, decision
+/// 10).
 ///
-/// Total, since a queue contains a track once; and stable, since nothing but votes moves it. Ids are compared by their
-/// bytes, as both databases do.
+/// The order is total, because a queue contains a track only once. It is stable, because only votes move a track. Ids
+/// are compared by their bytes, as both databases do.
 public struct DJPlace: Sendable, Hashable, Comparable {
     public let score: Int
     public let addedAt: Timestamp
@@ -62,16 +63,16 @@ public struct DJPlace: Sendable, Hashable, Comparable {
     }
 }
 
-/// A shop's music session: whether guests choose the music, and what plays.
+/// A shop's music session: whether guests choose the music, and which track plays.
 public struct DJSession: Sendable, Hashable {
     public let shopId: ID<Shop>
     public var isActive: Bool
-    /// The start of the present session; nil while there is none.
+    /// The start of the current session; nil if there is no session.
     public var startedAt: Timestamp?
-    /// The track that plays; it stays in the queue, on top, until the next one does.
+    /// The playing track. It stays at the top of the queue until the next track plays.
     public var currentItem: ID<DJQueueItem>?
     public var currentSince: Timestamp?
-    /// Grows with every change of the session, its queue and its votes.
+    /// The version, which grows with every change of the session, its queue and its votes.
     public var version: Int
 
     public init(
@@ -87,12 +88,14 @@ public struct DJSession: Sendable, Hashable {
     }
 }
 
-/// A session with its tracks in order: the one that plays, then the others by their places.
+/// A session with its tracks in order: the playing track, then the others by their places.
 public struct DJQueue: Sendable, Hashable {
     public let session: DJSession
     public let items: [DJQueueItem]
 
-    /// - Parameter items: all tracks of the session, in any order.
+    /// Creates a queue.
+    ///
+    /// - Parameter items: All tracks of the session, in any order.
     public init(_ session: DJSession, items: some Sequence<DJQueueItem>) {
         self.session = session
         self.items = items.sorted { left, right in
@@ -107,15 +110,17 @@ public struct DJQueue: Sendable, Hashable {
         return first
     }
 
-    /// What plays when the current track ends.
+    /// The track that plays after the current one.
     public var next: DJQueueItem? { items.first { $0.id != session.currentItem } }
 
-    /// The position of a track, from 1; nil if it is not queued.
+    /// Returns the position of a track, from 1; nil if the track is not in the queue.
     public func position(of id: ID<DJQueueItem>) -> Int? { items.firstIndex { $0.id == id }.map { $0 + 1 } }
 
+    /// Returns the queue as JSON.
+    ///
     /// - Parameters:
-    ///   - votes: the reader's own; nil where many read the same.
-    ///   - epoch: what the version counts in.
+    ///   - votes: The reader's own votes; nil if many readers get the same JSON.
+    ///   - epoch: The epoch to which the version belongs.
     public func json(votes: [ID<DJQueueItem>: DJVote]?, epoch: String) -> [UInt8] {
         JSONWriter.object { writer in
             writer.member("shopId", session.shopId)

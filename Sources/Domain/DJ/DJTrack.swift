@@ -1,11 +1,11 @@
 import Values
 
-/// A piece of music as the catalog that it comes from names it (CUT D-1).
+/// A track as its music catalog names it (CUT D-1).
 public struct DJTrack: Sendable, Hashable {
     public let trackId: ID<DJTrack>
     public let trackName: String
     public let artistName: String
-    /// The address of its cover.
+    /// The address of the cover image.
     public let albumArt: String?
 
     public init(trackId: ID<DJTrack>, trackName: String, artistName: String, albumArt: String?) {
@@ -34,7 +34,7 @@ public struct DJTrack: Sendable, Hashable {
         return text
     }
 
-    /// Whether the text is an https address without characters that must be escaped: every guest's phone fetches it.
+    /// Whether the text is an https address without characters that must be escaped. Every guest's phone fetches it.
     private static func isAddress(_ text: String) -> Bool {
         let scheme = "https://"
         return text.hasPrefix(scheme) && text.utf8.count > scheme.utf8.count

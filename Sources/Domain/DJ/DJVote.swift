@@ -4,10 +4,10 @@ import Values
 public enum DJVote: String, CaseIterable, Sendable, Hashable {
     case up
     case down
-    /// Withdraws a vote (decision 9).
+    /// Withdraws a vote (requirements, decision 9).
     case none
 
-    /// The stored value of a vote; nil for none.
+    /// The stored value of a vote; nil for ``none``.
     public var side: Int? {
         switch self {
         case .up: 1
@@ -16,7 +16,7 @@ public enum DJVote: String, CaseIterable, Sendable, Hashable {
         }
     }
 
-    /// The vote of a stored value; nil for an unknown one.
+    /// Creates the vote of a stored value; nil for an unknown value.
     public init?(side: Int?) {
         switch side {
         case nil: self = .none
@@ -27,7 +27,7 @@ public enum DJVote: String, CaseIterable, Sendable, Hashable {
     }
 }
 
-/// A track's votes, counted.
+/// The vote counts of a track.
 public struct DJTally: Sendable, Hashable {
     public var upvotes: Int
     public var downvotes: Int
@@ -39,7 +39,7 @@ public struct DJTally: Sendable, Hashable {
 
     public var score: Int { upvotes - downvotes }
 
-    /// The counts when one guest's vote becomes another. Equal to counting all votes anew.
+    /// Returns the counts after one guest's vote changes. The result equals a recount of all votes.
     public func replacing(_ old: DJVote, by new: DJVote) -> DJTally {
         var tally = self
         tally.add(old, times: -1)
@@ -62,14 +62,14 @@ public struct DJTally: Sendable, Hashable {
     }
 }
 
-/// The budget of vote updates that a shop may publish in the present second.
+/// The number of vote updates that a shop may still publish in the current second.
 public struct DJUpdateBudget: Sendable, Hashable {
     /// Seconds since 1970.
     public private(set) var second: Int64
     public private(set) var publishedCount: Int
 
-    /// Clocks of replicas differ by less. One that was far ahead, and is right again, must not block a shop's updates
-    /// for long.
+    /// The assumed maximum clock skew between replicas. A replica whose clock was further ahead and is correct again
+    /// must not block a shop's updates for long.
     private static let clockSkewSecondsMax: Int64 = 60
 
     public init(second: Int64, publishedCount: Int) {
@@ -77,10 +77,10 @@ public struct DJUpdateBudget: Sendable, Hashable {
         self.publishedCount = publishedCount
     }
 
-    /// Whether one more update may be published now; counts it if so.
+    /// Returns whether one more update may be published now, and counts it if so.
     ///
-    /// A clock that is a little behind, another replica's, counts in the second that has begun: two clocks in turn
-    /// would begin a new one with every vote.
+    /// A replica whose clock is slightly behind counts in the second that has begun. Otherwise two replicas that take
+    /// turns would begin a new second with every vote.
     public mutating func take(at now: Timestamp) -> Bool {
         let isBehind = now.seconds <= second && now.seconds > second - Self.clockSkewSecondsMax
         if !isBehind { (second, publishedCount) = (now.seconds, 0) }

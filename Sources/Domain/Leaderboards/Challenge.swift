@@ -1,30 +1,30 @@
 import Values
 
-/// Something people compete in, with a leaderboard.
+/// A competition with a leaderboard.
 public struct Challenge: Sendable, Hashable {
-    /// What becomes of a score that comes behind another of the same user.
+    /// How a further score of the same user is combined with the stored one.
     public enum Mode: String, Sendable, CaseIterable {
-        /// It is added (CUT L-1).
+        /// The score is added (CUT L-1).
         case add
-        /// The better of the two stays.
+        /// The better score is kept.
         case best
     }
 
-    /// Which scores are the better ones.
+    /// Which scores are better.
     public enum Order: String, Sendable, CaseIterable {
-        /// The highest is the first.
+        /// The highest score is first.
         case descending
-        /// The lowest is the first: times, strokes.
+        /// The lowest score is first, for example times or strokes.
         case ascending
     }
 
     public let id: ID<Challenge>
     public let name: String
-    /// The shop whose staff manages it; nil: only admins and backends do.
+    /// The shop whose staff manages the challenge; nil if only admins and backends manage it.
     public let shopId: ID<Shop>?
-    /// Scores count from here …
+    /// The first moment at which scores count.
     public let startsAt: Timestamp
-    /// … to before here.
+    /// The first moment at which scores no longer count.
     public let endsAt: Timestamp
     public let mode: Mode
     public let order: Order
@@ -46,6 +46,8 @@ public struct Challenge: Sendable, Hashable {
         self.updatedAt = updatedAt
     }
 
+    /// Checks that the challenge is running.
+    ///
     /// - Throws: 409 `challenge.not_started`, `challenge.ended`.
     public func requireRunning(at now: Timestamp) throws(Failure) {
         if now < startsAt {
@@ -54,7 +56,7 @@ public struct Challenge: Sendable, Hashable {
         if now >= endsAt { throw Failure(.conflict, "challenge.ended", "The challenge has ended at \(endsAt).") }
     }
 
-    /// A user's score behind a new one.
+    /// Returns a user's score after a new one is submitted.
     ///
     /// - Throws: 409 `score.overflow` for a sum beyond 64 bits.
     public func score(_ score: Int64, after present: Int64?) throws(Failure) -> Int64 {
@@ -74,7 +76,8 @@ public struct Challenge: Sendable, Hashable {
 }
 
 extension Challenge.Order {
-    /// The smaller, the better. A complement, and not a negation, which the least number does not have.
+    /// Returns the sort key of a score; smaller keys are better. It is the complement, because the least number has no
+    /// negation.
     public func key(of score: Int64) -> Int64 { self == .ascending ? score : ~score }
     public func score(of key: Int64) -> Int64 { self == .ascending ? key : ~key }
 }
@@ -93,7 +96,7 @@ extension Challenge: JSONObjectWritable {
     }
 }
 
-/// `PUT /v1/challenges/{id}`: how somebody wants a challenge to be.
+/// The body of `PUT /v1/challenges/{id}`: the desired challenge.
 public struct ChallengeDraft: Sendable, Hashable {
     public let name: String
     public let shopId: ID<Shop>?
@@ -112,9 +115,11 @@ public struct ChallengeDraft: Sendable, Hashable {
         if endsAt.microseconds != 0, endsAt <= startsAt { fields.reject("endsAt", "must lie behind startsAt") }
     }
 
+    /// Returns the challenge that results from the draft.
+    ///
     /// - Parameters:
-    ///   - known: the challenge as it is.
-    ///   - hasScores: what scores mean cannot change under them.
+    ///   - known: The stored challenge, if any.
+    ///   - hasScores: Whether scores exist. The meaning of existing scores cannot be changed.
     /// - Throws: 409 `challenge.has_scores`.
     public func challenge(
         _ id: ID<Challenge>, replacing known: Challenge?, hasScores: Bool, at now: Timestamp
@@ -129,12 +134,12 @@ public struct ChallengeDraft: Sendable, Hashable {
     }
 }
 
-/// `POST /v1/challenges/{id}/scores`: points of somebody.
+/// The body of `POST /v1/challenges/{id}/scores`: a score of a user.
 public struct ScoreDraft: Sendable, Hashable {
-    /// Nil: the caller's own.
+    /// Nil means the caller.
     public let userId: ID<User>?
     public let score: Int64
-    /// Nil: stays as it is.
+    /// Nil leaves the name unchanged.
     public let displayName: String?
 
     public init(reading fields: inout Fields) {

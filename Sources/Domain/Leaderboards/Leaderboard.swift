@@ -1,13 +1,12 @@
 import Rows
 import Values
 
-/// The entries of a challenge in memory, in their order: who stands where, in a time that grows with the logarithm of
-/// their number.
+/// The entries of a challenge in memory, in order. Lookups of a place take time logarithmic in the number of entries.
 ///
-/// Some 55 bytes an entry and its id: 16 its standing, 6 its place in the order, the others to find it by its id, and
-/// room to grow.
+/// An entry takes some 55 bytes plus its id: 16 for its standing, 6 for its place in the order, and the rest for the
+/// lookup by id and for growth.
 public struct Leaderboard: Sendable {
-    /// One line of a board.
+    /// One line of a leaderboard.
     public struct Entry: Sendable, Hashable {
         public let userId: ID<User>
         public let standing: Standing
@@ -19,9 +18,9 @@ public struct Leaderboard: Sendable {
             self.place = place
         }
 
-        /// Lines that follow one another, with their places.
+        /// Returns the entries of consecutive lines, with their places.
         ///
-        /// - Parameter first: the place of the first line.
+        /// - Parameter first: The place of the first line.
         public static func entries(
             _ lines: some Sequence<(userId: ID<User>, standing: Standing)>, first: Place
         ) -> [Entry] {
@@ -38,18 +37,20 @@ public struct Leaderboard: Sendable {
     }
 
     private var users = UserTable()
-    /// By slot; `.none` for those who have no score.
+    /// The standings by slot; `.none` for users without a score.
     private var standings: [Standing] = []
     private var order = StandingOrder()
     private var movement = Movement()
 
     public init() {}
 
-    /// Takes entries in their order, best first, and no user twice.
+    /// Builds a leaderboard from entries that arrive best first, without repeating a user.
     public struct Builder {
         private var board = Leaderboard()
 
-        /// - Parameter countMax: about how many will come.
+        /// Creates a builder.
+        ///
+        /// - Parameter countMax: The approximate number of entries to expect.
         public init(countMax: Int) {
             board.users.reserve(countMax)
             board.standings.reserveCapacity(countMax)
@@ -68,16 +69,16 @@ public struct Leaderboard: Sendable {
         }
     }
 
-    /// Entries with a score.
+    /// The number of entries with a score.
     public var count: Int { order.count }
-    /// Memory of the whole.
+    /// The memory of the leaderboard, in bytes.
     public var bytes: Int { users.bytes + standings.capacity * MemoryLayout<Standing>.stride + order.bytes }
 
     // MARK: Changing
 
-    /// Puts a user where a standing belongs, or takes them off the board.
+    /// Sets the standing of a user; nil removes the user from the leaderboard.
     ///
-    /// - Returns: where the user stood before.
+    /// - Returns: The previous standing of the user.
     @discardableResult
     public mutating func set(_ standing: Standing?, of user: ID<User>) -> Standing? {
         guard standing != nil || users.find(user.text) != nil else { return nil }
@@ -94,13 +95,13 @@ public struct Leaderboard: Sendable {
 
     private func present(_ standing: Standing) -> Standing? { standing == .none ? nil : standing }
 
-    // MARK: Asking
+    // MARK: Reading
 
     public func standing(of user: ID<User>) -> Standing? {
         users.find(user.text).flatMap { present(standings[Int($0)]) }
     }
 
-    /// The place of a standing, whether anybody has it or not.
+    /// Returns the place of a standing, whether or not an entry has this standing.
     public func place(of standing: Standing) -> Place {
         Place(
             rank: order.count(before: standing.best, standings) + 1,
@@ -111,36 +112,36 @@ public struct Leaderboard: Sendable {
         standing(of: user).map { Entry(userId: user, standing: $0, place: place(of: $0)) }
     }
 
-    /// The entries at the given indices, counted from 0, as far as there are any.
+    /// Returns the entries at the given indices, counted from 0. Indices beyond the end are ignored.
     public func entries(in range: Range<Int>) -> [Entry] {
         var lines: [(userId: ID<User>, standing: Standing)] = []
         order.forEach(in: range.clamped(to: 0..<count)) { lines.append((ID(users[$0]), standings[Int($0)])) }
         return lines.first.map { Entry.entries(lines, first: place(of: $0.standing)) } ?? []
     }
 
-    /// A user with so many on each side; empty for one who is not on the board.
+    /// Returns a user's entry with up to `count` entries on each side; empty if the user is not on the leaderboard.
     public func entries(around user: ID<User>, _ count: Int) -> [Entry] {
         guard let standing = standing(of: user) else { return [] }
         let index = order.count(before: standing, standings)
         return entries(in: max(0, index - count)..<(index + count + 1))
     }
 
-    // MARK: What has moved
+    // MARK: Movement
 
-    /// Whether anything has changed since the movement was last taken.
+    /// Whether anything has changed since ``takeMovement()`` was last called.
     public var hasMoved: Bool { !movement.isEmpty }
 
-    /// Everybody counts as moved: nobody knows by what.
+    /// Marks all entries as moved, because the individual changes are unknown.
     public mutating func noteUnknownMovement() { movement = Movement(isUnknown: true) }
 
-    /// What has changed since it was last taken.
+    /// Returns the changes since the last call.
     public mutating func takeMovement() -> Movement {
         movement.after = movement.before.keys.map { standings[Int($0)] }
         defer { movement = Movement() }
         return movement
     }
 
-    /// Where a user stands, if they or their place have moved by the changes; nil for one who has not, or has no score.
+    /// Returns a user's entry if the entry or its place was moved by the changes; nil if it was not, or has no score.
     public func entry(of user: ID<User>, movedBy movement: SettledMovement) -> Entry? {
         guard let slot = users.find(user.text), let standing = present(standings[Int(slot)]),
             movement.moves(slot, standing)
@@ -148,7 +149,7 @@ public struct Leaderboard: Sendable {
         return Entry(userId: user, standing: standing, place: place(of: standing))
     }
 
-    /// What is wrong with the structure, for tests; nil for nothing.
+    /// A description of an inconsistency in the structure, for tests; nil if it is sound.
     public var damage: String? {
         for slot in 0..<UInt32(users.count) where users.find(users[slot]) != slot { return "slot \(slot) is not found" }
         let present = standings.count { $0 != .none }

@@ -1,44 +1,48 @@
-/// The bounds of challenges and their leaderboards, each with what breaks without it.
+/// The limits of challenges and their leaderboards. Each comment says what breaks without the limit.
 public enum LeaderboardLimits {
-    /// Challenges of one tenant. Without it a backend that makes one for each user fills the disk with empty ones.
+    /// Challenges of one tenant. Without this limit, a backend that creates one per user would fill the disk with empty
+    /// ones.
     public static let challengesMax = 10_000
-    /// Bytes of a challenge's name, and of a name that is shown beside a score: both are drawn in one line.
+    /// Bytes of a challenge's name, and of a name that is shown beside a score. Both are drawn in one line.
     public static let nameBytesMax = 200
     public static let displayNameBytesMax = 100
-    /// Entries of one board. The order of two millions takes some 120 MB of memory on each replica, and is read in two
-    /// seconds.
+    /// Entries of one leaderboard. The order of two million entries takes some 120 MB of memory on each replica, and is
+    /// loaded in two seconds.
     public static let entriesMax = 2_000_000
-    /// Items of a leaderboard, if the request names no number (CUT L-1).
+    /// Items of a leaderboard if the request names no number (CUT L-1).
     public static let topDefault = 100
-    /// The most items from the top: 50 KB, and as many reads of names.
+    /// The maximum number of items from the top: 50 KB, and as many reads of names.
     public static let topMax = 500
-    /// Items on each side of the caller.
+    /// Default number of items on each side of the caller.
     public static let aroundDefault = 5
     public static let aroundMax = 100
-    /// Lines of a board that watchers see live (CUT L-1): 10 KB once, with the longest ids and names 35; and then, once a
-    /// second at most, the lines that have moved. With more, the first of many who pass one another costs as much again.
+    /// Lines that watchers see live (CUT L-1). The first update has 10 KB, or 35 KB with the longest ids and names.
+    /// After that, at most one update per second carries the lines that moved. With more lines, many entries that pass
+    /// one another would cost as much again.
     public static let watchedTop = 100
-    /// The pause between two updates of one board (DESIGN: at most one a second).
+    /// The pause between two updates of one leaderboard: at most one update per second.
     public static let updatePauseSeconds: Int64 = 1
 
-    /// Boards with so many entries are read into memory by whoever asks first, in some milliseconds; larger ones
-    /// beside the requests, which are answered from the table meanwhile.
+    /// Leaderboards with up to this many entries are loaded by the first request that needs them, in a few
+    /// milliseconds. Larger ones are loaded in the background; meanwhile requests are answered from the table.
     public static let builtAtOnceMax = 2_000
-    /// Changes that a board in memory follows one by one. Behind by more, reading it anew is cheaper.
+    /// Changes that a leaderboard in memory catches up with one by one. Beyond that, reloading it is cheaper.
     public static let caughtUpMax = 10_000
-    /// Boards in memory, however small: each is looked at in each round.
+    /// Leaderboards in memory, however small. Each round visits every one of them.
     public static let residentBoardsMax = 10_000
-    /// Changed entries that are collected until their movement is published. With more, everybody counts as moved.
+    /// Changed entries that are collected until their movement is published. Beyond that, all entries count as moved.
     public static let movementMax = 20_000
-    /// Connected users who are looked up in one pass of a quarter of a second: together a tenth of a core.
-    /// With more of them, a board's round takes several passes.
+    /// Connected users that are looked up in one pass of a quarter of a second; these lookups take a tenth of a core.
+    /// With more users, the round of a leaderboard takes several passes.
     public static let lookedUpAtOnceMax = 20_000
-    /// Own ranks that a stream begins with. A user of more boards asks for the others.
+    /// Own ranks in the first event of a stream. A user on more leaderboards requests the others.
     public static let ownRanksMax = 20
-    /// Boards that have not moved for so long are not among them: their ranks are as they were seen.
+    /// Leaderboards that have not moved for this long are left out of the first event, because their ranks are
+    /// unchanged since the user last saw them.
     public static let ownRanksSeconds: Int64 = 3_600
-    /// Boards that are looked through for them, those that moved last: each costs a read at every opening.
+    /// The number of most recently moved leaderboards that are searched for own ranks. Each costs a read whenever a
+    /// stream opens.
     public static let latelyMovedMax = 100
-    /// Rows of a deleted challenge that are removed at once: everybody who writes waits for it.
+    /// Rows of a deleted challenge that are removed in one step. All other writes wait for the step.
     public static let removedAtOnceMax = 1_000
 }

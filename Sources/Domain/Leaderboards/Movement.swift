@@ -1,11 +1,11 @@
 import Values
 
-/// Changes of a board whose moves are not published yet: where each changed entry stood before the first of them.
+/// The unpublished changes of a leaderboard: the standing of each changed entry before its first change.
 public struct Movement: Sendable {
     private(set) var before: [UInt32: Standing] = [:]
-    /// Where they stand since, once it is taken.
+    /// The standings after the changes, set when the movement is taken.
     var after: [Standing] = []
-    /// The board was read anew, or too much has changed: everybody counts as moved.
+    /// Whether all entries count as moved, because the leaderboard was reloaded or too much has changed.
     public private(set) var isUnknown = false
 
     init(isUnknown: Bool = false) { self.isUnknown = isUnknown }
@@ -22,11 +22,11 @@ public struct Movement: Sendable {
     }
 }
 
-/// A set of changes, so that whether one of a million entries has moved by them is a few comparisons, and needs no
-/// memory of where it stood.
+/// A settled set of changes. A few comparisons tell whether any one of a million entries was moved by them; the earlier
+/// place of the entry need not be stored.
 ///
-/// An entry that did not change itself is moved by those who passed it: its rank by the difference between the better
-/// scores after and before, its position likewise.
+/// An unchanged entry is moved by the entries that passed it. Its rank moves by the difference between the numbers of
+/// better scores before and after the changes; its position moves likewise.
 public struct SettledMovement: Sendable {
     private let changed: Set<UInt32>
     private let before: [Standing]
@@ -45,7 +45,7 @@ public struct SettledMovement: Sendable {
             || Self.count(before, standing) != Self.count(after, standing)
     }
 
-    /// How many stand before a bound.
+    /// Returns the number of standings before a bound.
     private static func count(_ sorted: [Standing], _ bound: Standing) -> Int {
         sorted.partitioningIndex { $0 >= bound }
     }

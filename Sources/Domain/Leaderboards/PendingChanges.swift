@@ -1,20 +1,20 @@
 import Rows
 import Values
 
-/// Changes of a board that are decided and not yet committed: its order in memory knows only what is.
+/// Decided but uncommitted changes of a leaderboard. The order in memory contains only committed changes.
 ///
-/// Writes commit in groups, and each of a group stands behind those before it: its place counts them too.
+/// Writes commit in groups. A write must count the changes of the writes before it in the group to compute its place.
 public struct PendingChanges: Sendable {
     private var changes: [ID<User>: (before: Standing?, after: Standing?)] = [:]
 
     public init() {}
 
-    /// Puts a user where the latest change does.
+    /// Sets a user's standing to that of the latest change.
     public mutating func set(_ standing: Standing?, of user: ID<User>, on board: Leaderboard) {
         changes[user, default: (before: board.standing(of: user), after: nil)].after = standing
     }
 
-    /// The place that a standing has once all of them are committed.
+    /// Returns the place that a standing will have once all pending changes are committed.
     public func place(of standing: Standing, on board: Leaderboard) -> Place {
         var place = board.place(of: standing)
         for (before, after) in changes.values {
@@ -26,7 +26,7 @@ public struct PendingChanges: Sendable {
 }
 
 extension Place {
-    /// Counts another's standing, or no longer, if it is ahead of the one whose place this is.
+    /// Adds another user's standing to the count, or subtracts it, if it is ahead of the given standing.
     fileprivate mutating func count(_ other: Standing, by change: Int, ahead standing: Standing) {
         if other < standing.best { rank += change }
         if other < standing { position += change }

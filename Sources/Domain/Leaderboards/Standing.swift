@@ -1,11 +1,11 @@
 import Rows
 
-/// Where a score stands in the order of a board: the smaller, the better.
+/// The sort key of an entry on a leaderboard; smaller is better.
 public struct Standing: Sendable, Hashable, Comparable {
-    /// The score, turned so that the smaller is the better (`Challenge.Order.key`).
+    /// The score, transformed so that smaller is better (`Challenge.Order.key`).
     public let key: Int64
-    /// The number of the change by which the score was reached. Changes of a board are numbered in the order of their
-    /// commits, so among equal scores it says who was first, and no two are equal.
+    /// The number of the change by which the score was reached. The changes of a leaderboard are numbered in commit
+    /// order. Among equal scores the number tells which was reached first, and no two standings are equal.
     public let reached: Int64
 
     public init(key: Int64, reached: Int64) {
@@ -17,17 +17,17 @@ public struct Standing: Sendable, Hashable, Comparable {
         left.key != right.key ? left.key < right.key : left.reached < right.reached
     }
 
-    /// What comes before all that have the same key.
+    /// The bound before all standings with the same key.
     var best: Standing { Standing(key: key, reached: .min) }
-    /// Of nobody: changes are counted from 1.
+    /// The absence of a standing. It belongs to no entry, because changes are counted from 1.
     static let none = Standing(key: .max, reached: .max)
 }
 
-/// A place on a board.
+/// A place on a leaderboard.
 public struct Place: Sendable, Hashable {
-    /// One more than the number of better scores: equal scores share it (1, 2, 2, 4).
+    /// One more than the number of better scores. Equal scores share a rank (1, 2, 2, 4).
     public var rank: Int
-    /// From 1, of each entry alone: equal scores in the order they were reached in.
+    /// The position from 1, unique for each entry. Equal scores are ordered by the time at which they were reached.
     public var position: Int
 
     public init(rank: Int, position: Int) {

@@ -1,26 +1,28 @@
 import Values
 
-/// The order of a board: sorted blocks of slots, and a Fenwick tree that counts them, so that the place of an entry and
-/// the entry of a place are found in a time that grows with the logarithm of their number.
+/// The order of a leaderboard: sorted blocks of slots, and a Fenwick tree of their sizes. Finding the place of an
+/// entry, or the entry at a place, takes logarithmic time.
 ///
-/// Blocks store four bytes an entry. What they are sorted by is looked up in the board's array of standings, which every
-/// call is given: stored in the blocks too, it would take four times their memory.
+/// Blocks store four bytes per entry. The sort keys are looked up in the leaderboard's array of standings, which is
+/// passed to every call. Storing the keys in the blocks too would take four times the memory.
 struct StandingOrder: Sendable {
     static let blockMax = 256
-    /// A block below this looks for a neighbour to join; joined they leave room, or the next entry would split them.
+    /// A block smaller than this is merged with a neighbour. Merged blocks keep free room; otherwise the next insertion
+    /// would split them again.
     private static let blockMin = blockMax / 4
     private static let joinedMax = blockMax * 3 / 4
 
     private var blocks: [[UInt32]] = [[]]
-    /// All of a block stand at its bound or behind it, and before the next one's. The first one's is not asked.
+    /// The lower bound of each block: its standings are at or after its own bound, and before the next. The first bound
+    /// is never read.
     private var bounds: [Standing] = [.none]
-    /// The Fenwick tree, from 1: each element counts the entries of as many blocks, up to its own, as its lowest bit says.
+    /// The Fenwick tree, indexed from 1. Element `i` counts the entries of the last `i & -i` blocks up to block `i`.
     private var sums: [Int32] = [0, 0]
     private(set) var count = 0
 
     init() {}
 
-    /// Of slots in their order: blocks three quarters full, so that the first changes find room.
+    /// Creates the order from sorted slots. Blocks are three quarters full, so that the first insertions find room.
     init(sorted slots: Range<UInt32>, _ standings: [Standing]) {
         guard !slots.isEmpty else { return }
         (blocks, bounds, count) = ([], [], slots.count)
@@ -32,7 +34,7 @@ struct StandingOrder: Sendable {
         recount()
     }
 
-    /// With room for all that it may take: an array that grows would double instead.
+    /// Returns a block with reserved capacity for its maximum size. A growing array would double its capacity instead.
     private static func block(of slots: some Collection<UInt32>) -> [UInt32] {
         var block: [UInt32] = []
         block.reserveCapacity(blockMax)
@@ -40,16 +42,16 @@ struct StandingOrder: Sendable {
         return block
     }
 
-    /// Memory of the whole.
+    /// The memory of the order, in bytes.
     var bytes: Int {
-        // A block has a header of 32 bytes, and a pointer to it.
+        // A block has a header of 32 bytes, and a pointer to it takes 8.
         blocks.reduce(0) { $0 + 40 + $1.capacity * 4 } + bounds.capacity * MemoryLayout<Standing>.stride
             + sums.capacity * 4
     }
 
     // MARK: Finding
 
-    /// How many stand before a bound.
+    /// Returns how many standings are before a bound.
     func count(before bound: Standing, _ standings: [Standing]) -> Int {
         let block = block(for: bound)
         var (before, node) = (Self.index(of: bound, in: blocks[block], standings), block)
@@ -73,7 +75,7 @@ struct StandingOrder: Sendable {
         }
     }
 
-    /// The block with the entry at an index, and how many stand before it there.
+    /// Returns the block that contains the entry at an index, and the entry's index within the block.
     private func find(_ index: Int) -> (block: Int, index: Int) {
         var (block, rest) = (0, Int32(index))
         var step = 1 << (Int.bitWidth - 1 - blocks.count.leadingZeroBitCount)
@@ -87,7 +89,7 @@ struct StandingOrder: Sendable {
         return (block, Int(rest))
     }
 
-    /// The last block whose bound is not behind what is looked for.
+    /// Returns the last block whose bound is at or before the standing.
     private func block(for standing: Standing) -> Int {
         (1..<bounds.count).partitioningIndex { bounds[$0] > standing } - 1
     }
@@ -98,7 +100,7 @@ struct StandingOrder: Sendable {
 
     // MARK: Changing
 
-    /// Adds a slot by its standing, which nobody else has.
+    /// Inserts a slot by its standing, which no other slot has.
     mutating func insert(_ slot: UInt32, _ standings: [Standing]) {
         let standing = standings[Int(slot)]
         let block = block(for: standing)
@@ -108,7 +110,7 @@ struct StandingOrder: Sendable {
             blocks[block].insert(slot, at: index)
             return add(1, to: block)
         }
-        // Entries that come in their order leave full blocks behind.
+        // Splitting at the end leaves full blocks behind when entries arrive in order.
         let half = index == Self.blockMax ? Self.blockMax : Self.blockMax / 2
         var right = Self.block(of: blocks[block][half...])
         blocks[block].removeSubrange(half...)
@@ -118,7 +120,7 @@ struct StandingOrder: Sendable {
         recount()
     }
 
-    /// Takes out the entry with a standing, which must be there.
+    /// Removes the entry with a standing. The entry must exist.
     mutating func remove(_ standing: Standing, _ standings: [Standing]) {
         let block = block(for: standing)
         let index = Self.index(of: standing, in: blocks[block], standings)
@@ -130,7 +132,8 @@ struct StandingOrder: Sendable {
         if !joinIfSmall(block) { add(-1, to: block) }
     }
 
-    /// Without joining, a board whose scores move on would leave a trail of blocks with one entry each.
+    /// Merges a small block with a neighbour. Otherwise a leaderboard whose scores keep rising would leave a trail of
+    /// blocks with one entry each.
     private mutating func joinIfSmall(_ block: Int) -> Bool {
         let size = blocks[block].count
         guard size < Self.blockMin, blocks.count > 1 else { return false }
@@ -140,7 +143,7 @@ struct StandingOrder: Sendable {
             detach(left + 1)
             return true
         }
-        // Between two that are full: an empty one goes by itself.
+        // Both neighbours are full, so only an empty block is removed.
         if size == 0 { detach(block) }
         return size == 0
     }
@@ -159,7 +162,7 @@ struct StandingOrder: Sendable {
         }
     }
 
-    /// Counts all blocks anew: after one was split or joined, which comes once in many changes.
+    /// Rebuilds the tree after a block was split or merged, which is rare.
     private mutating func recount() {
         sums.removeAll(keepingCapacity: true)
         sums.append(0)
@@ -172,7 +175,7 @@ struct StandingOrder: Sendable {
 
     // MARK: Soundness
 
-    /// What is wrong with the structure, for tests and audits; nil for nothing.
+    /// Returns a description of an inconsistency, for tests and audits; nil if the structure is sound.
     func damage(_ standings: [Standing]) -> String? {
         let slots = blocks.joined()
         guard slots.count == count else { return "\(slots.count) entries where \(count) are counted" }

@@ -1,16 +1,16 @@
-/// The ids of a board's users, each with a small number: its slot.
+/// The user ids of a leaderboard, each with a small number: its slot.
 ///
-/// The bytes of all ids stand in one array, found by an open table of slots: a dictionary of strings takes twice the
-/// memory. A slot is never given back, as a row of a user whose score was withdrawn is not.
+/// All ids are stored in one byte array and found through an open-addressing hash table of slots. A dictionary of
+/// strings takes twice the memory. A slot is never freed, just as the row of a user whose score was withdrawn is kept.
 struct UserTable: Sendable {
     private var text: [UInt8] = []
-    /// Where each slot's id ends.
+    /// The end offset of each slot's id.
     private var ends: [UInt32] = []
-    /// Slots plus one by their ids' hashes; 0: free. A power of two.
+    /// The slots plus one, by the hash of their id; 0 marks a free bucket. The size is a power of two.
     private var buckets = [UInt32](repeating: 0, count: 16)
 
     var count: Int { ends.count }
-    /// Memory of all three.
+    /// The memory of the three arrays, in bytes.
     var bytes: Int { text.capacity + (ends.capacity + buckets.capacity) * 4 }
 
     mutating func reserve(_ countMax: Int) {
@@ -30,7 +30,7 @@ struct UserTable: Sendable {
         }
     }
 
-    /// The slot of a user, made if need be.
+    /// Returns the slot of a user, and creates it if necessary.
     mutating func slot(of user: String) -> UInt32 {
         var user = user
         return user.withUTF8 { bytes in
@@ -49,7 +49,7 @@ struct UserTable: Sendable {
         (slot == 0 ? 0 : Int(ends[Int(slot) - 1]))..<Int(ends[Int(slot)])
     }
 
-    /// The bucket of an id, or the free one where it would stand.
+    /// Returns the bucket of an id, or the free bucket where the id belongs.
     private func place(of id: UnsafeBufferPointer<UInt8>) -> Int {
         let mask = buckets.count - 1
         var place = Self.hash(UnsafeRawBufferPointer(id)) & mask
@@ -73,7 +73,7 @@ struct UserTable: Sendable {
         buckets = fresh
     }
 
-    /// Seeded anew in each process: nobody can choose ids that all meet in one bucket.
+    /// Returns a hash that is seeded per process, so that a client cannot choose ids that collide.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
         hasher.combine(bytes: bytes)

@@ -1,8 +1,8 @@
 import Values
 
-/// The first lines of a board as those who watch it were sent them last: what is sent next is the difference.
+/// The first lines of a leaderboard, as last sent to its watchers. The next update is the difference.
 public struct WatchedTop: Sendable, Hashable {
-    /// What is shown of one user. The place follows from the order of the lines.
+    /// The visible data of one user. The place follows from the order of the lines.
     public struct Line: Sendable, Hashable {
         public let userId: ID<User>
         public let score: Int64
@@ -15,20 +15,20 @@ public struct WatchedTop: Sendable, Hashable {
         }
     }
 
-    /// A line with its place, as far as it is not known already.
+    /// A line with its new place. It leaves out what the watcher already knows.
     public struct Move: Sendable, Hashable {
         public let line: Line
         public let place: Place
-        /// The score and the name are as they were: others have passed.
+        /// Whether only the place changed, because other entries passed; score and name are unchanged.
         public let isPlaceAlone: Bool
     }
 
-    /// In their order, the best first.
+    /// The lines in order, best first.
     public let lines: [Line]
 
     public init(_ lines: [Line]) { self.lines = lines }
 
-    /// Equal scores share their rank.
+    /// The places of the lines. Equal scores share a rank.
     public var places: [Place] {
         var places: [Place] = []
         places.reserveCapacity(lines.count)
@@ -39,7 +39,7 @@ public struct WatchedTop: Sendable, Hashable {
         return places
     }
 
-    /// What makes this of another: the lines that came or are not what or where they were, and whose are gone.
+    /// Returns the difference to an earlier top: the new or changed lines, and the users who left.
     public func changes(since before: WatchedTop) -> (moved: [Move], left: [ID<User>]) {
         var known: [ID<User>: (line: Line, place: Place)] = [:]
         for (line, place) in zip(before.lines, before.places) { known[line.userId] = (line, place) }
@@ -53,13 +53,13 @@ public struct WatchedTop: Sendable, Hashable {
     }
 }
 
-/// As it is stored: `[userId, score, name or null]` of each line.
+/// The stored form: `[userId, score, name or null]` for each line.
 extension WatchedTop: JSONWritable {
     public func write(to writer: inout JSONWriter) {
         writer.array(lines.lazy.map(StoredLine.init))
     }
 
-    /// Nil for what is none.
+    /// Reads the stored form; nil if it is malformed.
     public init?(reading bytes: [UInt8]) {
         guard case .array(let items)? = try? JSONValue(parsing: bytes) else { return nil }
         var lines: [Line] = []

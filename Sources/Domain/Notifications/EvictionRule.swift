@@ -1,19 +1,19 @@
 import Values
 
-/// The rule for which notification is deleted when a user has more than are stored (VIS NFR-1.4, decision 22).
+/// The rule that chooses the notification to delete when a user has too many (VIS NFR-1.4; requirements, decision 22).
 ///
-/// Those that were read or archived go first, then those that were seen, then the unseen; unread HIGH and then URGENT go
-/// last. Within each of these LOW goes before the rest, and older before newer. The new notification is not asked: what
-/// was just published to a user is there when the user looks.
+/// Read and archived notifications are evicted first, then seen ones, then unseen ones; unread HIGH and finally URGENT
+/// notifications are evicted last. Within each group, LOW comes before the rest, and older before newer. The new
+/// notification is never a candidate: a notification that was just published is there when the user looks.
 public enum EvictionRule {
-    /// Of how many the rule may be told to choose (`notificationsKept`). A user's list and a change of all of them are
-    /// one transaction, which grows with their number.
+    /// The allowed values of `notificationsKept`. Listing and updating all notifications of a user is one transaction,
+    /// whose cost grows with their number.
     public static let notificationsRange = 1...2000
-    /// Notifications that are deleted beside one new one, where the number has been set lower since. Without the bound the
-    /// next notification of everybody would delete hundreds.
+    /// Notifications that are deleted with one new notification after `notificationsKept` was lowered. Without this
+    /// limit, the next notification of each user would delete hundreds.
     public static let evictedAtOnceMax = 16
 
-    /// A notification's rank in the order of eviction: the lowest goes first.
+    /// The rank of a notification in the order of eviction; the lowest is evicted first.
     public struct Rank: Sendable, Hashable, Comparable {
         let standing: Int
         let isAboveLow: Bool

@@ -1,9 +1,9 @@
 import Values
 
-/// A notification of a user, as it is stored, listed and sent (VIS FR-1.4: an event carries the whole of it).
+/// A notification of a user, as it is stored, listed and sent (VIS FR-1.4: an event carries the whole notification).
 public struct Notification: Sendable, Hashable {
     public let id: ID<Notification>
-    /// The sender's id of what happened; unique for a user, so that a repeated event makes no second notification.
+    /// The sender's id of the event. It is unique per user, so that a repeated event creates no second notification.
     public let eventId: String?
     public let userId: ID<User>
     public let type: NotificationType
@@ -11,13 +11,13 @@ public struct Notification: Sendable, Hashable {
     public let priority: Priority
     public let title: String
     public let message: String
-    /// The text for a locked screen, which reveals nothing of the matter (decision 20).
+    /// The text for a locked screen. It reveals nothing about the content (requirements, decision 20).
     public let lockScreen: String
-    /// A JSON object: what a client needs to open the right screen.
+    /// A JSON object with the identifiers that a client needs to open the right screen.
     public let data: [UInt8]
     public let delivery: Delivery
     public let createdAt: Timestamp
-    /// The open request that it asks to answer; nil once that is answered.
+    /// The open request that the notification asks to answer; nil once that is answered.
     public var requestId: ID<UserRequest>?
     public var state: NotificationState
 
@@ -43,7 +43,7 @@ public struct Notification: Sendable, Hashable {
         self.state = state
     }
 
-    /// The notification that a draft becomes.
+    /// Creates the notification of a draft.
     public init(_ draft: NotificationDraft, id: ID<Notification>, delivery: Delivery, createdAt: Timestamp) {
         self.init(
             id: id, eventId: draft.eventId, userId: draft.userId,

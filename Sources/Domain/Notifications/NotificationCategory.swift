@@ -1,13 +1,14 @@
 import Values
 
-/// The category of a notification: it decides the badge, and lists are filtered by it.
+/// The category of a notification. It selects the badge, and lists can be filtered by it.
 ///
-/// An open set, because backends have their own; the ones named here mean something to this service.
+/// The set is open, because backends define their own categories. The ones declared here have a meaning in this
+/// service.
 public struct NotificationCategory: RawRepresentable, Sendable, Hashable {
     public let rawValue: String
 
-    /// Nil unless the word has 1 to 32 lower-case letters, digits, `-` and `_`, and starts with a letter: categories
-    /// stand in URLs and in clients' switch statements.
+    /// Creates a category of 1 to 32 lower-case letters, digits, `-` and `_` that starts with a letter; nil for other
+    /// texts. Categories appear in URLs and in the switch statements of clients.
     public init?(rawValue: String) {
         guard NotificationCategory.isWord(rawValue, letters: UInt8(ascii: "a")...UInt8(ascii: "z")) else { return nil }
         self.rawValue = rawValue
@@ -19,10 +20,10 @@ public struct NotificationCategory: RawRepresentable, Sendable, Hashable {
     public static let system = NotificationCategory(known: "system")
     public static let emergency = NotificationCategory(known: "emergency")
     public static let booking = NotificationCategory(known: "booking")
-    /// Somebody waits for this user's answer, or has answered. Open requests are counted by their rows, and the rest as
-    /// `bell`.
+    /// A user waits for this user's answer, or has answered. Open requests are counted from their rows, other
+    /// notifications of this category as `bell`.
     public static let request = NotificationCategory(known: "request")
-    /// A new message; counted by the conversation's read position, never here.
+    /// A new message. The conversation's read position counts it, never the notification.
     public static let message = NotificationCategory(known: "message")
 
     static let bytesMax = 32
@@ -33,7 +34,7 @@ public struct NotificationCategory: RawRepresentable, Sendable, Hashable {
     }
 }
 
-/// The type a client switches on, such as `VISIT`: upper-case letters, digits, `-` and `_`.
+/// The type that a client switches on, such as `VISIT`: upper-case letters, digits, `-` and `_`.
 public struct NotificationType: RawRepresentable, Sendable, Hashable {
     public let rawValue: String
 
@@ -42,7 +43,7 @@ public struct NotificationType: RawRepresentable, Sendable, Hashable {
         self.rawValue = rawValue
     }
 
-    /// The type of a notification that names none: its category in capitals.
+    /// Creates the default type: the category in capitals.
     public init(for category: NotificationCategory) { rawValue = category.rawValue.uppercased() }
 
     public static let visit = NotificationType(for: .visit)

@@ -1,14 +1,14 @@
 import Values
 
-/// A notification to be created: everything but its id, its moment and what the device may do.
+/// A notification to be created. It has everything but the id, the timestamp and the delivery.
 ///
-/// Other features record `NotificationRequested` with a draft; the notifications feature creates the notification in
-/// the same transaction.
+/// Other features record `Fact.notificationRequested` with a draft. The notifications feature creates the notification
+/// in the same transaction.
 public struct NotificationDraft: Sendable, Hashable {
     public let userId: ID<User>
-    /// Makes the draft idempotent: a second one for the same user and event id makes nothing.
+    /// Makes the draft idempotent: a second draft for the same user and event id creates nothing.
     public let eventId: String?
-    /// Nil: that of the category.
+    /// Nil means the default type of the category.
     private(set) var namedType: NotificationType?
     public let category: NotificationCategory
     public let priority: Priority
@@ -16,27 +16,28 @@ public struct NotificationDraft: Sendable, Hashable {
     public let message: String
     public private(set) var lockScreen = NotificationDraft.lockScreenDefault
     public let data: [String: JSONValue]
-    /// Born seen: listed, but lighting no badge (decision 17).
+    /// Whether the notification is created as seen: listed, but without lighting a badge (requirements, decision 17).
     public private(set) var isSeen = false
-    /// The open request that it asks to answer: no sender's own notification has one.
+    /// The open request that the notification asks to answer. Notifications that senders create have none.
     private(set) var requestId: ID<UserRequest>?
 
     public var type: NotificationType { namedType ?? NotificationType(for: category) }
 
-    /// A text that reveals nothing about the matter: others read locked screens too (decision 20).
+    /// The default text for locked screens, which other people can read. It reveals nothing about the content
+    /// (requirements, decision 20).
     public static let lockScreenDefault = "You have a new update"
 
-    /// One line on a phone; what is longer is cut off there anyway.
+    /// One line on a phone, which cuts off longer titles.
     static let titleBytesMax = 200
-    /// A few sentences; an event carries the whole text to every device.
+    /// A few sentences. An event carries the whole text to every device.
     static let messageBytesMax = 2000
-    /// Identifiers for a screen to open, not documents: each of a list's notifications has them.
+    /// Room for identifiers of a screen to open, not for documents. Every notification of a list has its data.
     static let dataBytesMax = 4096
 }
 
 extension NotificationDraft {
-    /// Reads a notification that is no event: `{userId, id?, type?, category, priority, title, message, lockScreen?,
-    /// data?}`. The optional id is the same as an event's.
+    /// Reads the body of `POST /v1/notifications`: `{userId, id?, type?, category, priority, title, message,
+    /// lockScreen?, data?}`. The optional id has the meaning of an event's id.
     public init(reading fields: inout Fields) {
         let userId: ID<User> = fields.id("userId")
         let eventId = fields.optionalID("id", NotificationEvent.self)?.text

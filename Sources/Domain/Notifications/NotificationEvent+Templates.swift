@@ -1,9 +1,10 @@
 import Values
 
 extension NotificationEvent {
-    /// The notification this event makes; nil if it changed nothing of interest to the user (decision 18).
+    /// Returns the notification of this event; nil if nothing changed that matters to the user (requirements, decision
+    /// 18).
     ///
-    /// - Parameter appName: the product's name as its users know it, in the greeting of a new user; nil greets without.
+    /// - Parameter appName: The product's name for the greeting of a new user; nil greets without a name.
     public func draft(appName: String?) -> NotificationDraft? {
         let kind = effectiveKind
         if kind == .visitUpdated, changes?.isEmpty == true { return nil }
@@ -13,9 +14,10 @@ extension NotificationEvent {
             message: template.message, data: kind.screen(details), isSeen: kind.isBornSeen)
     }
 
-    /// An update that is also a cancellation or a completion counts as that alone (decision 18).
+    /// The kind that selects the template. An update that is also a cancellation or a completion counts as that alone
+    /// (requirements, decision 18).
     ///
-    /// It is one if it says so in `status`, unless the sender also says that the status is not what changed.
+    /// `status` tells, unless the sender also says that the status did not change.
     var effectiveKind: Kind {
         guard kind == .visitUpdated, let status = details[.status]?.lowercased() else { return kind }
         if let changes, !changes.contains("status") { return kind }
@@ -59,7 +61,7 @@ extension NotificationEvent.Kind {
         }
     }
 
-    /// The priority mapping of VIS's appendix.
+    /// The priority of this kind, by the appendix of VIS.
     public var priority: Priority {
         switch self {
         case .emergencyAccepted, .emergencyArriving: .urgent
@@ -69,11 +71,11 @@ extension NotificationEvent.Kind {
         }
     }
 
-    /// Whether notifications of this kind count as seen from the start: logging in and out is listed, but lights no
-    /// badge (decision 17).
+    /// Whether notifications of this kind are created as seen. Logins and logouts are listed, but light no badge
+    /// (requirements, decision 17).
     var isBornSeen: Bool { self == .login || self == .logout }
 
-    /// What opens the right screen: identifiers only, because texts can be sensitive.
+    /// Returns the data that opens the right screen: identifiers only, because texts can be sensitive.
     fileprivate func screen(_ details: [NotificationEvent.Detail: String]) -> [String: JSONValue] {
         let detail: NotificationEvent.Detail? =
             switch category {
@@ -87,15 +89,15 @@ extension NotificationEvent.Kind {
 }
 
 extension String {
-    /// Words that a title does not write with a capital.
+    /// Words that stay lower-case in a title.
     private static let titleConnectives = ["of", "and", "or", "the", "&"]
 
-    /// As it stands inside a sentence (decision 19): "Dental Cleaning", which is written as a title, as "dental cleaning",
-    /// and otherwise the first word alone: "Follow-up for Ada" as "follow-up for Ada". Capitals inside a word stay, as in
-    /// "MRI scan" and "McKenzie Therapy".
+    /// The text as it appears inside a sentence (requirements, decision 19). A text in title case is lowered word by
+    /// word: "Dental Cleaning" becomes "dental cleaning". Otherwise only the first word is lowered: "Follow-up for Ada"
+    /// becomes "follow-up for Ada". Capitals inside a word stay, as in "MRI scan" and "McKenzie Therapy".
     ///
-    /// By bytes where these say it all: what is beyond ASCII is asked by its scalars, of which a word's first one says
-    /// whether it is a letter, and a capital.
+    /// ASCII is processed by bytes. Other text is processed by Unicode scalars; the first scalar of a word tells
+    /// whether it is a letter and a capital.
     fileprivate var insideSentence: String {
         // Without a capital there is nothing to lower.
         guard utf8.contains(where: { $0.isCapital || $0 >= 0x80 }) else { return self }
@@ -119,9 +121,9 @@ extension String {
     }
 }
 
-/// A text's bytes, whole characters of them.
+/// Helpers on the UTF-8 bytes of a text. A slice contains whole characters.
 extension ArraySlice<UInt8> {
-    /// What stands before, between and behind the separators.
+    /// Calls the body for each part between the separators.
     fileprivate func forEachPart(separatedBy separator: UInt8, _ body: (_ part: Self, _ isFirst: Bool) -> Void) {
         var start = startIndex
         while true {
@@ -132,7 +134,7 @@ extension ArraySlice<UInt8> {
         }
     }
 
-    /// With a capital, or with what is no letter.
+    /// Whether the first character is a capital or not a letter.
     fileprivate var beginsLikeTitle: Bool {
         guard let first else { return true }
         if first < 0x80 { return !first.isLetter || first.isCapital }
@@ -140,7 +142,8 @@ extension ArraySlice<UInt8> {
         return !scalar.properties.isAlphabetic || scalar.properties.isUppercase
     }
 
-    /// A single letter names something ("Vitamin D", "X-ray"), as does a word with capitals inside.
+    /// Appends the word in lower case unless it is a name: a single letter ("Vitamin D", "X-ray"), or a word with
+    /// capitals inside.
     fileprivate func appendLoweredUnlessName(to text: inout [UInt8]) {
         if allSatisfy({ $0 < 0x80 }) {
             let isName = count == 1 || dropFirst().contains(where: \.isCapital)
@@ -155,7 +158,7 @@ extension ArraySlice<UInt8> {
 }
 
 extension UInt8 {
-    /// Of ASCII.
+    /// Whether the byte is an ASCII capital.
     fileprivate var isCapital: Bool { self &- UInt8(ascii: "A") < 26 }
     fileprivate var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 }

@@ -1,11 +1,11 @@
 import Values
 
-/// An event of a user from another system, the body of `POST /v1/events`: `{id, type, userId, data}`.
+/// An event about a user from another system, the body of `POST /v1/events`: `{id, type, userId, data}`.
 ///
-/// The texts of the notification come from templates only, and of `data` only the members named in ``Detail`` are used:
-/// other data that a backend sends never reaches a device (VIS NFR-3.2).
+/// The notification's texts come only from templates, which use only the members of `data` that ``Detail`` names. Other
+/// data that a backend sends never reaches a device (VIS NFR-3.2).
 public struct NotificationEvent: Sendable, Hashable {
-    /// Every kind of event the service has a template for.
+    /// The kinds of events for which the service has a template.
     public enum Kind: String, CaseIterable, Sendable, Hashable {
         case visitCreated = "visit.created"
         case visitUpdated = "visit.updated"
@@ -22,7 +22,7 @@ public struct NotificationEvent: Sendable, Hashable {
         case emergencyCancelled = "emergency.cancelled"
     }
 
-    /// The members of `data` that mean something, all of them optional texts.
+    /// The members of `data` that the templates use; all are optional texts.
     public enum Detail: String, CaseIterable, Sendable, Hashable {
         case visitId, visitType, hospital, status, previousStatus, emergencyId
     }
@@ -31,12 +31,13 @@ public struct NotificationEvent: Sendable, Hashable {
     public let kind: Kind
     public let userId: ID<User>
     public let details: [Detail: String]
-    /// The names of what changed, if the sender names them: nothing changed if it is empty (decision 18).
+    /// The names of the changed members, if the sender gives them. An empty set means that nothing changed
+    /// (requirements, decision 18).
     public let changes: Set<String>?
 
-    /// A name or a status; longer ones would not fit a title.
+    /// Bytes of a name or a status. A longer one would not fit a title.
     static let detailBytesMax = 120
-    /// A visit has a few dozen members; more is a mistake of the sender.
+    /// A visit has a few dozen members. A longer list is a mistake of the sender.
     static let changesMax = 100
 
 }
@@ -76,7 +77,7 @@ extension NotificationEvent {
         return trimmed.isEmpty ? nil : trimmed
     }
 
-    /// A list of names, or an object by name, whose values are of no interest.
+    /// Reads a list of names, or the member names of an object, whose values are ignored.
     private static func changes(_ value: JSONValue?, _ fields: inout Fields) -> Set<String>? {
         let names: [String]?
         switch value {

@@ -1,9 +1,9 @@
 import Values
 
-/// The state of a notification: whether its user has seen, read and archived it, each with its moment.
+/// The state of a notification: whether its user has seen, read and archived it, each with a timestamp.
 ///
-/// A read notification is always seen, and so is an archived one. So "unseen" alone decides the badges, and a client
-/// may send only the strongest state that it knows.
+/// A read notification is always seen, and so is an archived one. Therefore "unseen" alone decides the badges, and a
+/// client may send only the strongest state that it knows.
 public struct NotificationState: Sendable, Hashable {
     public private(set) var seenAt: Timestamp?
     public private(set) var readAt: Timestamp?
@@ -19,7 +19,7 @@ public struct NotificationState: Sendable, Hashable {
     public var isRead: Bool { readAt != nil }
     public var isArchived: Bool { archivedAt != nil }
 
-    /// Applies a change; a state that is set already retains its first moment, so that repeating a change is harmless.
+    /// Applies a change. A state that is already set keeps its first timestamp, so that repeating a change is harmless.
     public func applying(_ change: NotificationStateChange, at now: Timestamp) -> NotificationState {
         func next(_ current: Timestamp?, _ wanted: Bool?) -> Timestamp? {
             guard let wanted else { return current }
@@ -33,15 +33,15 @@ public struct NotificationState: Sendable, Hashable {
 
 /// A change of a notification's state: `{"seen": true}`, `{"read": true}`, `{"archived": true}`, or the opposites.
 ///
-/// In normal form: read or archived implies seen; undoing seen undoes the other two, and lights the badge again.
-/// Undoing read leaves the notification seen ("mark as unread" marks it in the list without a badge), and undoing
+/// The change is in normal form. Read or archived implies seen. Undoing seen undoes the other two, and lights the badge
+/// again. Undoing read leaves the notification seen ("mark as unread" marks it in the list without a badge). Undoing
 /// archived brings it back to the list.
 public struct NotificationStateChange: Sendable, Hashable {
     public let seen: Bool?
     public let read: Bool?
     public let archived: Bool?
 
-    /// Nil for nothing at all, and for a contradiction: unseen and yet read or archived.
+    /// Creates a change; nil if it is empty or contradictory: unseen, and yet read or archived.
     public init?(seen: Bool? = nil, read: Bool? = nil, archived: Bool? = nil) {
         switch seen {
         case false:
@@ -55,7 +55,7 @@ public struct NotificationStateChange: Sendable, Hashable {
         }
     }
 
-    /// Reads the three members; nil after a mistake, which is added to the reader's.
+    /// Reads the three members; nil after a mistake, which is added to the reader's mistakes.
     public init?(reading fields: inout Fields) {
         let seen = fields.optionalBool("seen")
         let read = fields.optionalBool("read")

@@ -2,11 +2,11 @@ import Values
 
 /// A user's notification preferences. They silence devices, but never drop a notification and never change a count.
 public struct Preferences: Sendable, Hashable {
-    /// On unless switched off (VIS Decision 1).
+    /// On by default (VIS Decision 1).
     public var sound: Bool
     public var haptics: Bool
     public var quietHours: QuietHours?
-    /// The IANA name of the zone in which quiet hours are meant, such as `Europe/Berlin`.
+    /// The IANA name of the time zone of the quiet hours, such as `Europe/Berlin`.
     public var timeZone: String
 
     public init(
@@ -21,7 +21,7 @@ public struct Preferences: Sendable, Hashable {
 
     public static let timeZoneDefault = "UTC"
 
-    /// Reads a whole replacement: what is absent or null takes its default.
+    /// Reads a full replacement. A member that is absent or null takes its default.
     public init(reading fields: inout Fields, isTimeZone: (String) -> Bool) {
         self.init()
         sound = fields.optionalBool("sound") ?? true
@@ -36,9 +36,9 @@ public struct Preferences: Sendable, Hashable {
         }
     }
 
-    /// What the device may do for a notification that arrives at a minute of the user's day.
+    /// Returns the delivery of a notification that arrives at a minute of the user's day.
     ///
-    /// Quiet hours do not silence URGENT; sound or haptics that are switched off stay off for all priorities.
+    /// Quiet hours do not silence URGENT. Sound or haptics that are switched off stay off for all priorities.
     public func delivery(of priority: Priority, atMinuteOfDay minute: Int) -> Delivery {
         let isQuiet = priority != .urgent && (quietHours?.contains(minuteOfDay: minute) ?? false)
         return Delivery(
@@ -56,7 +56,7 @@ extension Preferences: JSONObjectWritable {
     }
 }
 
-/// What the device may do when a notification arrives, decided when it is created and never changed later.
+/// What a device may do when a notification arrives. It is decided at creation and never changes.
 public struct Delivery: Sendable, Hashable {
     public let sounds: Bool
     public let vibrates: Bool
@@ -67,13 +67,14 @@ public struct Delivery: Sendable, Hashable {
     }
 }
 
-/// A part of each day in which devices stay silent: from its start up to, not including, its end; over midnight if the
-/// end comes first.
+/// A part of each day in which devices stay silent, from its start up to its exclusive end. It spans midnight if the
+/// end comes before the start.
 public struct QuietHours: Sendable, Hashable {
     public let startMinute: Int
     public let endMinute: Int
 
-    /// Nil outside 0…1439, and if both are equal: that could mean never as well as always.
+    /// Creates quiet hours; nil if a minute is outside 0…1439, or if both are equal, which could mean never as well as
+    /// always.
     public init?(startMinute: Int, endMinute: Int) {
         guard QuietHours.minutes.contains(startMinute), QuietHours.minutes.contains(endMinute),
             startMinute != endMinute
@@ -132,7 +133,7 @@ extension QuietHours: JSONObjectWritable {
 }
 
 extension QuietHours {
-    /// From two nullable columns: both or none.
+    /// Creates quiet hours from two nullable columns; nil unless both are set.
     public init?(optionalStart: Int?, optionalEnd: Int?) {
         guard let optionalStart, let optionalEnd else { return nil }
         self.init(startMinute: optionalStart, endMinute: optionalEnd)

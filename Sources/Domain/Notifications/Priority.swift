@@ -22,7 +22,7 @@ public enum Priority: String, CaseIterable, Sendable, Hashable {
         self = priority
     }
 
-    /// The pattern to play; none for LOW.
+    /// The pattern to play; nil for LOW.
     public var haptic: HapticPattern? {
         switch self {
         case .low: nil
@@ -41,8 +41,8 @@ extension Priority: Comparable {
 
 extension Priority: JSONWritable {}
 
-/// One haptic pattern, both as the platform's named calls and as a number of pulses (decision 21): the document gives
-/// both, and a client plays the one its platform has.
+/// One haptic pattern, both as the platform's named calls and as a number of pulses (requirements, decision 21). The
+/// document specifies both, and a client plays the form that its platform supports.
 public struct HapticPattern: Sendable, Hashable {
     public let notification: String
     public let impacts: [String]

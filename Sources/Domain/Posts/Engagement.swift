@@ -1,6 +1,6 @@
 import Values
 
-/// The engagement with a post: how many like and repost it. Who they are is visible to nobody but themselves.
+/// The numbers of likes and reposts of a post. Users see only their own like and repost, never other users'.
 public struct Engagement: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         case like, repost

@@ -1,6 +1,6 @@
 import Values
 
-/// A following: one user follows an author.
+/// A relation in which one user follows an author.
 public struct Following: Sendable, Hashable, JSONObjectWritable {
     public let followerId: ID<User>
     public let authorId: ID<User>

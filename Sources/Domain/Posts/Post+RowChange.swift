@@ -6,13 +6,13 @@ extension Post {
     /// "event": "UPDATE", "filter": "id=in.(…)"}` (ENG E-1).
     public static let subscribable = (schema: "bellhop", table: "posts")
 
-    /// The columns of ``row``.
+    /// The column types of ``row``.
     public static let rowColumns: ColumnTypes = [
         "id": .text, "author_id": .text, "visibility": .text, "sequence": .bigint, "like_count": .bigint,
         "repost_count": .bigint,
     ]
 
-    /// A post as a row: filters compare it, and `table:change` contains it.
+    /// The post as a row, which filters compare and `table:change` contains.
     private var row: RowChange.Row {
         [
             "id": .string(id.text), "author_id": .string(authorId.text), "visibility": .string(visibility.rawValue),
@@ -21,10 +21,10 @@ extension Post {
         ]
     }
 
-    /// A change of the counts, which streams that subscribe to the post collect into their next `engagement_update`
-    /// (ENG E-8).
+    /// Returns a change of the counts. Streams that subscribe to the post collect it into their next
+    /// `engagement_update` (ENG E-8).
     ///
-    /// - Parameter readers: the keys that may see the post.
+    /// - Parameter readers: The keys that may see the post.
     public func engagementChange(readers: [String]) -> RowChange {
         RowChange(
             ofOwn: Self.subscribable, .update, recordId: id.text, old: row, new: row, readers: readers,
@@ -32,7 +32,7 @@ extension Post {
             countColumns: ["likeCount": "like_count", "repostCount": "repost_count"])
     }
 
-    /// The removal of the post.
+    /// Returns the removal of the post as a row change.
     public func removalChange(readers: [String], at moment: Timestamp) -> RowChange {
         RowChange(
             ofOwn: Self.subscribable, .delete, recordId: id.text, old: row, new: nil, readers: readers, at: moment)

@@ -1,23 +1,23 @@
 import Values
 
-/// A post of an author, visible to followers or to everybody.
+/// A post of an author, visible to followers or to every user of the tenant.
 public struct Post: Sendable, Hashable, JSONObjectWritable {
-    /// Who sees a post, beside its author.
+    /// The users who see a post, besides its author.
     public enum Visibility: String, CaseIterable, Sendable {
-        /// Everybody of the tenant.
+        /// Every user of the tenant.
         case `public`
-        /// Those who follow the author at the moment of looking.
+        /// The users who follow the author at the moment of reading.
         case followers
     }
 
     public let id: ID<Post>
     public let authorId: ID<User>
-    /// Its place among the posts of the tenant, in the order of their commits: feeds are ordered by it, newest first,
-    /// and clients ask with it for newer posts. Numbers are never reused.
+    /// The post's number among the posts of the tenant, in commit order. Feeds are sorted by it, newest first, and
+    /// clients use it to ask for newer posts. Numbers are never reused.
     public let sequence: Int
     public let visibility: Visibility
     public let text: String
-    /// Addresses of pictures and films, which the service does not look at.
+    /// Addresses of pictures and films. The service does not fetch them.
     public let media: [String]
     public let createdAt: Timestamp
     public var engagement: Engagement
@@ -36,7 +36,7 @@ public struct Post: Sendable, Hashable, JSONObjectWritable {
         self.engagement = engagement
     }
 
-    /// The members of the JSON object, without what differs from reader to reader.
+    /// Writes the members of the JSON object that are the same for all readers.
     public func write(membersTo writer: inout JSONWriter) {
         writer.member("id", id)
         writer.member("authorId", authorId)
@@ -49,7 +49,7 @@ public struct Post: Sendable, Hashable, JSONObjectWritable {
     }
 }
 
-/// A post as followers learn of it: itself, and beside it the members that the feed's document names (CUT F-1).
+/// A new post as its event describes it: the post, and the members that the feed's document names (CUT F-1).
 public struct NewPost: Sendable, JSONObjectWritable {
     public let post: Post
 
@@ -64,7 +64,7 @@ public struct NewPost: Sendable, JSONObjectWritable {
     }
 }
 
-/// A post as one of its readers sees it.
+/// A post as one reader sees it.
 public struct PostView: Sendable, JSONObjectWritable {
     public let post: Post
     public let own: OwnEngagement
@@ -82,7 +82,7 @@ public struct PostView: Sendable, JSONObjectWritable {
 
 /// The body of `POST /v1/posts`: `{text?, media?, visibility?, authorId?}`.
 public struct PostDraft: Sendable, Hashable {
-    /// Nil: the caller. Backends must name an author.
+    /// Nil means the caller. Backends must name an author.
     public let authorId: ID<User>?
     public let visibility: Post.Visibility
     public let text: String

@@ -1,14 +1,14 @@
 import Values
 
-/// The presence of a user at a shop, for a limited time (CUT D-2, decision 13).
+/// The presence of a user at a shop, for a limited time (CUT D-2; requirements, decision 13).
 public struct Presence: Sendable, Hashable {
-    /// How the presence was shown.
+    /// The proof of the presence.
     public enum Source: String, CaseIterable, Sendable, Hashable {
-        /// By the code that the shop shows.
+        /// The code that the shop displays.
         case code
-        /// By the user's claim, where the shop requires no code.
+        /// The user's own claim, at a shop that requires no code.
         case claim
-        /// By a booking that is in progress.
+        /// A booking in progress.
         case booking
     }
 
@@ -24,14 +24,14 @@ public struct Presence: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// A presence that begins now.
+    /// Creates a presence that begins now.
     public init(shopId: ID<Shop>, source: Source, at now: Timestamp) {
         self.init(
             shopId: shopId, source: source, since: now,
             expiresAt: now.adding(seconds: PresenceLimits.lifetimeSeconds))
     }
 
-    /// The presence that follows from a booking; nil for one that is not in progress.
+    /// Creates the presence that follows from a booking; nil unless the booking is in progress.
     public init?(of booking: Booking) {
         guard booking.status == .inProgress, booking.userId != nil, let startedAt = booking.startedAt else {
             return nil
@@ -45,7 +45,7 @@ public struct Presence: Sendable, Hashable {
 /// The wrong codes that a user has entered recently.
 public struct PresenceAttempts: Sendable, Hashable {
     public private(set) var failures: Int
-    /// The first of them.
+    /// The moment of the first wrong code.
     public private(set) var since: Timestamp
 
     public init(failures: Int = 0, since: Timestamp = Timestamp(microseconds: 0)) {
@@ -55,20 +55,21 @@ public struct PresenceAttempts: Sendable, Hashable {
 
     private var endsAt: Timestamp { since.adding(seconds: PresenceLimits.wrongCodesSeconds) }
 
-    /// Not if they began further in the future than they count: the clock was set back since.
+    /// Whether the failures still count. They do not if they lie in the future by more than the window: then the clock
+    /// was set back.
     private func isPresent(at now: Timestamp) -> Bool {
         now < endsAt && since < now.adding(seconds: PresenceLimits.wrongCodesSeconds)
     }
 
-    /// Whole seconds until the next code is checked; nil if that is now. The right code waits too: otherwise an
-    /// attacker would recognize it.
+    /// Returns the whole seconds until the next code is checked; nil if codes are checked now. The right code waits
+    /// too, because an attacker would otherwise recognize it.
     public func waitSeconds(at now: Timestamp) -> Int? {
         guard failures >= PresenceLimits.wrongCodesMax, isPresent(at: now) else { return nil }
         return Int((endsAt.microseconds - now.microseconds + 999_999) / 1_000_000)
     }
 
-    /// A right code in between does not reset the count: a guest of one shop could otherwise guess another's code for
-    /// ever.
+    /// Returns the attempts with one more failure. A right code in between does not reset the count. Otherwise a guest
+    /// of one shop could guess another shop's code without limit.
     public func addingFailure(at now: Timestamp) -> PresenceAttempts {
         isPresent(at: now)
             ? PresenceAttempts(failures: failures + 1, since: since) : PresenceAttempts(failures: 1, since: now)

@@ -2,23 +2,26 @@ import Values
 
 /// The code that a shop displays to its guests as a proof of presence.
 ///
-/// Six characters of Crockford's base 32, in which no two look alike. It is derived from a secret, the shop and the
-/// minute, so that nothing is stored and all replicas compute the same.
+/// It has six characters of Crockford's base 32, in which no two characters look alike. It is derived from a secret,
+/// the shop and the time window. So nothing is stored, and all replicas compute the same code.
 public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
     private let letters: [UInt8]
 
-    /// Upper case, as it is shown.
+    /// The code in upper case, as it is displayed.
     public var description: String { String(decoding: letters, as: UTF8.self) }
 
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
-    /// - Parameter digest: of the secret, the shop and the window; each byte gives five bits.
+    /// Creates a code.
+    ///
+    /// - Parameter digest: The digest of the secret, the shop and the window. Each byte gives five bits.
     public init(digest: some Sequence<UInt8>) {
         letters = digest.prefix(PresenceLimits.codeLength).map { Self.alphabet[Int($0 & 31)] }
         precondition(letters.count == PresenceLimits.codeLength, "a digest has more bytes than a code")
     }
 
-    /// A code as a user typed it: in any case, with hyphens and spaces, O for 0 and I or L for 1. Nil if it is no code.
+    /// Reads a code as a user typed it: in any case, with hyphens and spaces, O for 0, and I or L for 1. Nil if
+    /// malformed.
     public init?(typed text: String) {
         var letters: [UInt8] = []
         for byte in text.uppercased().utf8 {
@@ -35,7 +38,7 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
         self.letters = letters
     }
 
-    /// Whether both are the same, compared in a time that does not reveal where they differ.
+    /// Compares two codes in constant time, which does not reveal where they differ.
     public func matches(_ other: PresenceCode) -> Bool {
         zip(letters, other.letters).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
     }
@@ -44,7 +47,7 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
     public struct Window: Sendable, Hashable {
         public let number: Int64
 
-        /// The window at a moment.
+        /// Creates the window of a moment.
         public init(at now: Timestamp) {
             number = now.seconds / PresenceLimits.codeSeconds
         }
@@ -53,15 +56,15 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
             self.number = number
         }
 
-        /// The windows whose codes are valid at a moment, the present one first.
+        /// Returns the windows whose codes are valid at a moment, the current one first.
         public static func valid(at now: Timestamp) -> [Window] {
             let present = Window(at: now).number
             return (0..<PresenceLimits.codesValid).map { Window(number: present - $0) }
         }
 
-        /// When the next code is shown.
+        /// The moment at which the next code is displayed.
         public var rotatesAt: Timestamp { Self.beginning(number + 1) }
-        /// When this code is no longer valid.
+        /// The moment at which this code expires.
         public var expiresAt: Timestamp { Self.beginning(number + PresenceLimits.codesValid) }
 
         private static func beginning(_ number: Int64) -> Timestamp {

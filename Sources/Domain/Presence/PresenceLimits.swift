@@ -1,20 +1,21 @@
-/// The bounds of presence, each with what breaks without it.
+/// The limits of presence. Each comment says what breaks without the limit.
 public enum PresenceLimits {
-    /// How long somebody counts as present without entering the code again (decision 13). Longer, and those who have
-    /// left choose the music; shorter, and those who stay must enter it all the time.
+    /// How long a user counts as present without entering the code again (requirements, decision 13). With a longer
+    /// time, guests who have left choose the music; with a shorter one, guests who stay must enter the code constantly.
     public static let lifetimeSeconds: Int64 = 600
-    /// How long a booking in progress counts at most: as long as the longest service. A booking that nobody has closed
-    /// would count for ever.
+    /// How long a booking in progress counts as presence: as long as the longest service. Otherwise a booking that
+    /// staff forgot to close would count forever.
     static let bookingSeconds = Int64(BookingLimits.durationMinutes.upperBound) * 60
-    /// How long a code is displayed. Longer, and a code that is passed on serves those who are not there.
+    /// How long a code is displayed. A code that is displayed longer can be passed on to people who are not there.
     public static let codeSeconds: Int64 = 60
-    /// The number of valid codes, the displayed one and the one before: it may change while a guest types.
+    /// The number of valid codes: the displayed one and the one before. The code may change while a guest types.
     static let codesValid: Int64 = 2
-    /// Characters of a code, of 32 each: a guess hits one of the two that are valid once in 500 million times.
+    /// Characters of a code, of 32 values each. A guess hits one of the two valid codes once in 500 million times.
     static let codeLength = 6
     /// Bytes of a typed code, with hyphens and spaces.
     public static let typedBytesMax = 32
-    /// Wrong codes of one user in `wrongCodesSeconds`, over all shops. More are guesses, and a guesser must need years.
+    /// Wrong codes of one user within `wrongCodesSeconds`, over all shops. Guessing a code within this limit takes
+    /// years.
     public static let wrongCodesMax = 10
     public static let wrongCodesSeconds: Int64 = 600
 }

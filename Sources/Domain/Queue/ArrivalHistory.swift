@@ -1,11 +1,11 @@
-/// Recent arrivals of black-card customers, who overtake those who wait; later arrivals in the standard lane stand
-/// behind.
+/// Recent arrivals of black-card customers. Later arrivals overtake the customers who wait in the standard lane.
 ///
-/// A window of one to four weeks is a good choice: with fewer than some twenty arrivals the rate is mostly the prior's.
+/// A window of one to four weeks is a good choice. With fewer than some twenty arrivals, the prior dominates the rate.
 public struct ArrivalHistory: Sendable, Hashable {
-    /// Arrivals in the observed time.
+    /// Arrivals in the observed period.
     public var count: Int
-    /// Observed minutes **during which the shop was open**; hours when nobody can arrive would make the rate too low.
+    /// Observed minutes **during which the shop was open**. Hours in which no customer can arrive would make the rate
+    /// too low.
     public var openMinutes: Double
 
     public init(count: Int = 0, openMinutes: Double = 0) {
@@ -13,9 +13,10 @@ public struct ArrivalHistory: Sendable, Hashable {
         self.openMinutes = openMinutes
     }
 
-    /// Arrivals per minute, and the relative uncertainty of that (standard deviation of its logarithm).
+    /// Returns the arrivals per minute, and the relative uncertainty of the rate (the standard deviation of its
+    /// logarithm).
     ///
-    /// A gamma prior worth one arrival: a tenth of what the barbers can serve. So the estimate expects
+    /// The gamma prior is worth one arrival, at a tenth of the rate that the barbers can serve. So the estimate expects
     /// some overtaking even without any history.
     func rate(barbers: Int, serviceMinutes: Double) -> (perMinute: Double, logDeviation: Double) {
         let priorPerMinute = 0.1 * Double(max(barbers, 1)) / max(serviceMinutes, 1)

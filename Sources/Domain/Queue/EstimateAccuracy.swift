@@ -1,11 +1,11 @@
-/// An estimate made when a customer joined, with the actual wait; all in minutes.
+/// An estimate from the moment when a customer joined, with the actual wait. All values are in minutes.
 public struct EstimateOutcome: Sendable, Hashable {
     public var lane: QueueLane
     public var p50: Double
     public var p90: Double
-    /// The plain formula's result at the same moment for the same lane.
+    /// The result of the plain formula at the same moment for the same lane.
     public var formula: Double
-    /// From joining to the beginning of the service.
+    /// The time from joining to the beginning of the service.
     public var waited: Double
 
     public init(lane: QueueLane, p50: Double, p90: Double, formula: Double, waited: Double) {
@@ -17,14 +17,15 @@ public struct EstimateOutcome: Sendable, Hashable {
     }
 }
 
-/// The errors of predictions, as sums that can be added up by SQL or one outcome at a time.
+/// The errors of predictions, as sums that SQL can aggregate or that grow by one outcome at a time.
 public struct ErrorSummary: Sendable, Hashable {
     public var n = 0
     /// Sum of `|predicted − waited|`.
     var absoluteErrorSum = 0.0
     /// Sum of `predicted − waited`.
     var errorSum = 0.0
-    /// Waits that were not longer than the bound: the p90 of an estimate, the formula's own number for the formula.
+    /// The number of waits that did not exceed the bound. The bound is the p90 of an estimate, and the formula's own
+    /// number for the formula.
     var underBoundCount = 0
 
     /// Minutes; nil without outcomes.
@@ -49,13 +50,13 @@ public struct ErrorSummary: Sendable, Hashable {
     }
 }
 
-/// The accuracy of past estimates by lane, beside that of the plain formula.
+/// The accuracy of past estimates by lane, together with that of the plain formula.
 public struct EstimateAccuracy: Sendable, Hashable {
     public struct Lane: Sendable, Hashable {
         public var estimate = ErrorSummary()
         public var formula = ErrorSummary()
 
-        /// The share of the formula's mean absolute error that the estimate avoids; nil without outcomes or errors.
+        /// The relative reduction of the mean absolute error against the formula; nil without outcomes or errors.
         public var improvement: Double? {
             guard let ours = estimate.meanAbsoluteError, let plain = formula.meanAbsoluteError, plain > 0 else {
                 return nil
@@ -88,7 +89,7 @@ public struct EstimateAccuracy: Sendable, Hashable {
         return sum
     }
 
-    /// Both lanes together.
+    /// Both lanes combined.
     public var overall: Lane {
         Lane(estimate: standard.estimate + blackCard.estimate, formula: standard.formula + blackCard.formula)
     }

@@ -1,23 +1,23 @@
 import Values
 
-/// A fixed set of points that fills a many-dimensional cube evenly: along every dimension each of `points` strata is
-/// met exactly once.
+/// A fixed set of points that fills a many-dimensional cube evenly. In every dimension, each of `points` strata
+/// contains exactly one point.
 ///
-/// Drawing service times by it instead of freely makes sums of them far less noisy, so a few hundred runs are enough;
-/// being fixed, it gives the same state the same answer on every replica, and nearly the same answer to a state a
-/// minute later, so shown waits do not jitter.
+/// Sums of service times drawn this way are far less noisy than with independent draws, so a few hundred runs are
+/// enough. Because the set is fixed, every replica computes the same answer for the same state. The answer for the
+/// state a minute later is nearly the same, so the displayed waits do not jitter.
 struct LatinHypercube: Sendable {
     static let of512 = LatinHypercube(points: 512, seed: 0x5EED_0512)
     static let of256 = LatinHypercube(points: 256, seed: 0x5EED_0256)
     static let of128 = LatinHypercube(points: 128, seed: 0x5EED_0128)
 
-    /// Dimensions beyond these repeat earlier ones with the points rotated.
+    /// The number of dimensions. Higher dimensions repeat earlier ones with the points rotated.
     static let dimensions = 256
 
     let points: Int
-    /// The stratum of point `i` in dimension `d` at `i × dimensions + d`.
+    /// The stratum of point `i` in dimension `d`, at index `i × dimensions + d`.
     let strata: [UInt16]
-    /// The standard normal value of each stratum's middle.
+    /// The standard normal value at the middle of each stratum.
     let normals: [Double]
 
     init(points: Int, seed: UInt64) {

@@ -1,22 +1,23 @@
-/// The plain formula of the source document (CUT ), with the decisions 2, 3 and 7.
+/// The plain formula of the source document (CUT; requirements, decisions 2, 3 and 7).
 ///
-/// It looks only at the number of confirmed bookings, the barbers and one average, so it knows neither how far the
-/// services are nor who will overtake. ``WaitEstimator`` stands beside it, not in its place: clients rely on these
-/// numbers.
+/// It uses only the number of confirmed bookings, the number of barbers and one average. It ignores the progress of the
+/// current services and customers who will overtake. ``WaitEstimator`` adds to these numbers and does not replace them,
+/// because clients rely on them.
 public struct QueueFormula: Sendable, Hashable {
-    /// How the black-card wait follows from the average.
+    /// The rule that derives the black-card wait from the average.
     public enum BlackCardRule: String, Sendable, Hashable, CaseIterable {
-        /// `min(standard, max(0.4 × average, 5))`: the floor of 5 never makes the black card slower (decision 3).
+        /// `min(standard, max(0.4 × average, 5))`: the floor of 5 never makes the black card slower (requirements,
+        /// decision 3).
         case capped
-        /// `max(0.4 × average, 5)`, as the document has it.
+        /// `max(0.4 × average, 5)`, as in the document.
         case literal
     }
 
-    /// What the average is shrunk towards, in minutes.
+    /// The mean of the prior, in minutes.
     static let priorServiceMinutes = 30.0
-    /// How many completed bookings the prior counts for.
+    /// The weight of the prior, in completed bookings.
     static let priorWeight = 10.0
-    /// How many of the latest completed bookings count.
+    /// The number of most recently completed bookings in the average.
     static let completedBookingsMax = 50
 
     public var blackCardRule: BlackCardRule
@@ -25,10 +26,11 @@ public struct QueueFormula: Sendable, Hashable {
         self.blackCardRule = blackCardRule
     }
 
-    /// The average service time in minutes: the latest completed bookings, shrunk towards 30 minutes with weight 10.
+    /// Returns the average service time in minutes: the mean of the latest completed bookings, shrunk towards 30
+    /// minutes with weight 10.
     ///
-    /// - Parameter completedMinutes: durations of completed bookings, the latest first; those after the 50th are
-    ///   ignored, as are values that are no duration (negative, not finite).
+    /// - Parameter completedMinutes: Durations of completed bookings, the latest first. Durations after the 50th are
+    ///   ignored, and so are invalid ones (negative, not finite).
     public static func averageServiceMinutes(completedMinutes: some Sequence<Double>) -> Double {
         var sum = priorServiceMinutes * priorWeight
         var weight = priorWeight
@@ -39,18 +41,19 @@ public struct QueueFormula: Sendable, Hashable {
         return sum / weight
     }
 
-    /// `ceil(length / barbers × average)` in whole minutes; 0 when no barber is on duty (CUT Q-3, decision 2).
+    /// Returns `ceil(length / barbers × average)` in whole minutes; 0 if no barber is on duty (CUT Q-3; requirements,
+    /// decision 2).
     public func averageWaitMinutes(queueLength: Int, barbers: Int, averageServiceMinutes: Double) -> Int {
         guard barbers > 0, queueLength > 0 else { return 0 }
         return wholeMinutes(Double(queueLength) / Double(barbers) * averageServiceMinutes)
     }
 
-    /// `estimatedWaitTimes`: the standard lane waits the average, the black card as ``blackCardRule`` says, rounded up
-    /// to whole minutes (CUT Q-4, decision 3).
+    /// Returns `estimatedWaitTimes`. The standard lane waits the average; the black-card lane waits by
+    /// ``blackCardRule``, rounded up to whole minutes (CUT Q-4; requirements, decision 3).
     ///
-    /// With the literal rule an empty queue reads 5 for the black card, as in the document.
+    /// With the literal rule, an empty queue gives 5 for the black card, as in the document.
     public func estimatedWaitTimes(averageWaitMinutes: Int) -> (standard: Int, blackCard: Int) {
-        // In tenths, because 0.4 × 5 is not exact in binary and would be rounded up one minute too far.
+        // Computed in tenths, because 0.4 × 5 is not exact in binary and would be rounded up by one minute too much.
         let discounted = (max(averageWaitMinutes * 4, 50) + 9) / 10
         switch blackCardRule {
         case .capped: return (averageWaitMinutes, min(averageWaitMinutes, discounted))
@@ -59,8 +62,8 @@ public struct QueueFormula: Sendable, Hashable {
     }
 }
 
-/// Rounds minutes up to whole ones, as every wait is shown; a hair above a whole minute, which is only the
-/// arithmetic's error, is that minute.
+/// Rounds minutes up to whole ones, as every wait is displayed. A value that exceeds a whole minute only by the
+/// rounding error of the arithmetic becomes that minute.
 func wholeMinutes(_ minutes: Double) -> Int {
     guard minutes.isFinite, minutes > 0 else { return 0 }
     return Int((min(minutes, 1_000_000) - 1e-9).rounded(.up))

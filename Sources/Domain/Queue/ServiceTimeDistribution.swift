@@ -8,9 +8,9 @@
 
 /// One completed service.
 public struct ServiceSample: Sendable, Hashable {
-    /// From the beginning to the end.
+    /// The duration from beginning to end.
     public var minutes: Double
-    /// The booking's planned duration, nil for one that had none.
+    /// The planned duration of the booking; nil if it had none.
     public var plannedMinutes: Double?
 
     public init(minutes: Double, plannedMinutes: Double? = nil) {
@@ -19,17 +19,18 @@ public struct ServiceSample: Sendable, Hashable {
     }
 }
 
-/// Service times as a log-normal distribution whose location follows the planned duration.
+/// A log-normal distribution of service times whose location follows the planned duration.
 ///
-/// `log(minutes) = location + slope × log(planned / 30) + deviation × standard normal`. A conjugate
-/// (normal-inverse-gamma) update of a prior of 30 minutes; few samples leave much doubt about the location, which
-/// ``locationDeviation`` carries into the percentiles. The slope begins at 1 (twice the plan takes twice the time) and
-/// learns how far plans are to be believed.
+/// `log(minutes) = location + slope × log(planned / 30) + deviation × standard normal`. The parameters are a conjugate
+/// (normal-inverse-gamma) update of a prior of 30 minutes. With few samples the location stays uncertain;
+/// ``locationDeviation`` carries this uncertainty into the percentiles. The slope starts at 1 (twice the plan takes
+/// twice the time) and learns how reliable plans are.
 struct ServiceTimeDistribution: Sendable, Hashable {
-    /// Plans are read relative to this.
+    /// Planned durations are divided by this.
     static let referenceMinutes = 30.0
     private static let priorDeviation = 0.4
-    /// In samples; half the formula's weight, because the doubt is carried along rather than hidden in the average.
+    /// The weight of the prior, in samples. It is half of the formula's weight, because the uncertainty is carried
+    /// along instead of being hidden in the average.
     private static let priorWeight = 5.0
     /// About the weight of ten plans that differ by a quarter.
     private static let slopePriorWeight = 0.6
@@ -40,13 +41,13 @@ struct ServiceTimeDistribution: Sendable, Hashable {
     let slope: Double
     let sampleSize: Int
 
-    /// Only of samples that can be a service: a booking closed in the second it began, or left open overnight, says
-    /// nothing.
+    /// Learns from samples of a plausible duration. A booking that was closed in the second it began, or was left open
+    /// overnight, carries no information.
     init(_ samples: [ServiceSample]) {
         let samples = samples.prefix(WaitLimits.samplesMax).filter { $0.minutes >= 1 && $0.minutes <= 480 }
         let n = Double(samples.count)
         let plans = samples.map { Self.relativePlan($0.plannedMinutes) }
-        // What remains of a sample if its plan is believed wholly.
+        // The residual of each sample if its plan were fully reliable.
         let residuals = zip(samples, plans).map { log($0.minutes) - $1 }
         let planMean = n > 0 ? plans.reduce(0, +) / n : 0
         let residualMean = n > 0 ? residuals.reduce(0, +) / n : 0
@@ -79,14 +80,15 @@ struct ServiceTimeDistribution: Sendable, Hashable {
     /// The mean service time without a plan.
     var meanMinutes: Double { exp(location + deviation * deviation / 2) }
 
-    /// The median of a service with this plan.
+    /// Returns the median duration of a service with this plan.
     func medianMinutes(planned: Double?) -> Double {
         exp(location + slope * Self.relativePlan(planned))
     }
 
-    /// The time still to go, exceeded with `probability`, of a service that has taken `elapsed` minutes already.
+    /// Returns the remaining time, exceeded with `probability`, of a service that has taken `elapsed` minutes already.
     ///
-    /// Not memoryless: the distribution is cut at what has passed. Includes the doubt about the location.
+    /// The distribution is not memoryless: it is truncated at the elapsed time. The result includes the uncertainty of
+    /// the location.
     func remainingMinutes(elapsed: Double, planned: Double?, exceededWith probability: Double) -> Double {
         let spread = (deviation * deviation + locationDeviation * locationDeviation).squareRoot()
         let center = location + slope * Self.relativePlan(planned)
@@ -106,14 +108,14 @@ struct ServiceTimeDistribution: Sendable, Hashable {
 
 /// The standard normal distribution, accurate far into the upper tail, where a service that runs very late lies.
 enum NormalDistribution {
-    /// The probability of a value above `z`.
+    /// Returns the probability of a value above `z`.
     static func upperTail(_ z: Double) -> Double {
         0.5 * erfc(z * 0.707_106_781_186_547_5)
     }
 
-    /// The value exceeded with `probability`: the inverse of ``upperTail(_:)``.
+    /// Returns the value exceeded with `probability`: the inverse of ``upperTail(_:)``.
     ///
-    /// Acklam's rational approximation (relative error below 1.2e-9), which holds down to the smallest normal
+    /// Uses Acklam's rational approximation (relative error below 1.2e-9), which holds down to the smallest normal
     /// probability.
     static func exceeded(with probability: Double) -> Double {
         let p = min(max(probability, 1e-300), 1 - 1e-16)

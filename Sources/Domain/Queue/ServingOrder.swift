@@ -1,9 +1,10 @@
-/// The waiting customers in the order of being called: black card before standard, within a lane by arrival or due
-/// time, then id.
+/// The waiting customers in the order in which they are called: black card before standard; within a lane by arrival or
+/// due time, then by id.
 struct ServingOrder: Sendable {
     let customers: [WaitingCustomer]
     let blackCardCount: Int
-    /// Of each lane the first ones, up to half the limit each where the other lane needs it, are replayed.
+    /// The number of customers of each lane that are simulated, from the front. Each lane gets up to half the limit if
+    /// the other lane needs the other half.
     let blackCardReplayed: Int
     let standardReplayed: Int
 
@@ -21,7 +22,7 @@ struct ServingOrder: Sendable {
         standardReplayed = min(standard.count, WaitLimits.customersMax - blackCardReplayed)
     }
 
-    /// The index of the last customer of a lane who is replayed.
+    /// Returns the index of the last simulated customer of a lane.
     func replayedLast(_ lane: QueueLane) -> Int {
         switch lane {
         case .blackCard: max(blackCardReplayed - 1, 0)

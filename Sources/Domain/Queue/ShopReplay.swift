@@ -8,16 +8,17 @@
 
 /// The simulation behind one estimate: a few hundred runs of the shop's next hours.
 ///
-/// One pass over the waiting customers gives the waits of both newcomers too: a black-card newcomer starts when a
-/// barber is first free with no waiting black-card customer to take, a standard newcomer when nobody at all is there to
-/// take, overtakers included. Neither delays those who stand before, nor those who are due within minutes: a chair is
-/// free for a newcomer only if enough others will be for them (decision 5).
+/// One pass over the waiting customers also gives the waits of new customers in both lanes. A new black-card customer
+/// starts when a barber is first free and no black-card customer waits for that barber. A new standard customer starts
+/// when no customer at all is left to take, including those who overtake. Neither delays the customers before them, nor
+/// those who are due within minutes. A chair is free for a new customer only if enough others will be free for those
+/// customers (requirements, decision 5).
 struct ShopReplay {
     private struct Customer {
-        /// Index into the serving order.
+        /// The index into the serving order.
         var index: Int
         var ready: Double
-        /// Index into the barbers, -1 for any.
+        /// The index into the barbers; -1 for any.
         var barber: Int
         /// The median service time in minutes.
         var median: Double
@@ -26,18 +27,18 @@ struct ShopReplay {
 
     let serviceTimes: ServiceTimeDistribution
     private let cube: LatinHypercube
-    /// When each barber is free, for each stratum: `barber × points + stratum`.
+    /// The time at which each barber is free, by stratum: `barber × points + stratum`.
     private let freeTimes: [Double]
     private let barberCount: Int
     private let blackCard: [Customer]
     private let standard: [Customer]
-    /// Those who are not there yet, by the order they come in, with their indices in `called`.
+    /// The customers who have not arrived yet, by time of arrival, with their indices in `called`.
     private let expected: [(customer: Customer, index: Int, isBlackCard: Bool)]
     private let blackCardPerMinute: Double
     private let rateLogDeviation: Double
-    /// `exp(deviation × normal)` for each stratum: a service's time relative to its median.
+    /// `exp(deviation × normal)` for each stratum: the duration of a service relative to its median.
     private let factors: [Double]
-    /// Waits of each customer in the serving order: `index × points + run`; NaN while not called.
+    /// The wait of each customer in the serving order: `index × points + run`; NaN while not called.
     private var waits: [Double]
     private var newcomerStandard: [Double]
     private var newcomerBlackCard: [Double]
@@ -115,12 +116,12 @@ struct ShopReplay {
 
     private func stratum(_ point: Int, _ dimension: Int) -> Int {
         let turn = dimension / LatinHypercube.dimensions
-        // An odd number of points per turn, so that a repeated dimension is not the same draw again.
+        // Rotates by an odd number of points per turn, so that a repeated dimension does not repeat the same draws.
         let row = turn == 0 ? point : (point &+ turn &* 37) & (cube.points - 1)
         return Int(cube.strata[row * LatinHypercube.dimensions + dimension & (LatinHypercube.dimensions - 1)])
     }
 
-    /// The first of a lane, from `start` on, whom this barber can take now.
+    /// Returns the first customer of a lane, from `start` on, that this barber can take now.
     private func first(of lane: [Customer], from start: Int, offset: Int, barber: Int, time: Double) -> Int? {
         var position = start
         while position < lane.count {
@@ -133,7 +134,7 @@ struct ShopReplay {
         return nil
     }
 
-    /// The next arrival, after `time`, of a customer who waits for this barber.
+    /// Returns the next arrival, after `time`, of a customer who waits for this barber.
     private func nextReady(after time: Double, barber: Int) -> Double {
         var next = Double.infinity
         func look(_ lane: [Customer], _ offset: Int) {
@@ -147,8 +148,8 @@ struct ShopReplay {
         return next
     }
 
-    /// Whether a newcomer in this barber's chair would make somebody wait who is due: each of those needs another barber
-    /// who is free by then.
+    /// Whether a new customer in this barber's chair would delay a customer who is due soon. Each of those needs
+    /// another barber who is free by then.
     private func isReserved(_ barber: Int, at time: Double, forBlackCardOnly: Bool) -> Bool {
         var needed = 0
         for (customer, index, isBlackCard) in expected where customer.ready > time && !called[index] {
@@ -162,7 +163,7 @@ struct ShopReplay {
         return false
     }
 
-    /// Records the start of a customer's service and returns how long it takes.
+    /// Records the start of a customer's service and returns its duration.
     private mutating func call(_ customer: Customer, at time: Double, point: Int, speed: Double) -> Double {
         waits[customer.index * cube.points + point] = min(time, WaitLimits.waitMinutesMax)
         return customer.median * speed * factors[stratum(point, customer.dimension)]
@@ -234,20 +235,20 @@ struct ShopReplay {
         if remaining > 0 { capUncalled(point) }
     }
 
-    /// Customers whom the run did not reach wait at least as long as a run looks.
+    /// Sets the wait of the customers that the run did not reach to the maximum time of a run.
     private mutating func capUncalled(_ point: Int) {
         for (position, customer) in (blackCard + standard).enumerated() where !called[position] {
             waits[customer.index * cube.points + point] = WaitLimits.waitMinutesMax
         }
     }
 
-    /// Minutes between two black-card arrivals.
+    /// Returns the minutes between two black-card arrivals.
     private func gap(_ point: Int, _ dimension: Int, _ rate: Double) -> Double {
         let uniform = (Double(stratum(point, dimension)) + 0.5) / Double(cube.points)
         return -log(uniform) / rate
     }
 
-    /// Median and 90th percentile by selection, which costs a fifth of sorting.
+    /// Returns the median and the 90th percentile by selection, which costs a fifth of sorting.
     static func percentiles(_ values: [Double]) -> WaitEstimate {
         var values = values
         let count = values.count
@@ -256,7 +257,7 @@ struct ShopReplay {
         return WaitEstimate(p50: min(p50, p90), p90: p90)
     }
 
-    /// The value of a rank in ascending order (Hoare's selection).
+    /// Returns the value of a rank in ascending order (Hoare's selection).
     private static func select(_ values: inout [Double], rank: Int) -> Double {
         var low = 0
         var high = values.count - 1

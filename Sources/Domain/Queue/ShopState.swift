@@ -1,17 +1,17 @@
-/// One barber at the moment of the estimate.
+/// The state of one barber at the moment of the estimate.
 public struct BarberState: Sendable, Hashable {
     /// Whether the barber takes the next customer.
     public enum Duty: Sendable, Hashable {
         case working
-        /// Finishes the service at hand, if any, and takes no customer until the break is over; nil: the estimate does not
-        /// count on its end.
+        /// Finishes the current service, if any, and takes no customers until the break ends. Nil means that the
+        /// estimate does not rely on the end of the break.
         case onBreak(endsInMinutes: Double?)
     }
 
     /// A service that has begun.
     public struct Service: Sendable, Hashable {
         public var elapsedMinutes: Double
-        /// The booking's planned duration, nil for one that has none.
+        /// The planned duration of the booking; nil if it has none.
         public var plannedMinutes: Double?
 
         public init(elapsedMinutes: Double, plannedMinutes: Double? = nil) {
@@ -22,7 +22,7 @@ public struct BarberState: Sendable, Hashable {
 
     public var id: String
     public var duty: Duty
-    /// The service at hand, nil when idle.
+    /// The current service; nil when idle.
     public var service: Service?
 
     public init(id: String, duty: Duty = .working, service: Service? = nil) {
@@ -31,10 +31,10 @@ public struct BarberState: Sendable, Hashable {
         self.service = service
     }
 
-    /// Whether somebody who comes in now is served by this barber at once.
+    /// Whether this barber would serve a new customer at once.
     var isFree: Bool { duty == .working && service == nil }
 
-    /// Whether the barber can be counted on for a waiting customer.
+    /// Whether the barber will serve a waiting customer.
     var willServe: Bool {
         switch duty {
         case .working: true
@@ -43,16 +43,17 @@ public struct BarberState: Sendable, Hashable {
     }
 }
 
-/// One customer who has arrived, or is due soon, and whose service has not begun.
+/// A customer who has arrived or is due soon, and whose service has not begun.
 public struct WaitingCustomer: Sendable, Hashable {
     public var id: String
     public var lane: QueueLane
-    /// Minutes until the customer is there: negative since the arrival, positive until a booking's start. Orders the
-    /// lane. Decision 5: those due within ``WaitLimits/dueHorizonMinutes`` count, later ones do not.
+    /// Minutes until the customer is there: negative since the arrival, positive until the start of a booking. The lane
+    /// is sorted by it. Bookings due within ``WaitLimits/dueHorizonMinutes`` count, later ones do not (requirements,
+    /// decision 5).
     public var readyInMinutes: Double
     /// The requested barber; nil for the first who is free.
     public var barberId: String?
-    /// The booking's planned duration, nil for one that has none.
+    /// The planned duration of the booking; nil if it has none.
     public var plannedMinutes: Double?
 
     public init(
@@ -66,13 +67,13 @@ public struct WaitingCustomer: Sendable, Hashable {
     }
 }
 
-/// The input of an estimate: the present state of the shop and its history.
+/// The input of an estimate: the current state of the shop and its history.
 public struct ShopState: Sendable, Hashable {
-    /// Barbers on duty, those on a break too; those off duty are left out.
+    /// The barbers on duty, including those on a break; barbers off duty are left out.
     public var barbers: [BarberState]
     public var waiting: [WaitingCustomer]
-    /// The latest completed services, from which the estimator learns how long services take and how much they vary;
-    /// those after the first ``WaitLimits/samplesMax`` are ignored.
+    /// The latest completed services. The estimator learns from them how long services take and how much they vary.
+    /// Services after the first ``WaitLimits/samplesMax`` are ignored.
     public var samples: [ServiceSample]
     public var arrivals: ArrivalHistory
 

@@ -1,10 +1,12 @@
 import Values
 
-/// The notifications that users receive about requests. The source documents have no texts for them: these are ours
-/// (decision 8). All are of category `request`. One that asks lights no badge, since its request does; an answer lights
-/// the bell (decision 16).
+/// The notifications that users receive about requests. All have the category `request`. The source documents specify
+/// no texts for them; these are our own (requirements, decision 8).
+///
+/// The notification of an open request lights no badge, because its request does. The notification of an answer lights
+/// the bell (requirements, decision 16).
 public enum RequestNotification {
-    /// A draft for the recipient of an open request, or for the requester of an answered one.
+    /// Returns the draft for the recipient of an open request, or for the requester of an answered one.
     public static func draft(_ request: UserRequest) -> NotificationDraft {
         let what = name(request.kind)
         let (title, message, priority): (String, String, Priority) =
@@ -19,7 +21,7 @@ public enum RequestNotification {
             data: data(request), requestId: request.status == .open ? request.id : nil)
     }
 
-    /// The event id of the notification about a request's present status.
+    /// Returns the event id of the notification about a request's current status.
     public static func eventId(_ request: UserRequest) -> String {
         "request:\(request.id.text):\(request.status.rawValue)"
     }

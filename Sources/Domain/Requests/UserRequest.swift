@@ -1,6 +1,6 @@
 import Values
 
-/// A request of one user to another, who accepts or declines it.
+/// A request from one user to another, who accepts or declines it.
 public struct UserRequest: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         case follow, friend, booking, group
@@ -14,14 +14,15 @@ public struct UserRequest: Sendable, Hashable {
     public let kind: Kind
     public let fromUserId: ID<User>
     public let toUserId: ID<User>
-    /// The requester's name, as the requester gave it; the service stores no names of users.
+    /// The requester's name, as given by the requester. The service stores no names of users.
     public let fromName: String?
-    /// What it is about, such as a group's or a booking's id: of each, one request of a kind can be open.
+    /// The subject of the request, such as the id of a group or a booking. For each subject, one request of each kind
+    /// can be open.
     public let aboutId: String?
     public private(set) var status: Status
     public let createdAt: Timestamp
     public private(set) var answeredAt: Timestamp?
-    /// Whether whoever is asked has seen it. Whoever asks is not told.
+    /// Whether the recipient has seen the request. The requester does not learn this.
     public let isSeen: Bool
 
     public init(
@@ -41,12 +42,14 @@ public struct UserRequest: Sendable, Hashable {
         self.isSeen = isSeen
     }
 
-    /// Who answers or withdraws a request.
+    /// The party that answers or withdraws a request.
     public enum Actor: Sendable {
         case requester, recipient, backend
     }
 
-    /// - Throws: 403 for one's own request; 409 for one with another answer. Repeating the same answer is no mistake.
+    /// Answers the request. Repeating the same answer is allowed.
+    ///
+    /// - Throws: 403 for the actor's own request; 409 if it already has another answer.
     public mutating func answer(_ answer: RequestAnswer, by actor: Actor, at now: Timestamp) throws(Failure) {
         guard actor != .requester else {
             throw .forbidden("Whoever was asked answers.", code: "request.not_yours")
@@ -57,7 +60,9 @@ public struct UserRequest: Sendable, Hashable {
         answeredAt = now
     }
 
-    /// - Throws: 403 for the request of another; 409 for one that was answered.
+    /// Checks that the actor may withdraw the request.
+    ///
+    /// - Throws: 403 for the request of another user; 409 for an answered request.
     public func checkWithdrawal(by actor: Actor) throws(Failure) {
         guard actor != .recipient else {
             throw .forbidden("Whoever has asked withdraws.", code: "request.not_yours")
@@ -88,7 +93,7 @@ extension UserRequest: JSONObjectWritable {
 public struct RequestDraft: Sendable, Hashable {
     public let kind: UserRequest.Kind
     public let toUserId: ID<User>
-    /// Backends name the requester; users ask for themselves.
+    /// Backends name the requester; users can only ask for themselves.
     public let fromUserId: ID<User>?
     public let fromName: String?
     public let aboutId: String?
@@ -101,7 +106,9 @@ public struct RequestDraft: Sendable, Hashable {
         fromName = fields.optionalLine("fromName", bytesMax: RequestLimits.nameBytesMax)
     }
 
-    /// - Throws: 422 where the requester is not clear, and for a request to oneself.
+    /// Returns the requester.
+    ///
+    /// - Throws: 422 if the requester is ambiguous, and for a request to oneself.
     public func requester(caller: ID<User>, isService: Bool) throws(Failure) -> ID<User> {
         guard let requester = fromUserId ?? (isService ? nil : caller) else {
             throw Failure.invalid("/fromUserId", "is missing: say for whom")
@@ -123,13 +130,14 @@ public enum RequestAnswer: String, CaseIterable, Sendable {
     public var status: UserRequest.Status { self == .accepted ? .accepted : .declined }
 }
 
-/// The bounds of requests, each with what breaks without it.
+/// The limits of requests. Each comment says what breaks without the limit.
 public enum RequestLimits {
-    /// Open requests of one requester. Without it, one user could ask everybody, and light everybody's badge.
+    /// Open requests of one requester. Without this limit, one user could send a request to every user and light every
+    /// badge.
     public static let openMax = 500
-    /// Bytes of a name: it stands in a notification's one line.
+    /// Bytes of a name, which appears in a notification's single line.
     public static let nameBytesMax = 80
-    /// Requests that one call marks as seen: all of them are named in one event, and whoever has more calls again.
+    /// Requests that one call marks as seen. One event names all of them. A user with more requests calls again.
     public static let seenAtOnceMax = 500
     /// How long answered requests stay stored, for lists.
     public static let answeredRetentionSeconds: Int64 = 90 * 86_400

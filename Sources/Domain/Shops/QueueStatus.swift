@@ -1,29 +1,29 @@
 import Values
 
-/// The public status of a shop's queue: the document's numbers (CUT) and the better estimate beside them.
+/// The public status of a shop's queue: the document's numbers (CUT ), and the more precise estimate.
 public struct QueueStatus: Sendable, Hashable {
     public enum State: String, Sendable, Hashable {
         case open
-        /// Who is on duty is on a break. The estimate takes it that the break ends within a quarter of an hour.
+        /// All barbers on duty are on a break. The estimate assumes that the break ends within a quarter of an hour.
         case paused
-        /// Nobody is on duty: a wait of 0 means nothing (decision 2).
+        /// No barber is on duty, so a wait of 0 has no meaning (requirements, decision 2).
         case unstaffed
     }
 
     public var shopId: ID<Shop>
     /// Today's confirmed bookings.
     public var queueLength: Int
-    /// Barbers on duty (decision 6).
+    /// Barbers on duty (requirements, decision 6).
     public var currentlyServing: Int
-    /// Of these, those who take customers.
+    /// The barbers on duty who take customers.
     var barbersWorking: Int
     /// Bookings in progress.
     public var inService: Int
-    /// Minutes, whole, rounded up.
+    /// In whole minutes, rounded up.
     public var averageWaitMinutes: Int
     var standardMinutes: Int
     var blackCardMinutes: Int
-    /// Nil when no barber will serve.
+    /// Nil if no barber will serve.
     public var estimate: QueueEstimate?
 
     public init(
@@ -46,10 +46,10 @@ public struct QueueStatus: Sendable, Hashable {
 
     public var state: State { barbersWorking > 0 ? .open : currentlyServing > 0 ? .paused : .unstaffed }
 
-    /// The result of the plain formula for a lane.
+    /// Returns the result of the plain formula for a lane.
     public func formulaMinutes(_ lane: QueueLane) -> Int { lane == .blackCard ? blackCardMinutes : standardMinutes }
 
-    /// All members but `updatedAt`: equal bytes mean that nothing changed for clients.
+    /// All members but `updatedAt`. Equal bytes mean that nothing changed for clients.
     public var content: [UInt8] {
         var bytes = JSONWriter.object { writer in
             writer.member("shopId", shopId)
@@ -77,7 +77,7 @@ public struct QueueStatus: Sendable, Hashable {
         return bytes
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     public static func json(_ content: [UInt8], updatedAt: Timestamp) -> [UInt8] {
         var writer = JSONWriter(reserving: 48)
         writer.object { $0.member("updatedAt", updatedAt) }
@@ -86,7 +86,7 @@ public struct QueueStatus: Sendable, Hashable {
 }
 
 extension WaitEstimate: JSONObjectWritable {
-    /// Minutes, whole, rounded up.
+    /// Writes the estimate in whole minutes, rounded up.
     public func write(membersTo writer: inout JSONWriter) {
         writer.member("p50", p50Minutes)
         writer.member("p90", p90Minutes)

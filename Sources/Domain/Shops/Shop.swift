@@ -4,7 +4,7 @@ import Values
 public struct Shop: Sendable, Hashable {
     public let id: ID<Shop>
     public let name: String
-    /// An IANA name: it decides which bookings are today's.
+    /// The IANA name of the shop's time zone, which decides which bookings are today's.
     public let timeZone: String
     public let createdAt: Timestamp
     public let updatedAt: Timestamp
@@ -36,7 +36,7 @@ public struct Barber: Sendable, Hashable {
     public let shopId: ID<Shop>
     public let name: String?
     public let isOnDuty: Bool
-    /// On duty, but taking no customers for a while.
+    /// On duty, but temporarily taking no customers.
     public let isOnBreak: Bool
     public let updatedAt: Timestamp
 

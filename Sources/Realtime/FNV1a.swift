@@ -1,9 +1,12 @@
-/// The 64-bit FNV-1a hash (Fowler, Noll, Vo): the same in every process and version, which Swift's seeded hasher is not.
+/// The 64-bit FNV-1a hash (Fowler, Noll, Vo). Unlike Swift's seeded hasher, it is the same in every process and
+/// version.
 public enum FNV1a {
-    /// The hash of nothing.
+    /// The hash of the empty input.
     public static let offset: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    /// - Parameter start: the hash of what comes before these bytes.
+    /// Returns the hash of the bytes.
+    ///
+    /// - Parameter start: The hash of the preceding bytes.
     @inlinable
     public static func hash(_ bytes: some Sequence<UInt8>, after start: UInt64 = offset) -> UInt64 {
         var hash = start

@@ -1,15 +1,17 @@
 /// A keyed permutation of the 64-bit numbers: Speck64/128 (Beaulieu and others, "The Simon and Speck Families of
 /// Lightweight Block Ciphers", 2013).
 ///
-/// It makes ids of numbers that count something: without the key they tell neither how much was counted nor in which
-/// order, and each number has exactly one id. It is additions, rotations and exclusive ors without tables, so that it
-/// costs some hundred instructions, and as few lines in a test's own language.
+/// It turns sequence numbers into opaque ids. Without the key, an id reveals neither the count nor the order, and each
+/// number has exactly one id. The cipher consists of additions, rotations and exclusive ors without tables. So it takes
+/// some hundred instructions, and a test in another language needs only a few lines for it.
 public struct KeyedPermutation: Sendable {
     public static let keyBytes = 16
     private static let rounds = 27
     private let roundKeys: [UInt32]
 
-    /// - Parameter key: 16 bytes, of which each half of a word counts.
+    /// Creates the permutation of a key.
+    ///
+    /// - Parameter key: 16 bytes, all of which are used.
     public init(key: [UInt8]) {
         precondition(key.count == KeyedPermutation.keyBytes, "a key has 16 bytes")
         var words = stride(from: 0, to: key.count, by: 4).map { start in
@@ -26,7 +28,7 @@ public struct KeyedPermutation: Sendable {
         self.roundKeys = roundKeys
     }
 
-    /// With a key of the system's generator: for ids that end with the process.
+    /// Creates a permutation with a random key, for ids that are valid only in this process.
     public init() {
         self.init(key: (0..<KeyedPermutation.keyBytes).map { _ in UInt8.random(in: .min ... .max) })
     }
@@ -40,7 +42,7 @@ public struct KeyedPermutation: Sendable {
         return OpaqueID(bits: UInt64(high) << 32 | UInt64(low))
     }
 
-    /// The number that ``seal(_:)`` made the id of. For an id that it did not make: some number.
+    /// Returns the number from which ``seal(_:)`` made the id. For any other id, the result is an arbitrary number.
     public func open(_ id: OpaqueID) -> UInt64 {
         var (high, low) = (UInt32(truncatingIfNeeded: id.bits >> 32), UInt32(truncatingIfNeeded: id.bits))
         for key in roundKeys.reversed() {
@@ -51,14 +53,14 @@ public struct KeyedPermutation: Sendable {
     }
 }
 
-/// 64 bits as ids have them on the wire: 13 digits of Crockford's base 32, lower case, always as many.
+/// The 64 bits of an id as they are sent: always 13 digits of Crockford's base 32, in lower case.
 public struct OpaqueID: Sendable, Hashable {
     public static let digits = 13
     public let bits: UInt64
 
     public init(bits: UInt64) { self.bits = bits }
 
-    /// Nil for all but the one text that ``append(to:)`` writes.
+    /// Reads an id; nil for any text but the one that ``append(to:)`` writes.
     public init?(_ text: some Collection<UInt8>) {
         guard text.count == OpaqueID.digits else { return nil }
         var bits: UInt64 = 0

@@ -1,17 +1,18 @@
-/// An entry of a log, numbered in the order of commits.
+/// An entry of a log, numbered in commit order.
 public protocol LogEntry: Sendable {
     var sequence: Int64 { get }
-    /// Whether both are the same event: by all that readers receive, not by the number alone.
+    /// Whether both are the same event. This compares everything that readers receive, not the number alone.
     func isSame(as other: Self) -> Bool
 }
 
-/// The log as a poll finds it.
+/// The state of the log that a poll finds.
 public struct LogState<Entry: LogEntry>: Sendable {
     public let newest: Int64
     public let epoch: String
-    /// The entry that was asked for; nil if it is not retained.
+    /// The requested entry; nil if it is not retained.
     public let content: Entry?
-    /// Whether the log lies on another server, or another timeline of it, than the one its epoch was made on.
+    /// Whether the log is on another server, or on another timeline of it, than the one for which its epoch was
+    /// created.
     public let isMoved: Bool
 
     public init(newest: Int64, epoch: String, content: Entry?, isMoved: Bool) {
@@ -19,87 +20,91 @@ public struct LogState<Entry: LogEntry>: Sendable {
     }
 }
 
-/// The decisions of a replica that follows a log which others write beside it: what is published, when the log is read or
-/// polled, and when streams must begin again.
+/// The decisions of a replica that follows a log to which other replicas also write: which entries to publish, when to
+/// read or poll the log, and when streams must restart.
 ///
-/// It does no I/O and asks no clock, so that a simulation can run every order of events. Its owner guards it with a lock,
-/// performs what it returns, and reads the log on one thread.
+/// It does no I/O and reads no clock, so that a simulation can run every order of events. Its owner guards it with a
+/// lock, performs the returned actions, and reads the log on one thread.
 ///
-/// After a failover the log may have lost entries that were published; their numbers are then given again. Three signs
-/// tell so: the server's timeline, a log that ends before an entry that was published, and another entry in its place. The
-/// last sign fades, since publishing goes on: so the entry at the head is kept from the first doubt until it is compared.
+/// After a failover, the log may have lost entries that were already published, and their numbers are assigned again.
+/// Three signs reveal this: another server timeline, a log that ends before a published entry, and a different entry
+/// with the same number. The last sign disappears as publishing continues. Therefore the entry at the head is kept from
+/// the first doubt until it is compared.
 public struct LogFollower<Entry: LogEntry>: Sendable {
-    /// Own entries that wait for others' before them. More, and they are read from the log like the others'.
+    /// Own entries that may wait for other replicas' entries before them. Above this number they are read from the log
+    /// like the others' entries.
     private static var waitingMax: Int { 10_000 }
-    /// Makes the next poll one that compares the server's timeline, too: after a lost connection.
+    /// Makes the next poll also compare the server's timeline, after a lost connection.
     private static var longAgo: Duration { .seconds(-1_000_000_000) }
 
-    /// What the owner asks the log for next.
+    /// The next question of the owner to the log.
     public struct Question: Sendable {
         public enum Kind: Sendable { case read, poll }
         public let kind: Kind
-        /// Everything up to it was published.
+        /// All entries up to this number were published.
         public let head: Int64
-        /// The published entry that the log must still have.
+        /// The published entry that the log must still contain.
         let published: Entry?
         let epoch: String
-        /// Whether the time of the poll has come: then the server's timeline is compared, too.
+        /// Whether this poll is due by time. Then the server's timeline is compared too.
         public let isTimed: Bool
 
-        /// The entry that a poll looks at.
+        /// The number of the entry that a poll reads.
         public var place: Int64 { published?.sequence ?? head }
     }
 
     public enum PollOutcome: Sendable, Equatable {
-        /// - Parameter isCaughtUp: everything that was committed is published.
+        /// - Parameter isCaughtUp: Whether all committed entries are published.
         case unchanged(isCaughtUp: Bool)
-        /// The log has lost entries, or may have: give it another epoch if it still has this one, then poll again.
+        /// The log has lost entries, or may have. Give it a new epoch if it still has this one, then poll again.
         case renew(epoch: String)
-        /// The log has another epoch: catch up, then call ``LogFollower/adopt(_:answering:)``.
+        /// The log has another epoch. Catch up, then call ``LogFollower/adopt(_:answering:)``.
         case adopt
     }
 
     public struct ReadOutcome: Sendable {
         public var publish: [Entry] = []
         public var isCaughtUp = false
-        /// The entries up to this number are gone: catch up, then call ``LogFollower/restart(after:)``.
+        /// The entries up to this number are gone. Catch up, then call ``LogFollower/restart(after:)``.
         public var missed: Int64?
     }
 
     public private(set) var head: Int64
     public private(set) var epoch: String
-    /// Rises when the log is taken for another one. What was appended before and is handed over after it must be read from
-    /// the log: it may have been lost.
+    /// The term, which rises when the log is considered replaced. Entries that were appended in an earlier term must be
+    /// read from the log, because they may have been lost.
     public private(set) var term = 0
     private var waiting: [Int64: Entry] = [:]
     private var last: Entry?
-    /// The entry at the head when something first contradicted it; kept until it is compared.
+    /// The entry at the head when the first contradiction appeared, kept until it is compared.
     private var doubted: Entry?
     private var isPollWanted = false
     private var isReadWanted = false
     private var polledAt: Duration
 
+    /// Creates a follower.
+    ///
     /// - Parameters:
-    ///   - head: the newest entry of the log.
-    ///   - now: by a clock that is never set back.
+    ///   - head: The newest entry of the log.
+    ///   - now: The time of a monotonic clock.
     public init(head: Int64, epoch: String, at now: Duration) {
         (self.head, self.epoch, polledAt) = (head, epoch, now)
     }
 
-    /// Whether the log should be looked at without waiting for the time of the poll.
+    /// Whether the log should be read or polled now, without waiting for the next poll.
     public var isWoken: Bool { isReadWanted || isPollWanted }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Takes the entries of a transaction that was committed here, and returns those to publish.
+    /// Takes the entries of a transaction that was committed here, and returns the entries to publish.
     ///
-    /// - Parameter term: the term when they were appended.
+    /// - Parameter term: The term in which they were appended.
     public mutating func committed(_ entries: [Entry], term: Int) -> [Entry] {
         guard term == self.term else {
             isReadWanted = true
             return []
         }
-        // The usual case: they are the next ones, and one transaction's numbers have no gaps.
+        // The usual case: they are the next entries, and the numbers of one transaction have no gaps.
         if waiting.isEmpty, let first = entries.first, first.sequence == head + 1 {
             head += Int64(entries.count)
             last = entries.last
@@ -112,19 +117,19 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
             } else if let last, entry.sequence == last.sequence, entry.isSame(as: last) {
                 continue
             } else {
-                // Read from the log before it was handed over here; or its number was given again.
+                // The entry was read from the log before it was handed over here, or its number was assigned again.
                 doubt()
             }
         }
         let next = takeNext()
-        // Those before them were committed by others, and can be read.
+        // The entries before them were committed by other replicas, and can be read.
         if !waiting.isEmpty { isReadWanted = true }
         return next
     }
 
-    /// Another replica has committed.
+    /// Records that another replica has committed.
     ///
-    /// - Parameter newest: nil if announcements may have been missed, as when the connection was lost.
+    /// - Parameter newest: Nil if announcements may have been missed, for example after a lost connection.
     public mutating func announced(_ newest: Int64?) {
         guard let newest else {
             doubt()
@@ -134,7 +139,7 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         if newest > head { isReadWanted = true }
     }
 
-    /// The process has given the log another epoch, in a transaction of its own; no entry was lost.
+    /// Records that this process has given the log a new epoch in a separate transaction. No entry was lost.
     public mutating func renewed(_ epoch: String) { self.epoch = epoch }
 
     private mutating func doubt() {
@@ -152,15 +157,15 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         return next
     }
 
-    // MARK: Looking at the log
+    // MARK: Reading the log
 
-    /// How long the owner may wait, unless it is woken.
+    /// Returns how long the owner may wait unless it is woken.
     public func pause(at now: Duration, pollPause: Duration) -> Duration {
         isWoken ? .zero : max(.zero, polledAt + pollPause - now)
     }
 
-    /// Returns what to ask the log for, nil if it is not time. A poll is due by the time that has passed, however much is
-    /// announced meanwhile: an epoch comes with no announcement.
+    /// Returns the next question to the log; nil if none is due. A poll is due by elapsed time, regardless of
+    /// announcements, because a new epoch comes without one.
     public mutating func nextQuestion(at now: Duration, pollPause: Duration) -> Question? {
         let isTimed = now - polledAt >= pollPause
         if isTimed || isPollWanted {
@@ -173,16 +178,18 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         return Question(kind: .read, head: head, published: last, epoch: epoch, isTimed: false)
     }
 
-    /// The log could not be asked: the server may be another one when it answers again.
+    /// Records that the log could not be read. When it answers again, it may be on another server.
     public mutating func failed(_ question: Question) {
         doubted = question.published ?? doubted
         isPollWanted = true
         polledAt = Self.longAgo
     }
 
+    /// Takes the entries that were read.
+    ///
     /// - Parameters:
-    ///   - entries: what follows the entry before the question's head, in order.
-    ///   - isAll: nothing follows them.
+    ///   - entries: The entries after the question's head, in order.
+    ///   - isAll: Whether the log ends with them.
     public mutating func read(_ entries: [Entry], isAll: Bool, answering question: Question) -> ReadOutcome {
         if let published = question.published, let same = entries.first(where: { $0.sequence == published.sequence }),
             !same.isSame(as: published)
@@ -193,8 +200,8 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         }
         for entry in entries where entry.sequence > head { waiting[entry.sequence] = entry }
         var outcome = ReadOutcome(publish: takeNext())
-        // Numbers have no gaps: one that was not read is not retained any more, since this replica was away longer than
-        // the log is retained.
+        // Numbers have no gaps. A number that was not read is no longer retained, because this replica was away for
+        // longer than the retention of the log.
         if let next = entries.first(where: { $0.sequence > head }) {
             outcome.missed = next.sequence - 1
         } else if isAll {
@@ -208,7 +215,7 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     public mutating func polled(_ state: LogState<Entry>, answering question: Question) -> PollOutcome {
         if state.isMoved { return .renew(epoch: state.epoch) }
         guard question.epoch == epoch else {
-            // Renewed by this process while the log was asked.
+            // This process renewed the epoch during the read.
             isPollWanted = true
             return .unchanged(isCaughtUp: false)
         }
@@ -222,9 +229,9 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         return .unchanged(isCaughtUp: state.newest <= head)
     }
 
-    /// Goes on behind the newest entry of a log with another epoch. All streams begin again.
+    /// Continues after the newest entry of a log with another epoch. All streams restart.
     ///
-    /// - Returns: whether it did; false where this process has given it an epoch meanwhile.
+    /// - Returns: Whether it did; false if this process gave the log a new epoch meanwhile.
     public mutating func adopt(_ state: LogState<Entry>, answering question: Question) -> Bool {
         guard question.epoch == epoch else {
             isPollWanted = true
@@ -232,13 +239,13 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         }
         epoch = state.epoch
         term += 1
-        // What waits may have been lost: it is read.
+        // The waiting entries may have been lost, so they are read from the log.
         waiting = [:]
         restart(after: state.newest)
         return true
     }
 
-    /// Goes on behind an entry. All streams begin again.
+    /// Continues after an entry. All streams restart.
     public mutating func restart(after sequence: Int64) {
         head = sequence
         (last, doubted) = (nil, nil)
@@ -246,6 +253,6 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         isReadWanted = true
     }
 
-    /// Returns what waits and follows the head: for after a restart, once streams have begun again.
+    /// Returns the waiting entries that follow the head, for publishing after the streams have restarted.
     public mutating func publishable() -> [Entry] { takeNext() }
 }

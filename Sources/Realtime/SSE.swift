@@ -2,7 +2,7 @@ import Values
 
 /// The writer of Server-Sent Events, in the format that the WHATWG standard defines.
 public enum SSE {
-    /// One event of the log: id, name, data.
+    /// Encodes one event of the log: id, name and data.
     public static func encode(_ event: StreamEvent, at cursor: Cursor) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(event.data.count + event.name.utf8.count + Cursor.textBytesMax)
@@ -10,9 +10,10 @@ public enum SSE {
         return bytes
     }
 
-    /// An event about the stream itself (`stream:ready`), which carries the cursor only if it moves it.
+    /// Appends an event about the stream itself (`stream:ready`). It carries the cursor only if it moves the client's
+    /// position.
     ///
-    /// - Parameter traceparent: stands in a comment before the event, since clients pass over what they do not know there.
+    /// - Parameter traceparent: Written in a comment before the event, because clients ignore comments.
     public static func append(
         _ name: String, data: [UInt8], id cursor: Cursor? = nil, traceparent: String? = nil, to bytes: inout [UInt8]
     ) {
@@ -21,7 +22,7 @@ public enum SSE {
         appendBody(name, data, to: &bytes)
     }
 
-    /// An id without an event: clients store it as their last event id and dispatch nothing.
+    /// Encodes an id without an event. Clients store it as their last event id and dispatch nothing.
     public static func place(_ cursor: Cursor) -> [UInt8] {
         var bytes: [UInt8] = []
         appendID(cursor, to: &bytes)
@@ -29,7 +30,8 @@ public enum SSE {
         return bytes
     }
 
-    /// How long a client waits before it connects again. Digits only: anything else is ignored by clients.
+    /// Appends the pause of a client before it reconnects. It must be digits only, because clients ignore anything
+    /// else.
     public static func appendRetry(milliseconds: Int, to bytes: inout [UInt8]) {
         precondition(milliseconds >= 0, "a retry is digits only")
         bytes.append(contentsOf: "retry: ".utf8)
@@ -37,7 +39,7 @@ public enum SSE {
         bytes.append(contentsOf: "\n\n".utf8)
     }
 
-    /// How many events there are in what was encoded here.
+    /// Returns the number of events in encoded bytes.
     public static func eventCount(in bytes: UnsafeRawBufferPointer) -> Int {
         let field = Array("event: ".utf8)
         var (count, start) = (0, 0)
@@ -60,20 +62,20 @@ public enum SSE {
 
     private static func appendBody(_ name: String, _ data: [UInt8], to bytes: inout [UInt8]) {
         bytes.append(contentsOf: "event: ".utf8)
-        // A line end inside a name would let the name start another field.
+        // A line break inside the name would start another field.
         bytes.append(contentsOf: name.utf8.lazy.filter { $0 != lineFeed && $0 != carriageReturn })
         bytes.append(contentsOf: "\ndata: ".utf8)
         appendLines(data, to: &bytes)
         bytes.append(contentsOf: [lineFeed, lineFeed])
     }
 
-    /// Data is split at LF, CR and CRLF alike: clients end a line at each of them, so a bare CR in the data would turn
-    /// what follows it into a field.
+    /// Splits the data at LF, CR and CRLF alike. Clients end a line at each of them, so a bare CR in the data would
+    /// turn the rest into a field.
     private static func appendLines(_ data: [UInt8], to bytes: inout [UInt8]) {
         var start = 0
         var index = 0
         while true {
-            // JSON that is written here has none, so that this is one look at each byte and one copy.
+            // JSON written by this service has no line breaks, so this reads each byte once and copies it once.
             index = data.withUnsafeBufferPointer { $0.endOfLine(from: index) }
             bytes.append(contentsOf: data[start..<index])
             guard index < data.count else { return }

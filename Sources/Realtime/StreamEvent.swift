@@ -4,22 +4,22 @@ import Values
 ///
 /// It exists only after its transaction has committed, so it may be delivered to its audience at once.
 public struct StreamEvent: Sendable, Hashable {
-    /// Its place in the log: rises in commit order and is never used again.
+    /// The sequence number in the log. It rises in commit order and is never reused.
     public let sequence: Int64
     public let tenant: ID<Tenant>
     /// The SSE event name, such as `notification:created`.
     public let name: String
-    /// The keys of the row it is about; a stream may see it only if its scope has one of them.
+    /// The audience keys of the row. A stream may see the event only if its scope has one of them.
     public let audience: [String]
-    /// Nil: personal, for every stream that may see it. Otherwise only for streams that named this topic **and** may
-    /// see it: a topic narrows what is sent, it never widens what is seen.
+    /// Nil for a personal event, which goes to every stream that may see it. Otherwise the event goes only to streams
+    /// that subscribed to this topic **and** may see it. A topic narrows delivery; it never widens visibility.
     public let topic: String?
-    /// Not 0: the event carries a state, and a later event with the same key replaces it (``CollapseKey``).
-    /// 0: a log event, which no other replaces.
+    /// Not 0 for an event that carries a state: a later event with the same key replaces it (``CollapseKey``). 0 for a
+    /// log event, which is never replaced.
     public let collapse: UInt64
     /// One JSON value, in UTF-8.
     public let data: [UInt8]
-    /// The trace that it is of, as the W3C's Trace Context writes it; nil where none is recorded.
+    /// The trace context of the event (W3C Trace Context); nil if no trace is recorded.
     public let traceparent: String?
 
     public init(
@@ -38,12 +38,12 @@ public struct StreamEvent: Sendable, Hashable {
     }
 }
 
-/// The number by which streams collapse the events of one state, made from the state's name ("badges:u1").
+/// The key under which streams collapse the events of one state. It is a hash of the state's name ("badges:u1").
 ///
-/// It is stored with the event, so it must be the same in every process. Two states of one stream share a key with a
-/// probability of 2⁻⁶⁴ a pair.
+/// The key is stored with the event, so it must be the same in every process. Two states of one stream share a key with
+/// a probability of 2⁻⁶⁴ per pair.
 public enum CollapseKey {
-    /// Never 0, which marks a log event.
+    /// Returns the key of a name. It is never 0, which marks a log event.
     public static func of(_ name: String) -> UInt64 {
         let hash = FNV1a.hash(name.utf8)
         return hash == 0 ? 1 : hash
@@ -51,9 +51,9 @@ public enum CollapseKey {
 }
 
 extension StreamEvent {
-    /// Leaves only the latest event of each state, at the place of the latest; log events stay where they are.
+    /// Keeps only the latest event of each state, at its own place. Log events stay where they are.
     ///
-    /// The place matters: ids must rise along a stream, for a client resumes behind the last one it has seen.
+    /// The place matters: ids must rise along a stream, because a client resumes after the last id that it has seen.
     public static func collapsed(_ events: [StreamEvent]) -> [StreamEvent] {
         var seen: Set<UInt64> = []
         var latest: [StreamEvent] = []

@@ -1,23 +1,23 @@
-/// The replay of one stream: it brings the stream from its cursor to the present, and delivers each event exactly once.
+/// The replay of one stream. It brings the stream from its cursor to the present, and delivers each event exactly once.
 ///
-/// A pure state machine: the shard that owns the stream passes in what happens and carries out the returned actions.
+/// It is a pure state machine: the shard that owns the stream passes in events and performs the returned actions.
 ///
 /// ```
 ///  opening ── opened(position, chunks) ──▶ replaying ── all chunks out, nothing missed ──▶ live ──▶ closed
 ///                                              ▲   │
 ///                                              └───┘ loaded(…): the log is read again for what did not fit the queue
 /// ```
-/// The stream joins the hub first, while the shard's last event is H; from then on every live event reaches
-/// ``receive(_:)``. A worker reads the log up to H. So each event is either ≤ H and in the replay, or > H and received:
-/// never both, never neither. What is received meanwhile waits in a bounded queue. If the queue overflows it is
-/// discarded and the log, which stores the same events, is read once more up to the newest of them; the client does not
-/// notice. Only a client that stays behind through ``roundsMax`` rounds receives `stream:resync`.
+/// The stream first joins the hub, while the shard's last event is H. From then on every live event reaches
+/// ``receive(_:)``. A worker reads the log up to H. So each event is either ≤ H and replayed, or > H and received live:
+/// never both, never neither. Live events that arrive during the replay wait in a bounded queue. If the queue
+/// overflows, it is discarded, and the log, which stores the same events, is read once more up to the newest of them.
+/// The client does not notice. Only a client that stays behind for ``roundsMax`` rounds receives `stream:resync`.
 public struct StreamReplay<Payload: Sendable>: Sendable {
     public enum Phase: Sendable, Hashable {
         case opening, replaying, live, closed
     }
 
-    /// A live event, encoded.
+    /// An encoded live event.
     public struct Item: Sendable {
         public let sequence: Int64
         public let collapse: UInt64
@@ -34,44 +34,47 @@ public struct StreamReplay<Payload: Sendable>: Sendable {
 
     public enum Action {
         case send(Payload, collapse: UInt64)
-        /// Read the log for what the stream may see with `after < sequence ≤ through`, and answer with ``loaded``.
+        /// Read the log with `after < sequence ≤ through` for the events that the stream may see, and answer with
+        /// ``loaded``.
         case load(after: Int64, through: Int64)
-        /// Send `stream:resync`, after which the client fetches everything again; `position` is the cursor to send with
+        /// Send `stream:resync`, after which the client fetches everything again. `position` is the cursor to send with
         /// it.
         case resync(ResyncReason, position: Int64)
     }
 
-    /// Bytes of live events that may wait for a replay to end. Without a bound a client that reads its replay slowly
-    /// would store every later event in memory; above it the log is read instead.
+    /// Bytes of live events that may wait for a replay to end. Without this limit, a client that reads its replay
+    /// slowly would keep every later event in memory. Above the limit, the events are read from the log instead.
     static var queueBytesMax: Int { 16 * 1024 }
-    /// Rounds of reading the log before the client has to resync. Without it a client that always reads more slowly
-    /// than events arrive would be served from disk for ever.
+    /// Rounds of reading the log before the client has to resync. Without this limit, a client that always reads more
+    /// slowly than events arrive would be served from disk forever.
     public static var roundsMax: Int { 4 }
 
     public private(set) var phase: Phase = .opening
-    /// Live events up to here are not sent: a replay contains them, or the client's cursor says that it has them.
+    /// Live events up to this sequence are not sent: a replay contains them, or the client's cursor is past them.
     private var floor: Int64
-    /// Live events in the order they came, all > `floor`, while the stream is not live.
+    /// Live events in arrival order, all > `floor`, while the stream is not live.
     private var queue: [Item] = []
     private var queueBytes = 0
-    /// Not nil: the queue overflowed, and the log must be read again up to here.
+    /// Set if the queue overflowed and the log must be read again up to this sequence.
     private var missedThrough: Int64?
-    /// What the worker has read and the stream has not sent yet.
+    /// Chunks that the worker has read and the stream has not sent yet.
     private var chunks: [Payload] = []
     private var rounds: UInt8 = 1
     private var isReading = true
 
-    /// - Parameter head: the sequence of the last event that the shard has handled.
+    /// Creates the replay of a new stream.
+    ///
+    /// - Parameter head: The sequence of the last event that the shard has handled.
     public init(head: Int64) {
         floor = head
     }
 
-    /// The worker has read the log up to the head. The chunks begin with `stream:ready`; each is sent when the one
-    /// before it has left the process.
+    /// Records that the worker has read the log up to the head. The chunks begin with `stream:ready`. Each chunk is
+    /// sent once the one before it has left the process.
     ///
-    /// - Parameter position: where the client stands once it has all chunks. Usually the head; more if the client's
-    ///   cursor is ahead of this shard (it comes from one that was faster): the client already has the events that
-    ///   this shard is about to receive.
+    /// - Parameter position: The client's position after all chunks. It is usually the head. It is higher if the client
+    ///   comes from a shard that was ahead of this one; then the client already has the events that this shard is about
+    ///   to receive.
     public mutating func opened(position: Int64, chunks: [Payload]) -> [Action] {
         guard phase == .opening else { return [] }
         phase = .replaying
@@ -86,8 +89,8 @@ public struct StreamReplay<Payload: Sendable>: Sendable {
         return advance()
     }
 
-    /// The worker has read again what did not fit the queue. Nil: it is more than may be replayed, or the log could not
-    /// be read.
+    /// Records that the worker has read the events that did not fit the queue. Nil means that they are too many to
+    /// replay, or that the log could not be read.
     public mutating func loaded(_ chunks: [Payload]?) -> [Action] {
         guard phase == .replaying, isReading else { return [] }
         isReading = false
@@ -96,15 +99,16 @@ public struct StreamReplay<Payload: Sendable>: Sendable {
         return advance()
     }
 
-    /// Everything sent so far has left the process.
+    /// Records that everything sent so far has left the process.
     public mutating func drained() -> [Action] {
         guard phase == .replaying, !isReading else { return [] }
         return advance()
     }
 
-    /// A live event that this stream gets. True: send it now. False: it waits here, or the client has it.
+    /// Takes a live event of this stream. Returns true if it must be sent now, false if it waits here or the client
+    /// already has it.
     ///
-    /// `item` is made only if it must wait: on a live stream this is one comparison.
+    /// `item` is called only if the event must wait. On a live stream, this function is one comparison.
     public mutating func receive(sequence: Int64, _ item: () -> Item) -> Bool {
         guard sequence > floor else { return false }
         switch phase {
@@ -116,8 +120,8 @@ public struct StreamReplay<Payload: Sendable>: Sendable {
         }
     }
 
-    /// What waited for a slow client in the socket's buffer was discarded, and the client was sent a resync at
-    /// `position`, the newest event that the shard has handled. Whatever waits here belongs to what was discarded.
+    /// Records that the socket's backlog for a slow client was discarded, and that the client was sent a resync at
+    /// `position`, the newest event that the shard has handled. The events that wait here are discarded too.
     public mutating func overflowed(at position: Int64) {
         guard phase == .replaying || phase == .live else { return }
         floor = max(floor, position)
@@ -135,7 +139,7 @@ public struct StreamReplay<Payload: Sendable>: Sendable {
     private mutating func advance() -> [Action] {
         guard !chunks.isEmpty else { return finish() }
         let chunk = chunks.removeFirst()
-        // The last chunk need not be out before the queue follows: both together fit the socket's buffer.
+        // The last chunk need not have left before the queue follows: both together fit the socket's buffer.
         return [.send(chunk, collapse: 0)] + (chunks.isEmpty ? finish() : [])
     }
 

@@ -1,15 +1,15 @@
 /// The text form of one key of an audience or a scope: segments joined by `:`.
 ///
 /// A value may contain any character, so each segment is percent-encoded: `%`, `:` and every byte outside printable
-/// ASCII become `%XX` (upper-case hex of the UTF-8 byte). Hence
-/// - a key has exactly one reading: user `a:staff` is `user:a%3Astaff` and can never be read as `user:{id}:staff`;
-/// - keys are ASCII, so that Swift's `==` (for which canonically equivalent texts are equal) and SQLite's comparison
-///   of bytes agree.
+/// ASCII become `%XX` (upper-case hex of the UTF-8 byte). Therefore:
+/// - A key has exactly one reading. User `a:staff` is `user:a%3Astaff` and cannot be read as `user:{id}:staff`.
+/// - Keys are ASCII. So Swift's `==` (which treats canonically equivalent texts as equal) and SQLite's comparison of
+///   bytes agree.
 public enum AudienceKey {
-    /// The key made of the given segments: `AudienceKey.make("shop", shopId, "staff")`.
+    /// Returns the key of the given segments: `AudienceKey.make("shop", shopId, "staff")`.
     ///
-    /// Use it wherever a value comes from outside (a token's claim); a key pasted together with `:` would let the
-    /// value write further segments.
+    /// Use it for every value from outside (a token's claim). In a key that is concatenated with `:`, the value could
+    /// add further segments.
     public static func make(_ segments: String...) -> String {
         var key = ""
         for (index, segment) in segments.enumerated() {
@@ -35,14 +35,14 @@ public enum AudienceKey {
         }
     }
 
-    /// Whether a text is a key as ``make(_:)`` writes it.
+    /// Whether a text is a key in the form that ``make(_:)`` writes.
     public static func isKey(_ text: String) -> Bool {
         text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).allSatisfy { segment in
             !segment.isEmpty && decode(segment) != nil
         }
     }
 
-    /// The value of an encoded segment; nil unless it is exactly what `appendEncoded` writes for some text.
+    /// Returns the value of an encoded segment; nil unless `appendEncoded` writes exactly this segment for some text.
     static func decode(_ segment: Substring.UTF8View) -> String? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(segment.count)

@@ -1,15 +1,15 @@
-/// A pattern that makes an audience key out of a row's columns: `user:{user_id}`, `shop:{shop_id}:staff`, `everyone`.
+/// A pattern that makes an audience key from a row's columns: `user:{user_id}`, `shop:{shop_id}:staff`, `everyone`.
 ///
-/// Each segment between `:` is either a constant or exactly one column in braces, so that a key can be taken apart
-/// again and turned into a comparison of columns. The columns of the service's own tables are TEXT: another affinity
-/// would make SQLite convert before it compares, and `5` would equal `5.0`.
+/// Each segment between `:` is either a constant or exactly one column in braces. So a key can be parsed again and
+/// turned into a comparison of columns. The columns of the service's own tables are TEXT. With another affinity, SQLite
+/// would convert before it compares, and `5` would equal `5.0`.
 public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public enum Segment: Sendable, Hashable {
         case constant(String)
         case column(String)
     }
 
-    /// Why a text is no template.
+    /// The reason why a text is not a template.
     public struct Malformed: Error, Sendable, Hashable {
         public let template: String
         public let reason: String
@@ -17,7 +17,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     public let description: String
     public let segments: [Segment]
-    /// The columns the key is made from, in order.
+    /// The columns from which the key is made, in order.
     public let columns: [String]
 
     public init(_ text: String) throws(Malformed) {
@@ -44,8 +44,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         description = text
     }
 
-    /// A template written in the source; a malformed one is a programmer's error, and so is a column that SQL would take
-    /// in quotes only: these templates become statements.
+    /// Creates a template from a literal. A malformed literal is a programmer's error. So is a column that SQL accepts
+    /// only in quotes, because these templates become statements.
     public init(stringLiteral text: String) {
         do {
             try self.init(text)
@@ -55,16 +55,16 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         }
     }
 
-    /// The same key over another column.
+    /// Returns the same template over another column.
     public func over(_ column: String) -> AudienceTemplate {
         let parts = segments.map { if case .constant(let text) = $0 { text } else { "{\(column)}" } }
         return AudienceTemplate(stringLiteral: parts.joined(separator: ":"))
     }
 
-    /// Whether some row of this template and some row of the other make the same key.
+    /// Whether some row of this template and some row of the other could have the same key.
     ///
-    /// Two templates of *different meaning* must not: a user named `admin` under `tenant:{id}` would have
-    /// the key `tenant:admin`. The catalog refuses such a pair at start.
+    /// Two templates with *different meanings* must not: a user named `admin` under `tenant:{id}` would have the key
+    /// `tenant:admin`. The catalog refuses such a pair at start.
     public func mayEqual(_ other: AudienceTemplate) -> Bool {
         guard segments.count == other.segments.count else { return false }
         return zip(segments, other.segments).allSatisfy { mine, theirs in
@@ -73,7 +73,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         }
     }
 
-    /// The key of one row, or nil when a column it needs is null.
+    /// Returns the key of one row; nil if a column that it needs is null.
     public func key(of row: (String) -> String?) -> String? {
         var key = ""
         for (index, segment) in segments.enumerated() {
@@ -88,7 +88,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         return key
     }
 
-    /// The column values of the rows whose key is the given one; nil when no row can have it.
+    /// Returns the column values of the rows with the given key; nil if no row can have it.
     public func columnValues(of key: String) -> [String]? {
         let parts = key.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard parts.count == segments.count else { return nil }
@@ -105,12 +105,12 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
         return values
     }
 
-    /// Whether a template can name the column: anything but what ends a segment, or a name in braces.
+    /// Whether a template can name the column: any name without the characters that end a segment or a name in braces.
     public static func isColumnName(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && !"{}:".utf8.contains($0) }
     }
 
-    /// Letters, digits and `_`: what databases take without quotes, in whatever case an app writes its columns.
+    /// Whether the name has only letters, digits and `_`, which databases accept without quotes, in either case.
     private static func isPlainName(_ name: String) -> Bool {
         guard let first = name.utf8.first, !(48...57).contains(first) else { return false }
         return name.utf8.allSatisfy { byte in

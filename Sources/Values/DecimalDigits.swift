@@ -1,16 +1,16 @@
-/// A decimal number of any length: its digits, without zeros at either end, and where the point stands.
+/// A decimal number of any length: its digits, without zeros at either end, and the position of the point.
 ///
 /// `-0.00120e5` is −0.12 × 10³, with the digits 12 and the exponent 3. Zero has no digits, and no sign.
 public struct DecimalDigits: Sendable, Hashable {
     public let isNegative: Bool
-    /// ASCII.
+    /// The digits in ASCII.
     public let significant: [UInt8]
     public let exponent: Int
 
-    /// The largest exponent that is read: what a database can store has at most 131,072 digits before its point.
+    /// The largest exponent that is read. A database can store at most 131,072 digits before the point.
     private static let exponentMax = 1_000_000
 
-    /// Nil for what is no decimal number: a sign, digits with at most one point among them, an exponent.
+    /// Reads a decimal number: a sign, digits with at most one point among them, an exponent. Nil if malformed.
     public init?(_ text: some Collection<UInt8>) {
         let read =
             text.withContiguousStorageIfAvailable { DecimalDigits(bytes: $0) }
@@ -56,7 +56,7 @@ public struct DecimalDigits: Sendable, Hashable {
         self.isNegative = isNegative && !significant.isEmpty
     }
 
-    /// The digits behind the `e`; nil for what is no number, or beyond ``exponentMax``.
+    /// Returns the digits after the `e`; nil if they are not a number, or exceed ``exponentMax``.
     private static func writtenExponent(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
         var digits = text
         let sign = digits.first
@@ -71,10 +71,10 @@ public struct DecimalDigits: Sendable, Hashable {
         return sign == UInt8(ascii: "-") ? -value : value
     }
 
-    /// Nil where the number has a fraction, or more digits than 64 bits hold.
+    /// The integer value; nil if the number has a fraction, or does not fit 64 bits.
     public var integer: Int64? {
         guard exponent >= significant.count, exponent <= 19 else { return significant.isEmpty ? 0 : nil }
-        // Below zero, where there is one more.
+        // Accumulated below zero, where the range is larger by one.
         var value: Int64 = 0
         for place in 0..<exponent {
             let digit = place < significant.count ? Int64(significant[place] - 48) : 0
@@ -88,12 +88,12 @@ public struct DecimalDigits: Sendable, Hashable {
         return isTooLarge ? nil : magnitude
     }
 
-    /// The double whose shortest spelling has the very same digits; nil if there is none.
+    /// The double whose shortest spelling has exactly these digits; nil if there is none.
     public var exactDouble: Double? {
         // No shortest spelling is longer.
         guard significant.count <= 17 else { return nil }
         if significant.count <= 15, (-290...300).contains(exponent) {
-            // Any two numbers of 15 digits have two doubles, so the shortest spelling needs no look.
+            // Two different numbers of 15 digits never share a double, so the shortest spelling need not be compared.
             return Self.power(exponent - significant.count).map(scaled) ?? Double(description)
         }
         guard let double = Double(description), double.isFinite, DecimalDigits(double.description.utf8) == self else {
@@ -102,14 +102,15 @@ public struct DecimalDigits: Sendable, Hashable {
         return double
     }
 
-    /// Rounded once and therefore correctly: both factors are exact.
+    /// Multiplies or divides by an exact power of ten. Both factors are exact, so the result is rounded once and is
+    /// correct.
     private func scaled(by power: (factor: Double, isDivisor: Bool)) -> Double {
         let whole = Double(significant.reduce(into: Int64(0)) { $0 = $0 * 10 + Int64($1 - 48) })
         let magnitude = power.isDivisor ? whole / power.factor : whole * power.factor
         return isNegative ? -magnitude : magnitude
     }
 
-    /// The powers of ten that are doubles; nil for the others.
+    /// Returns a power of ten that a double represents exactly; nil for others.
     private static func power(_ exponent: Int) -> (factor: Double, isDivisor: Bool)? {
         guard (-22...22).contains(exponent) else { return nil }
         return (powers[exponent < 0 ? -exponent : exponent], exponent < 0)
@@ -122,9 +123,9 @@ public struct DecimalDigits: Sendable, Hashable {
 }
 
 extension DecimalDigits: CustomStringConvertible {
-    /// The one spelling of the number: digits with a point or zeros, or with an exponent (`12e98`) where that is shorter.
+    /// The canonical spelling: digits with a point or zeros, or with an exponent (`12e98`) if that is shorter.
     ///
-    /// It takes no more than two bytes more than the shortest text that has been read as this number.
+    /// It is at most two bytes longer than the shortest text that reads as this number.
     public var description: String {
         guard !significant.isEmpty else { return "0" }
         let power = String(exponent - significant.count)
@@ -148,7 +149,7 @@ extension DecimalDigits: Comparable {
         return left.isNegative ? right.isSmaller(than: left) : left.isSmaller(than: right)
     }
 
-    /// By magnitude.
+    /// Compares the magnitudes.
     private func isSmaller(than other: DecimalDigits) -> Bool {
         guard !significant.isEmpty, !other.significant.isEmpty, exponent != other.exponent else {
             return significant.isEmpty || other.significant.isEmpty

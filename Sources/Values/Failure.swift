@@ -1,7 +1,7 @@
-/// Why a request could not be done, in the words of the domain.
+/// The reason why a request failed, in the terms of the domain.
 ///
-/// One file of the service turns it into `application/problem+json`; nothing else knows about status codes.
-/// Codes are part of the API: they may be added, never reused for something else.
+/// One file of the service turns it into `application/problem+json`; no other file knows about status codes. Codes are
+/// part of the API: new ones may be added, and a code is never reused for something else.
 public struct Failure: Error, Sendable, Hashable {
     /// The class of a failure, which decides the HTTP status.
     public enum Kind: Sendable, Hashable {
@@ -9,8 +9,8 @@ public struct Failure: Error, Sendable, Hashable {
         case unsupportedMediaType, invalid, preconditionRequired, rateLimited, unavailable
     }
 
-    /// One place of the request that is wrong: a JSON pointer (`/durationMinutes`), `?name` for a query
-    /// item, or a header's name.
+    /// One invalid part of the request: a JSON pointer (`/durationMinutes`), `?name` for a query item, or the name of a
+    /// header.
     public struct Field: Sendable, Hashable {
         public let pointer: String
         public let detail: String
@@ -25,9 +25,9 @@ public struct Failure: Error, Sendable, Hashable {
     public let code: String
     public let detail: String
     public var fields: [Field]
-    /// The `allowed` member of a conflict: what would have been possible instead.
+    /// The `allowed` member of a conflict: the values that would have been possible instead.
     public var allowed: [String]?
-    /// Seconds after which trying again makes sense (`Retry-After`).
+    /// Seconds after which a retry makes sense (`Retry-After`).
     public var retryAfterSeconds: Int?
 
     public init(
@@ -42,7 +42,7 @@ public struct Failure: Error, Sendable, Hashable {
         self.retryAfterSeconds = retryAfterSeconds
     }
 
-    /// The answer for a row that is absent, and equally for one the caller may not see.
+    /// Returns the failure for a row that does not exist, and equally for one that the caller may not see.
     public static func notFound(_ what: String) -> Failure {
         Failure(.notFound, "not_found", "There is no such \(what), or you may not see it.")
     }
@@ -62,9 +62,9 @@ public struct Failure: Error, Sendable, Hashable {
 }
 
 extension Optional {
-    /// The value.
+    /// Returns the value.
     ///
-    /// - Throws: 404 without one.
+    /// - Throws: 404 if it is nil.
     public func required(_ what: String) throws(Failure) -> Wrapped {
         guard let self else { throw Failure.notFound(what) }
         return self

@@ -1,13 +1,13 @@
-/// The reader of a JSON object's members into domain types. It collects **every** mistake with its JSON pointer, so
-/// that the client learns all of them at once.
+/// A reader of a JSON object's members into domain types. It collects **every** mistake with its JSON pointer, so that
+/// the client learns all of them at once.
 ///
-/// Each getter returns a usable placeholder after a mistake; ``finish()`` throws if there was any, so nothing is ever
-/// built from a placeholder. Members that were not read are mistakes too: a misspelt option must not be ignored in
-/// silence.
+/// After a mistake, each getter returns a usable placeholder. ``finish()`` throws if there was any mistake, so nothing
+/// is ever built from a placeholder. Members that were not read are mistakes too: a misspelt option must not be ignored
+/// silently.
 public struct Fields: Sendable {
     private let members: [String: JSONValue]
     private let prefix: String
-    /// The names that were asked for: a handful, which a look at each of them finds sooner than their hashes.
+    /// The names that were read. For a handful, a linear search is faster than hashing.
     private var read: [String] = []
     private var mistakes: [Failure.Field] = []
 
@@ -31,7 +31,7 @@ public struct Fields: Sendable {
         mistakes.append(Failure.Field("\(prefix)/\(name)", detail))
     }
 
-    /// Throws all mistakes, members that were not read among them.
+    /// Throws all mistakes, including members that were not read.
     public mutating func finish() throws(Failure) {
         rejectUnknown()
         guard mistakes.isEmpty else { throw Failure.invalid(mistakes) }
@@ -47,7 +47,7 @@ public struct Fields: Sendable {
 
     public func has(_ name: String) -> Bool { members[name] != nil }
 
-    /// The raw member; nil if absent **or null**.
+    /// Returns the raw member; nil if absent **or null**.
     public mutating func value(_ name: String) -> JSONValue? {
         read.append(name)
         guard let value = members[name] else { return nil }
@@ -76,7 +76,7 @@ public struct Fields: Sendable {
         return text
     }
 
-    /// A text without control characters.
+    /// Reads a text without control characters.
     public mutating func optionalLine(_ name: String, bytesMax: Int) -> String? {
         guard let text = optionalString(name, bytesMax: bytesMax) else { return nil }
         guard text.hasNoControls else {
@@ -94,7 +94,7 @@ public struct Fields: Sendable {
         required(name) { $0.optionalString(name, bytesMax: bytesMax) } ?? ""
     }
 
-    /// An identifier made elsewhere: 1 to 128 bytes without control characters.
+    /// Reads an identifier that was made elsewhere: 1 to 128 bytes without control characters.
     public mutating func id<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity> {
         required(name) { $0.optionalID(name) } ?? ID("")
     }
@@ -108,15 +108,15 @@ public struct Fields: Sendable {
         return ID(text)
     }
 
-    /// An identifier that the service made. Only those stand in the order of their time: "up to" anything else would mean
-    /// all or nothing.
+    /// Reads an identifier that the service made. Only these sort by time. "Up to" any other id would match all or
+    /// nothing.
     public mutating func timedID<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity> {
         let id: ID<Entity> = id(name)
         if !id.text.isEmpty, !IDSequence.isTimed(id.text) { reject(name, "must be an id that the service made") }
         return id
     }
 
-    /// Long enough for every common id form (UUID, ULID, URN), short enough to stand in keys and event audiences.
+    /// Long enough for every common form of ids (UUID, ULID, URN), and short enough for keys and event audiences.
     public static let idBytesMax = 128
 
     public static func isIdentifier(_ text: String) -> Bool {
@@ -172,7 +172,7 @@ public struct Fields: Sendable {
         required(name) { $0.optionalTimestamp(name) } ?? Timestamp(microseconds: 0)
     }
 
-    /// One of a closed set of words.
+    /// Reads one of a closed set of words.
     public mutating func optionalWord<Word: RawRepresentable & CaseIterable>(
         _ name: String, _: Word.Type = Word.self
     ) -> Word? where Word.RawValue == String {
@@ -205,7 +205,7 @@ public struct Fields: Sendable {
         openObject(name).map { nested($0, at: name, read) }
     }
 
-    /// The members of a nested object in which unknown ones are allowed.
+    /// Returns the members of a nested object in which unknown members are allowed.
     public mutating func openObject(_ name: String) -> [String: JSONValue]? {
         guard let value = value(name) else { return nil }
         guard case .object(let members) = value else {
@@ -228,7 +228,7 @@ public struct Fields: Sendable {
         return texts
     }
 
-    /// An array of whatever values, which the caller reads.
+    /// Returns an array of arbitrary values, which the caller reads.
     public mutating func values(_ name: String, countMax: Int) -> [JSONValue]? {
         guard let value = value(name) else { return nil }
         guard case .array(let values) = value else {
@@ -245,13 +245,13 @@ public struct Fields: Sendable {
     private mutating func required<Value>(_ name: String, _ read: (inout Fields) -> Value?) -> Value? {
         let known = mistakes.count
         let value = read(&self)
-        // What is there and cannot be used is a mistake already.
+        // A member that exists but is invalid has already been recorded as a mistake.
         if value == nil, mistakes.count == known { reject(name, "is missing") }
         return value
     }
 }
 
 extension String {
-    /// Whether it is one line: no control characters of ASCII.
+    /// Whether the text is one line: without ASCII control characters.
     public var hasNoControls: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 }

@@ -7,12 +7,13 @@ public struct ID<Entity>: Sendable, Hashable, Comparable, CustomStringConvertibl
         self.text = text
     }
 
-    /// An id that stands in the source.
+    /// Creates an id from a literal.
     public init(stringLiteral text: String) { self.init(text) }
 
     public var description: String { text }
 
-    // Bytes, not Swift's canonical equivalence: databases and tokens tell ids apart by their bytes, and sort them so.
+    // Compares bytes, not canonically equivalent texts, because databases and tokens distinguish and sort ids by their
+    // bytes.
 
     @inlinable
     public static func == (left: Self, right: Self) -> Bool { left.text.hasBytes(of: right.text) }
@@ -25,13 +26,13 @@ public struct ID<Entity>: Sendable, Hashable, Comparable, CustomStringConvertibl
     @inlinable
     public func hash(into hasher: inout Hasher) {
         text.withUTF8Bytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        // What follows in the same key begins elsewhere.
+        // Separates the id from the next part of the same key.
         hasher.combine(0xFF as UInt8)
     }
 }
 
-/// A generator of identifiers that sort in the order they were made: 48 bits of milliseconds, 80 random bits that count
-/// up within a millisecond, in Crockford's base 32 (the ULID layout), lower case, 26 characters.
+/// A generator of identifiers that sort in the order of their creation. They consist of 48 bits of milliseconds and 80
+/// random bits that count up within a millisecond, in Crockford's base 32 (the ULID layout): 26 lower-case characters.
 ///
 /// The order matters: "everything up to this notification" and list cursors compare ids.
 public struct IDSequence: Sendable {
@@ -56,8 +57,8 @@ public struct IDSequence: Sendable {
         return ID(IDSequence.text(lastMilliseconds, high, low))
     }
 
-    /// An identifier of a moment and random bits, in order only against those of other milliseconds: for callers whose
-    /// moments themselves rise, over all processes.
+    /// Creates an identifier from a moment and random bits. It is ordered only against identifiers of other
+    /// milliseconds. It suits callers whose timestamps rise over all processes.
     public static func unordered<Entity>(at moment: Timestamp, _: Entity.Type = Entity.self) -> ID<Entity> {
         ID(
             text(
@@ -65,7 +66,7 @@ public struct IDSequence: Sendable {
                 UInt64.random(in: .min ... .max)))
     }
 
-    /// Whether a text has the form of the identifiers that are made here.
+    /// Whether a text has the form of the identifiers that this service makes.
     static func isTimed(_ text: String) -> Bool {
         text.utf8.count == 26 && text.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
     }

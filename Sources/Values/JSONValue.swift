@@ -1,4 +1,4 @@
-/// A JSON document as it came from a client.
+/// A JSON document that a client sent.
 public enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
@@ -10,17 +10,17 @@ public enum JSONValue: Sendable, Hashable {
 
     /// Reads one document (RFC 8259).
     ///
-    /// Stricter than most readers on purpose, because a message that two readers understand differently is an attack:
-    /// a repeated key, a lone surrogate, invalid UTF-8 and anything after the document are errors, and every error
-    /// names the byte at which it stands. Nesting is bounded, so that reading cannot exhaust the stack.
+    /// It is deliberately stricter than most readers, because a message that two readers understand differently is an
+    /// attack. A repeated key, a lone surrogate, invalid UTF-8 and anything after the document are errors, and every
+    /// error gives the byte offset. Nesting is limited, so that reading cannot exhaust the stack.
     ///
-    /// - Parameter isExact: numbers that would be rounded become strings (``exactNumber(_:)``).
+    /// - Parameter isExact: Whether numbers that would be rounded become strings (``exactNumber(_:)``).
     public init(parsing bytes: [UInt8], depthMax: Int = 32, isExact: Bool = false) throws(Failure) {
         var reader = JSONReader(bytes: bytes, depthMax: depthMax, isExact: isExact)
         self = try reader.document()
     }
 
-    /// The name of the value's type, as error messages use it.
+    /// The name of the value's type in error messages.
     public var typeName: String {
         switch self {
         case .null: "null"
@@ -34,7 +34,7 @@ public enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue {
-    /// Texts and names are equal by their bytes, as they are in a database and in the issuer's view of a token.
+    /// Compares texts and names by their bytes, as a database and the issuer of a token do.
     public static func == (left: Self, right: Self) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -55,7 +55,7 @@ extension JSONValue {
 }
 
 extension JSONValue: JSONWritable {
-    /// Objects are written with sorted keys, so that equal values have equal bytes.
+    /// Writes objects with sorted keys, so that equal values have equal bytes.
     public func write(to writer: inout JSONWriter) {
         switch self {
         case .null: writer.null()
@@ -124,7 +124,7 @@ private struct JSONReader {
         return value
     }
 
-    /// Reads the opening bracket, and the closing one if it follows: then it returns false.
+    /// Reads the opening bracket. If the closing bracket follows, reads it too and returns false.
     private mutating func enter(closing: UInt8) throws(Failure) -> Bool {
         depth += 1
         guard depth <= depthMax else { throw failure("nesting deeper than \(depthMax)") }
@@ -138,7 +138,7 @@ private struct JSONReader {
 
     private mutating func object() throws(Failure) -> [String: JSONValue] {
         guard try enter(closing: UInt8(ascii: "}")) else { return [:] }
-        // Most objects have several members: two steps of growth less.
+        // Most objects have several members; this saves two steps of growth.
         var members = [String: JSONValue](minimumCapacity: 6)
         while true {
             guard byte == UInt8(ascii: "\"") else { throw failure("a key was expected") }
@@ -166,7 +166,7 @@ private struct JSONReader {
         }
     }
 
-    /// True after a comma, false after the closing bracket.
+    /// Returns true after a comma, false after the closing bracket.
     private mutating func another(closing: UInt8) throws(Failure) -> Bool {
         switch byte {
         case UInt8(ascii: ","):
@@ -193,7 +193,7 @@ private struct JSONReader {
             index += 1
             try digits()
         }
-        // Up to 15 characters without an exponent are exact: 15 digits, or a sign and 13 digits and a point.
+        // Up to 15 characters without an exponent are exact: 15 digits, or a sign, 13 digits and a point.
         var isAlwaysExact = index - start <= 15
         if let exponent = byte, exponent | 0x20 == 0x65 {
             isInteger = false
@@ -242,7 +242,7 @@ private struct JSONReader {
         throw failure("a string that does not end")
     }
 
-    /// Goes to the next quotation mark, backslash or control character but U+007F, which may stand as it is.
+    /// Advances to the next quotation mark, backslash or control character. U+007F may appear unescaped.
     private mutating func skipPlainText() {
         repeat {
             index = bytes.withUnsafeBufferPointer { $0.endOfPlainText(from: index) }
@@ -252,7 +252,7 @@ private struct JSONReader {
     }
 
     private func text(_ utf8: ArraySlice<UInt8>) throws(Failure) -> String {
-        // Nearly all texts are ASCII, where there is nothing to validate; that takes six times as long as the rest.
+        // Nearly all texts are ASCII and need no validation, which takes six times as long as the rest.
         if utf8.withUnsafeBufferPointer(\.isASCII) { return String(decoding: utf8, as: UTF8.self) }
         guard let text = String(validating: utf8, as: UTF8.self) else { throw failure("a string that is not UTF-8") }
         return text
@@ -297,13 +297,14 @@ private struct JSONReader {
 }
 
 extension JSONValue {
-    /// The value of a JSON number's text, which is never rounded: a string of the same digits where neither an `Int64`
-    /// nor a `Double` represents it.
+    /// Returns the value of a JSON number without rounding: a string of the same digits if neither an `Int64` nor a
+    /// `Double` represents it.
     ///
-    /// Databases have such numbers (`numeric`, unsigned 64-bit integers), and a rounded key is another row's key.
+    /// Databases have such numbers (`numeric`, unsigned 64-bit integers), and a rounded key is the key of another row.
     public static func exactNumber(_ text: String) -> JSONValue {
         if let integer = Int64(text) { return .integer(integer) }
-        // Longer ones are never exact; this bound saves the conversion, whose time grows faster than the digits.
+        // Longer numbers are never exact. This bound saves the conversion, whose time grows faster than the number of
+        // digits.
         guard text.utf8.count <= 40, text.utf8.contains(where: { $0 != UInt8(ascii: "-") && !(48...57).contains($0) }),
             let double = Double(text), double.isFinite,
             DecimalDigits(text.utf8) == DecimalDigits(double.description.utf8)
@@ -312,7 +313,7 @@ extension JSONValue {
     }
 }
 
-/// Members of an object by their type: nil where there is none, or one of another type.
+/// Members of an object by type; nil if absent, or of another type.
 extension [String: JSONValue] {
     public func string(_ name: String) -> String? {
         if case .string(let text)? = self[name] { text } else { nil }

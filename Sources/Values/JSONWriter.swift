@@ -1,17 +1,17 @@
-/// A writer of JSON into one byte array, with the keys in the order they are given.
+/// A writer of JSON into one byte array. Keys appear in the order in which they are written.
 ///
-/// Every response and event goes through it: the order of keys is stable for readers and tests, and it costs an eighth
-/// of a reflective encoder (`Docs/performance.md`).
+/// Every response and event goes through it. The stable order of keys helps readers and tests, and the writer costs an
+/// eighth of a reflective encoder (`Docs/performance.md`).
 public struct JSONWriter: Sendable {
     public private(set) var bytes: [UInt8] = []
-    /// True where the next key or element needs a comma before it.
+    /// Whether the next key or element needs a comma before it.
     private var needsComma = false
 
     public init(reserving capacity: Int = 256) {
         bytes.reserveCapacity(capacity)
     }
 
-    /// The bytes of one value that writes itself.
+    /// Returns the bytes of one value.
     @inlinable
     public static func bytes(_ value: some JSONWritable) -> [UInt8] {
         var writer = JSONWriter()
@@ -19,7 +19,7 @@ public struct JSONWriter: Sendable {
         return writer.bytes
     }
 
-    /// The bytes of one object.
+    /// Returns the bytes of one object.
     @inlinable
     public static func object(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
         var writer = JSONWriter()
@@ -80,7 +80,7 @@ public struct JSONWriter: Sendable {
         object(body)
     }
 
-    /// A member with one object for each element.
+    /// Writes a member whose value is an array with one object per element.
     public mutating func member<Element>(
         _ name: StaticString, _ elements: some Sequence<Element>, _ members: (inout JSONWriter, Element) -> Void
     ) {
@@ -90,21 +90,21 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// A member with an object of numbers.
+    /// Writes a member whose value is an object of numbers.
     public mutating func member(_ name: StaticString, _ numbers: KeyValuePairs<StaticString, Int>) {
         member(name) { writer in
             for (name, number) in numbers { writer.member(name, number) }
         }
     }
 
-    /// A version, and what it counts in: a database that was restored counts on from versions that clients have seen with
-    /// another content, so that neither is worth anything without the other (decision 34).
+    /// Writes a version and its epoch. A restored database counts on from versions that clients have seen with
+    /// different content, so a version is meaningless without its epoch (requirements, decision 34).
     public mutating func version(_ version: some JSONWritable, in epoch: String) {
         member("version", version)
         member("epoch", epoch)
     }
 
-    /// A member whose value is already JSON.
+    /// Writes a member whose value is already JSON.
     public mutating func member(_ name: StaticString, json: some Collection<UInt8>) {
         key(name)
         raw(json)
@@ -115,7 +115,7 @@ public struct JSONWriter: Sendable {
         value.write(to: &self)
     }
 
-    /// Bytes that are one JSON value already.
+    /// Writes bytes that are already one JSON value.
     public mutating func raw(_ json: some Collection<UInt8>) {
         comma()
         bytes.append(contentsOf: json)
@@ -138,7 +138,7 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
-    /// JSON has no infinities: what is not finite is written as null.
+    /// Writes a number. JSON has no infinities, so a non-finite number becomes null.
     fileprivate mutating func double(_ value: Double) {
         guard value.isFinite else { return null() }
         if value == value.rounded(), abs(value) < 1e15 { return integer(Int64(value)) }
@@ -213,7 +213,7 @@ public protocol JSONWritable {
 
 /// A value that writes itself as a JSON object.
 public protocol JSONObjectWritable: JSONWritable {
-    /// The members without the braces, so that other objects can contain them among their own.
+    /// Writes the members without the braces, so that other objects can include them among their own.
     func write(membersTo writer: inout JSONWriter)
 }
 
@@ -224,7 +224,7 @@ extension JSONObjectWritable {
     }
 }
 
-/// Enums of words write their word.
+/// Enumerations of words write their raw value.
 extension JSONWritable where Self: RawRepresentable, RawValue == String {
     @inlinable
     public func write(to writer: inout JSONWriter) { writer.value(rawValue) }

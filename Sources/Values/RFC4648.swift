@@ -2,7 +2,7 @@
 public enum RFC4648 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let values = values(of: alphabet)
-    /// Section 5: letters that stand in addresses and file names as they are.
+    /// Section 5: an alphabet that needs no escaping in addresses and file names.
     @usableFromInline static let urlValues = values(of: alphabet.dropLast(2) + Array("-_".utf8))
 
     private static func values(of alphabet: [UInt8]) -> [UInt8] {
@@ -11,7 +11,7 @@ public enum RFC4648 {
         return values
     }
 
-    /// Base64 (section 4), with padding.
+    /// Encodes Base64 (section 4), with padding.
     public static func encode(_ bytes: some Collection<UInt8>) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -30,8 +30,8 @@ public enum RFC4648 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Base64 (section 4); nil for anything that ``encode(_:)`` does not write, such as other letters, missing or
-    /// superfluous padding, or bits behind the last byte. Two texts never decode to the same bytes.
+    /// Decodes Base64 (section 4). Returns nil for any text that ``encode(_:)`` does not write: foreign characters,
+    /// missing or superfluous padding, or stray bits after the last byte. Two texts never decode to the same bytes.
     public static func decode(_ text: String) -> [UInt8]? {
         let letters = Array(text.utf8)
         guard letters.count % 4 == 0 else { return nil }
@@ -42,8 +42,8 @@ public enum RFC4648 {
         return decode(letters.dropLast(padding), values)
     }
 
-    /// Base64 with the letters of section 5, without padding, as tokens and cursors have it; nil for anything that
-    /// ``encodeURL(_:)`` does not write: one token has one spelling.
+    /// Decodes Base64 with the alphabet of section 5, without padding, as tokens and cursors use it. Returns nil for
+    /// any text that ``encodeURL(_:)`` does not write, so one token has one spelling.
     @inlinable
     public static func decodeURL(_ text: some Collection<UInt8>) -> [UInt8]? { decode(text, urlValues) }
 

@@ -1,7 +1,8 @@
-/// Texts as databases and tokens tell them apart: by their bytes. For Swift's `==`, `<` and dictionaries canonically
-/// equivalent texts are one: `é` composed and decomposed, the Kelvin sign and `K`.
+/// Comparison of texts by their bytes, as databases and tokens compare them. Swift's `==`, `<` and dictionaries treat
+/// canonically equivalent texts as equal: `é` composed and decomposed, the Kelvin sign and `K`.
 extension String {
-    /// The bytes in place: no copy for native strings, which all strings of this process are.
+    /// Calls the body with the UTF-8 bytes in place. Native strings, which all strings of this process are, are not
+    /// copied.
     @inlinable
     public func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
@@ -23,7 +24,7 @@ extension String? {
 }
 
 extension UInt8 {
-    /// Whether it is a letter or a digit of ASCII.
+    /// Whether the byte is an ASCII letter or digit.
     @inlinable
     public var isAlphanumeric: Bool {
         switch self {
@@ -55,9 +56,9 @@ extension [UInt8] {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// The first place from `start` on where the text of a JSON string does not stand for itself: a quotation mark, a
-    /// backslash or a control character, U+007F among them; the end without one. Eight bytes at a time: most of what is
-    /// read and written is such text.
+    /// Returns the first index from `start` on of a byte that a JSON string escapes: a quotation mark, a backslash or a
+    /// control character, including U+007F. Returns the end if there is none. It checks eight bytes at a time, because
+    /// most of the text that is read and written is plain.
     @inlinable
     public func endOfPlainText(from start: Int) -> Int {
         firstPlace(from: start) { word in
@@ -66,7 +67,7 @@ extension UnsafeBufferPointer<UInt8> {
         }
     }
 
-    /// The first place from `start` on of a line feed or a carriage return; the end without one.
+    /// Returns the first index from `start` on of a line feed or a carriage return; the end if there is none.
     @inlinable
     public func endOfLine(from start: Int) -> Int {
         firstPlace(from: start) { word in
@@ -74,10 +75,10 @@ extension UnsafeBufferPointer<UInt8> {
         }
     }
 
-    /// The first place from `start` on of a byte that is looked for; the end without one.
+    /// Returns the first index from `start` on of a matching byte; the end if there is none.
     ///
-    /// - Parameter marks: sets the high bit of each byte that is looked for, lowest byte first. Those above the first one
-    ///   may be marked by its carry.
+    /// - Parameter marks: Sets the high bit of each matching byte, lowest byte first. Its carry may also mark bytes
+    ///   above the first match.
     @inlinable @inline(__always)
     func firstPlace(from start: Int, marks: (UInt64) -> UInt64) -> Int {
         let raw = UnsafeRawBufferPointer(self)
@@ -98,7 +99,7 @@ extension UnsafeBufferPointer<UInt8> {
         return Swift.min(count, index + marked.trailingZeroBitCount / 8)
     }
 
-    /// Has the high bit of each byte set that is zero.
+    /// Sets the high bit of each byte that is zero.
     @inlinable
     static func zeros(_ word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
 
@@ -118,7 +119,7 @@ extension UnsafeBufferPointer<UInt8> {
         return bits & 0x8080_8080_8080_8080 == 0
     }
 
-    /// Byte by byte equal, eight at a time: ids are compared at every lookup.
+    /// Compares all bytes, eight at a time. Every lookup compares ids.
     @inlinable
     public func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {
         guard count == other.count else { return false }
@@ -139,7 +140,7 @@ extension UnsafeBufferPointer<UInt8> {
         return true
     }
 
-    /// In the order of bytes, as `memcmp` and both databases have it.
+    /// Whether the bytes sort before the others, as in `memcmp` and both databases.
     @inlinable
     public func precedes(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
         let left = UnsafeRawBufferPointer(self)

@@ -1,6 +1,6 @@
 extension String {
-    /// The text with its control characters and line ends made visible: what others sent must not break a line in two, nor
-    /// repaint the terminal of who reads it.
+    /// The text with visible control characters and line ends. Text from outside must not split a log line or control
+    /// the terminal that shows it.
     public var withVisibleControls: String {
         var result = ""
         for scalar in unicodeScalars {

@@ -1,6 +1,6 @@
-/// A moment as whole microseconds since 1970-01-01T00:00:00Z, as the databases store it.
+/// A moment in whole microseconds since 1970-01-01T00:00:00Z, as the databases store it.
 ///
-/// Written and read as RFC 3339 in UTC without Foundation: the conversion stands in every response, and the
+/// It is written and read as RFC 3339 in UTC without Foundation, because every response contains timestamps. The
 /// calendar arithmetic (days from civil, Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms") is exact.
 public struct Timestamp: Sendable, Hashable, Comparable {
     public let microseconds: Int64
@@ -9,7 +9,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.microseconds = microseconds
     }
 
-    /// Nil if the seconds lie outside what RFC 3339 can write (years 0001 to 9999).
+    /// Creates a moment; nil if the seconds are outside the range of RFC 3339 (years 0001 to 9999).
     public init?(seconds: Double) {
         guard seconds > -62_135_596_800, seconds < 253_402_300_800 else { return nil }
         self.microseconds = Int64(seconds * 1_000_000)
@@ -119,7 +119,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         self.microseconds = seconds * 1_000_000 + Int64(fraction)
     }
 
-    /// Days since 1970-01-01; nil for a date that there is not, in the years 1 to 9999.
+    /// Returns the days since 1970-01-01; nil for a date that does not exist or is outside the years 1 to 9999.
     public static func days(year: Int, month: Int, day: Int) -> Int64? {
         guard (1...9999).contains(year), (1...12).contains(month), day >= 1, day <= days(in: month, of: year) else {
             return nil

@@ -1,12 +1,12 @@
 #if canImport(Glibc)
     import Glibc
 
-    /// A lock and a condition whose waits are bounded by time that passes.
+    /// A lock and a condition variable whose waits are bounded by a monotonic clock.
     ///
-    /// `NSCondition` bounds them by the wall clock: when that is set back by an hour, a wait of a second takes an hour.
+    /// `NSCondition` uses the wall clock: when that is set back by an hour, a wait of a second takes an hour.
     @usableFromInline
     final class Condition {
-        /// Guards what its owner says.
+        /// Guards the state of its owner.
         private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
         private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
@@ -38,14 +38,14 @@
         @usableFromInline
         func wait() { pthread_cond_wait(condition, mutex) }
 
-        /// Returns after a signal, when the time is over, or for no reason.
+        /// Returns after a signal, after the time limit, or spuriously.
         @usableFromInline
         func wait(atMost duration: Duration) {
             var deadline = timespec()
             clock_gettime(CLOCK_MONOTONIC, &deadline)
             let (seconds, attoseconds) = duration.components
             let nanoseconds = deadline.tv_nsec + Int(attoseconds / 1_000_000_000)
-            // A wait of centuries is one without an end.
+            // Caps the wait at centuries, which is as good as unlimited.
             deadline.tv_sec += Int(min(seconds, 1 << 40)) + nanoseconds / 1_000_000_000
             deadline.tv_nsec = nanoseconds % 1_000_000_000
             pthread_cond_timedwait(condition, mutex, &deadline)
@@ -60,10 +60,10 @@
 #else
     import Foundation
 
-    /// Where there is no service, there is the client, which waits for nothing for long.
+    /// On platforms without the service, only the client runs, which has no long waits.
     @usableFromInline
     final class Condition {
-        /// Guards what its owner says.
+        /// Guards the state of its owner.
         private let condition = NSCondition()
 
         @usableFromInline

@@ -2,19 +2,19 @@
     import Foundation
     import Glibc
 
-    /// A named thread that runs a loop until it is stopped, and can be waited for.
+    /// A named thread that runs a loop until it is stopped, and that can be joined.
     ///
-    /// The body is the loop; between two passes it calls `wait`, which ends when there is work or the time is over, and
-    /// answers whether to go on:
+    /// The body is the loop. Between two passes it calls `wait`, which returns when there is work or the time is over.
+    /// The result says whether to continue:
     ///
     ///     thread.start { [self] in
     ///         while thread.wait(atMost: .seconds(1)) { runDue() }
     ///     }
     ///
-    /// A loop that waits for something else (a queue, a socket) does without; whoever stops it ends that wait too. What
-    /// the body owns (a connection, a table of sockets) belongs to this thread, and is released before `stop` returns.
-    /// Foundation's `Thread` cannot be joined, and a stop that returned earlier would let the process tear down what the
-    /// thread still uses.
+    /// A loop that waits for something else (a queue, a socket) does not call `wait`; the code that stops it must end
+    /// that wait too. Everything that the body owns (a connection, a table of sockets) belongs to this thread, and is
+    /// released before `stop` returns. Foundation's `Thread` cannot be joined. If a stop returned earlier, the process
+    /// could tear down what the thread still uses.
     public final class LoopThread: Sendable {
         private struct State {
             var thread: pthread_t?
@@ -36,17 +36,19 @@
         private let name: String
         private let state = Monitor(State())
 
-        /// - Parameter name: what the system shows; 15 bytes of it.
+        /// Creates a thread, without starting it.
+        ///
+        /// - Parameter name: The name that the system shows; it shows 15 bytes.
         public init(_ name: String) { self.name = name }
 
         deinit {
             if let thread = state.withLock({ $0.thread }) { pthread_detach(thread) }
         }
 
-        /// Starts the thread. It may be started again once it was stopped.
+        /// Starts the thread. It may be started again after it was stopped.
         public func start(_ body: sending @escaping () -> Void) {
             let boxed = Unmanaged.passRetained(Body(name, body))
-            // With the lock taken, so that the thread knows itself from its first step.
+            // Started under the lock, so that the thread can identify itself from its first step.
             let code = state.withLock { state in
                 precondition(state.thread == nil, "\(name) runs already")
                 state.isStopping = false
@@ -66,9 +68,9 @@
             return nil
         }
 
-        // MARK: In the loop
+        // MARK: Inside the loop
 
-        /// Waits for `wake`, or for the time to be over; false when the loop is to end.
+        /// Waits for `wake` or for the time limit. Returns false when the loop must end.
         public func wait(atMost duration: Duration? = nil) -> Bool {
             let next: (inout State) -> Bool? = { state in
                 if state.isStopping { return false }
@@ -80,17 +82,17 @@
             return state.wait(atMost: duration, for: next) ?? true
         }
 
-        /// Waits for the time to be over, whoever calls `wake` meanwhile; false when the loop is to end.
+        /// Waits for the full time, regardless of `wake`. Returns false when the loop must end.
         public func pause(for duration: Duration) -> Bool {
             state.wait(atMost: duration) { $0.isStopping ? false : nil } ?? true
         }
 
-        /// Whether the loop is to end: asked between the steps of a long pass.
+        /// Whether the loop must end. A long pass checks this between its steps.
         public var isStopping: Bool { state.withLock { $0.isStopping } }
 
         // MARK: From other threads
 
-        /// Ends the present `wait`, or the next one.
+        /// Ends the current `wait`, or the next one.
         public func wake() {
             let isNew = state.withLock { state in
                 defer { state.isWoken = true }
@@ -99,22 +101,23 @@
             if isNew { state.broadcast() }
         }
 
-        /// Has the loop end, without waiting for it.
+        /// Requests the loop to end, without waiting for it.
         public func requestStop() {
             state.withLock { $0.isStopping = true }
             state.broadcast()
         }
 
-        /// Has the loop end, and waits until the thread has. Does nothing if it does not run; not for the thread itself.
+        /// Ends the loop, and waits until the thread has ended. Does nothing if the thread is not running. Must not be
+        /// called on the thread itself.
         public func stop() {
             requestStop()
             join()
         }
 
-        /// Waits until the thread has ended; several may.
+        /// Waits until the thread has ended. Several threads may call it.
         public func join() {
             precondition(!isCurrent, "\(name) would wait for itself")
-            // One joins; the others wait for that one.
+            // One caller joins the thread; the others wait for that caller.
             let found: [pthread_t] = state.wait { state in
                 guard let thread = state.thread else { return [] }
                 if state.isJoining { return nil }

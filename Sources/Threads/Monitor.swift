@@ -1,16 +1,16 @@
-/// Variables that several threads share, with a lock and a way to wait for what others change of them.
+/// State that several threads share, with a lock and a way to wait until another thread changes it.
 ///
-/// `@unchecked Sendable`: `state` is only touched while `condition` is locked. What leaves it by reference must be
-/// Sendable itself, or belong to whoever took it out.
+/// `@unchecked Sendable`: `state` is only accessed while `condition` is locked. Anything that leaves it by reference
+/// must be Sendable itself, or be owned by the caller that took it out.
 public final class Monitor<State>: @unchecked Sendable {
     /// Guards `state`.
     @usableFromInline let condition = Condition()
-    /// Like that of a ``Locked``.
+    /// For the same reason as in ``Locked``.
     @exclusivity(unchecked) @usableFromInline var state: State
 
     public init(_ state: State) { self.state = state }
 
-    /// Runs `body` with the lock taken. It must not wait, and not take the same lock again.
+    /// Runs `body` under the lock. The body must not wait, and must not take the same lock again.
     @inlinable @inline(__always)
     public func withLock<Result, Problem: Error>(
         _ body: (inout State) throws(Problem) -> Result
@@ -20,7 +20,7 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Waits until `body` has a result: it is asked at once, and again after each signal, with the lock taken.
+    /// Waits until `body` returns a result. It is called at once, and again after each signal, under the lock.
     @inlinable
     public func wait<Result, Problem: Error>(
         for body: (inout State) throws(Problem) -> Result?
@@ -33,7 +33,7 @@ public final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// The same for a bounded time; nil when it is over and `body` still has none.
+    /// Waits until `body` returns a result, but for a limited time; nil if it has none at the end.
     @inlinable
     public func wait<Result, Problem: Error>(
         atMost duration: Duration, for body: (inout State) throws(Problem) -> Result?
@@ -49,11 +49,11 @@ public final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// Wakes one who waits. May be called inside `withLock` and outside.
+    /// Wakes one waiting thread. May be called inside and outside `withLock`.
     @inlinable
     public func signal() { condition.signal() }
 
-    /// Wakes all who wait. May be called inside `withLock` and outside.
+    /// Wakes all waiting threads. May be called inside and outside `withLock`.
     @inlinable
     public func broadcast() { condition.broadcast() }
 }

@@ -4,24 +4,27 @@
     import Synchronization
     import Threads
 
-    /// Sends requests to addresses of the internet, and to no others unless it may: libcurl's client, without redirects,
-    /// proxies of the environment, cookies and files of credentials.
+    /// A client that sends requests to addresses of the public internet, and to others only if allowed. It uses libcurl
+    /// without redirects, proxies from the environment, cookies and credential files.
     ///
-    /// An address is judged when its socket is made, behind every resolution, so that a name which means another address a
-    /// moment later (DNS rebinding) gains nothing.
+    /// The client checks an address when its socket is created, after every name resolution. So a name that resolves to
+    /// another address a moment later (DNS rebinding) gains nothing.
     public final class OutboundClient: Sendable {
         private let allowsPrivate: Bool
         private let timeoutMilliseconds: Int
         private let isStopping = Atomic<Bool>(false)
-        /// Handles that nobody uses, each with a connection that may still be open.
+        /// Unused handles, each with a connection that may still be open.
         private let idle = Locked([CurlHandle]())
 
-        /// libcurl's own state, once for the process.
+        /// Initializes libcurl's global state, once per process.
         private static let isReady = ccurl_global_init() == CURLE_OK
 
+        /// Creates a client.
+        ///
         /// - Parameters:
-        ///   - allowsPrivate: whether private, loopback and other special addresses are connected to, also without TLS.
-        ///   - timeoutSeconds: for the whole of a request, from the name to the end of the answer.
+        ///   - allowsPrivate: Whether it may connect to private, loopback and other special addresses, also without
+        ///     TLS.
+        ///   - timeoutSeconds: The limit for a whole request, from the name resolution to the end of the answer.
         public convenience init(allowsPrivate: Bool, timeoutSeconds: Int) {
             self.init(allowsPrivate: allowsPrivate, timeoutMilliseconds: timeoutSeconds * 1000)
         }
@@ -31,22 +34,22 @@
             (self.allowsPrivate, self.timeoutMilliseconds) = (allowsPrivate, timeoutMilliseconds)
         }
 
-        /// Ends requests that wait, within a second, and refuses others.
+        /// Ends waiting requests within a second, and refuses further ones.
         public func stop() { isStopping.store(true, ordering: .relaxed) }
 
-        /// Sends a request and waits for its answer, on the calling thread, until the timeout. Several threads may.
+        /// Sends a request and waits on the calling thread for its answer or the timeout. Several threads may call it.
         public func post(_ post: OutboundPost) -> OutboundOutcome {
             guard !isStopping.load(ordering: .relaxed) else { return .failed(.stopped) }
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
             return withHandle { $0.perform(post, exchange, timeoutMilliseconds: timeoutMilliseconds) }
         }
 
-        /// Asks for an address, and has the answer watched as it comes, on the calling thread.
+        /// Sends a GET request and observes the answer as it arrives, on the calling thread.
         ///
         /// - Parameters:
-        ///   - timeoutSeconds: for the whole of it; nil: the client's own.
-        ///   - shouldStop: asked about once a second, also while nothing comes.
-        ///   - receive: is given each piece of the body; whether to go on.
+        ///   - timeoutSeconds: The limit for the whole request; nil for the client's own.
+        ///   - shouldStop: Called about once a second, even while nothing arrives.
+        ///   - receive: Receives each piece of the body, and returns whether to continue.
         public func watch(
             _ probe: OutboundProbe, timeoutSeconds: Int? = nil, shouldStop: () -> Bool = { false },
             receive: (UnsafeRawBufferPointer) -> Bool
@@ -79,7 +82,7 @@
         }
     }
 
-    /// What libcurl's callbacks know of one request, all on its thread.
+    /// The state of one request for libcurl's callbacks, all of which run on its thread.
     private final class Exchange {
         let allowsPrivate: Bool
         let isStopping: () -> Bool
@@ -87,9 +90,9 @@
         var hasOpenedSocket = false
         var headBytes = 0
         var bodyBytes = 0
-        /// Whether the head of the last answer is complete. One of 1xx may stand before.
+        /// Whether the head of the last answer is complete. A 1xx answer may precede it.
         var isHeadComplete = false
-        /// Who is given the body, and what was seen of the head for them; nil where nobody looks.
+        /// The receiver of the body; nil if nothing observes the answer.
         var observer: ((UnsafeRawBufferPointer) -> Bool)?
         var observed = ObservedAnswer()
 
@@ -97,16 +100,18 @@
             (self.allowsPrivate, self.isStopping) = (allowsPrivate, isStopping)
         }
 
-        /// Of the pointer that libcurl hands back while `perform` runs.
+        /// Returns the exchange of the pointer that libcurl hands back while `perform` runs.
         static func of(_ context: UnsafeMutableRawPointer?) -> Exchange? {
             context.map { Unmanaged<Exchange>.fromOpaque($0).takeUnretainedValue() }
         }
 
-        /// - Returns: how many bytes were taken; fewer than came end the request.
+        /// Handles one line of the head.
+        ///
+        /// - Returns: The number of bytes taken. Returning fewer than arrived ends the request.
         func receive(head line: UnsafeRawBufferPointer) -> Int {
             headBytes += line.count
             guard headBytes <= OutboundLimits.headBytesMax else { return 0 }
-            // A status begins a head; lines behind its end are trailers.
+            // A status line begins a head. Lines after the end of the head are trailers.
             if line.starts(with: "HTTP/".utf8) { isHeadComplete = false }
             if observer != nil { observed.read(headLine: line) }
             if line.elementsEqual([0x0D, 0x0A]) || line.elementsEqual([0x0A]) { isHeadComplete = true }
@@ -133,7 +138,7 @@
         }
     }
 
-    /// One handle of libcurl, used by one thread at a time. All of libcurl that is called is called here.
+    /// One libcurl handle, used by one thread at a time. All calls of libcurl are made here.
     private final class CurlHandle {
         private let handle: UnsafeMutableRawPointer
 
@@ -149,7 +154,7 @@
             _ = ccurl_set_long(handle, CURLOPT_POST, 1)
             _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             _ = post.body.withUnsafeBytes { ccurl_set_body(handle, $0.baseAddress, $0.count) }
-            // Without Expect, for which some receivers have no answer.
+            // Without Expect, which some receivers never answer.
             return perform(["Content-Type: application/json", "Expect:"], post.headers, exchange)
         }
 
@@ -184,19 +189,19 @@
         }
 
         private func begin(_ url: String, timeoutMilliseconds: Int, allowsPlain: Bool) {
-            // Settings go, connections stay.
+            // Resets the settings, and keeps the connections.
             curl_easy_reset(handle)
             let texts: [(CURLoption, String)] = [
                 (CURLOPT_URL, url), (CURLOPT_USERAGENT, "Bellhop"),
                 (CURLOPT_PROTOCOLS_STR, allowsPlain ? "http,https" : "https"),
-                // One of the environment would connect in our place, to addresses that nobody judges.
+                // A proxy from the environment would connect in our place, to unchecked addresses.
                 (CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*"),
             ]
             for (option, text) in texts { _ = ccurl_set_text(handle, option, text) }
             let numbers: [(CURLoption, Int)] = [
                 (CURLOPT_FOLLOWLOCATION, 0),
                 (CURLOPT_TIMEOUT_MS, timeoutMilliseconds), (CURLOPT_CONNECTTIMEOUT_MS, timeoutMilliseconds),
-                // Signals belong to the process. A resolver that does not end is left behind when the time is over.
+                // Signals belong to the process. A resolver that does not return is abandoned at the timeout.
                 (CURLOPT_NOSIGNAL, 1), (CURLOPT_QUICK_EXIT, 1), (CURLOPT_NOPROGRESS, 0), (CURLOPT_MAXCONNECTS, 1),
             ]
             for (option, number) in numbers { _ = ccurl_set_long(handle, option, number) }
@@ -204,7 +209,7 @@
 
         private func outcome(_ code: CURLcode, _ exchange: Exchange) -> OutboundOutcome {
             let status = Int(ccurl_status(handle))
-            // The head is the answer: a body that does not end, or is not what it says, changes nothing of it.
+            // The head is the answer. A body that does not end, or is malformed, does not change it.
             if exchange.isHeadComplete, status >= 200 {
                 let seconds = ccurl_retry_after(handle)
                 return .answered(status: status, retryAfterSeconds: seconds > 0 ? Int(seconds) : nil)

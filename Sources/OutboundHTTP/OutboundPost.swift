@@ -1,7 +1,7 @@
-/// A request that the service sends by itself: always a POST of JSON.
+/// A request that the service sends on its own: always a POST of JSON.
 public struct OutboundPost: Sendable {
     public let url: String
-    /// Beside `Content-Type`; names and values have no line ends.
+    /// Headers besides `Content-Type`. Names and values have no line breaks.
     public let headers: [(name: String, value: String)]
     public let body: [UInt8]
 
@@ -10,33 +10,33 @@ public struct OutboundPost: Sendable {
     }
 }
 
-/// What came of it.
+/// The outcome of a request.
 public enum OutboundOutcome: Sendable, Equatable {
-    /// A whole head was received. Redirects are answers like others.
+    /// A complete head was received. Redirects are answers like others.
     case answered(status: Int, retryAfterSeconds: Int?)
     case failed(OutboundFailure)
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 public enum OutboundFailure: String, Sendable, CaseIterable {
-    /// All its addresses are private ones, which are not connected to.
+    /// All addresses of the name are private, and connecting to them is not allowed.
     case privateAddress = "private_address"
     case unresolved = "name_not_found"
     case unreachable
     case timeout
-    /// No encrypted connection, or a certificate that is not the host's.
+    /// TLS failed, or the certificate does not match the host.
     case tls
-    /// The connection ended before an answer, or what came is no HTTP.
+    /// The connection ended before an answer, or the answer was not HTTP.
     case broken = "no_answer"
-    /// The service stops.
+    /// The service is stopping.
     case stopped
 }
 
-/// The bounds of what is received.
+/// The limits of received answers.
 enum OutboundLimits {
-    /// Bytes of an answer's head. Without it a receiver fills the memory.
+    /// Bytes of an answer's head. Without this limit, a receiver could exhaust the memory.
     static let headBytesMax = 16 * 1024
-    /// Bytes of an answer's body that are read, and thrown away, so that the connection can be used again; behind them it
-    /// is closed.
+    /// Bytes of an answer's body that are read and discarded, so that the connection can be reused. A connection with a
+    /// longer body is closed.
     static let bodyBytesMax = 16 * 1024
 }

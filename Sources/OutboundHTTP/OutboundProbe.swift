@@ -1,8 +1,8 @@
-/// A GET that is watched while its answer comes: what stands in between shows by when which bytes arrive. Over HTTP/2 where
-/// the server speaks it, as browsers ask.
+/// A GET request whose answer is observed as it arrives. The arrival times of the bytes reveal the intermediaries. It
+/// uses HTTP/2 if the server supports it, as browsers do.
 public struct OutboundProbe: Sendable {
     public let url: String
-    /// Names and values have no line ends.
+    /// Names and values have no line breaks.
     public let headers: [(name: String, value: String)]
 
     public init(url: String, headers: [(name: String, value: String)] = []) {
@@ -10,18 +10,18 @@ public struct OutboundProbe: Sendable {
     }
 }
 
-/// What was seen of an answer.
+/// The observed parts of an answer.
 public struct ObservedAnswer: Sendable {
-    /// 0 without a whole head.
+    /// 0 without a complete head.
     public internal(set) var status = 0
-    /// As it stands in the status line: `1.1`, `2`.
+    /// The version as in the status line: `1.1`, `2`.
     public internal(set) var httpVersion = ""
-    /// By their names in lower case; of several of one name the last.
+    /// The headers by lower-case name. Of several headers with one name, the last is kept.
     public internal(set) var headers: [String: String] = [:]
-    /// Why there is no whole head.
+    /// The reason why there is no complete head.
     public internal(set) var failure: OutboundFailure?
 
-    /// Reads one line of a head. A status begins another one: that of 1xx stands before.
+    /// Reads one line of the head. A status line begins a new head, because 1xx answers may precede the final one.
     mutating func read(headLine line: UnsafeRawBufferPointer) {
         let text = String(decoding: line, as: UTF8.self).filter { $0 != "\r" && $0 != "\n" && $0 != "\r\n" }
         if text.hasPrefix("HTTP/") {

@@ -2,12 +2,13 @@
     import CCurl
     import Glibc
 
-    /// An address of the internet protocols, judged by whether it is somebody's on the public internet.
+    /// An IP address, classified by whether it belongs to the public internet.
     ///
-    /// By the registries of special-purpose addresses (RFC 6890): IPv4 is public but for what is listed; IPv6 is not public
-    /// but for global unicast, from which blocks that carry IPv4 addresses or belong to nobody are taken out.
+    /// The classification follows the registries of special-purpose addresses (RFC 6890). IPv4 addresses are public
+    /// except for the listed blocks. IPv6 addresses are public only in global unicast, without the blocks that carry
+    /// IPv4 addresses or are unassigned.
     public struct RemoteAddress: Sendable, Hashable {
-        /// 4 or 16, in network order.
+        /// 4 or 16 bytes in network order.
         private let bytes: [UInt8]
 
         /// Reads `192.0.2.1` or `2001:db8::1`; nil for names.
@@ -23,9 +24,9 @@
             }
         }
 
-        /// The address of a socket; nil for another family than those of the internet.
+        /// Creates the address of a socket; nil if it is not of an IP family.
         ///
-        /// - Parameter length: the bytes behind the pointer.
+        /// - Parameter length: The number of bytes at the pointer.
         init?(_ address: UnsafePointer<sockaddr>, length: Int) {
             let raw = UnsafeRawPointer(address)
             switch Int32(address.pointee.sa_family) {
@@ -60,14 +61,14 @@
         }
 
         private static let privateBlocks = [
-            Block([0], 8),  // this network, unspecified
+            Block([0], 8),  // "this network", unspecified
             Block([10], 8),
-            Block([100, 64], 10),  // behind a carrier's translation
+            Block([100, 64], 10),  // carrier-grade NAT
             Block([127], 8),
-            Block([169, 254], 16),  // link-local, where clouds answer with credentials
+            Block([169, 254], 16),  // link-local, where cloud metadata services hand out credentials
             Block([172, 16], 12),
             Block([192, 0, 0], 24),
-            Block([192, 0, 2], 24),  // documentation, as the next but two and three
+            Block([192, 0, 2], 24),  // documentation, like 198.51.100.0/24 and 203.0.113.0/24
             Block([192, 88, 99], 24),  // 6to4 relays
             Block([192, 168], 16),
             Block([198, 18], 15),  // benchmarks
@@ -77,9 +78,10 @@
             Block([240], 4),  // reserved, broadcast
         ]
 
-        /// Of 2000::/3. Outside of it lie ::, ::1, IPv4-mapped, NAT64, unique-local, link-local and multicast.
+        /// Blocks of 2000::/3. Outside of it are ::, ::1, IPv4-mapped, NAT64, unique-local, link-local and multicast
+        /// addresses.
         private static let unusedGlobalBlocks = [
-            Block([0x20, 0x01, 0x00], 23),  // protocols: Teredo, ORCHID, benchmarks
+            Block([0x20, 0x01, 0x00], 23),  // protocol assignments: Teredo, ORCHID, benchmarks
             Block([0x20, 0x01, 0x0D, 0xB8], 32),  // documentation
             Block([0x20, 0x02], 16),  // 6to4
             Block([0x3F, 0xFF, 0x00], 20),  // documentation

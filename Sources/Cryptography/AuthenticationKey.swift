@@ -5,13 +5,15 @@ import CCrypto
 /// `@unchecked Sendable`: `template` is never changed after `init`. Each computation works on a copy of it, which
 /// libcrypto makes from a `const` context.
 public final class AuthenticationKey: @unchecked Sendable {
-    /// A context that holds the key and no message yet: copying it saves hashing the key for each message.
+    /// A context that holds the key and no message yet. Copying it saves hashing the key for each message.
     private let template: OpaquePointer
 
-    /// `nonisolated(unsafe)`: an `EVP_MAC` is never changed after it was fetched, and this one is never freed.
+    /// `nonisolated(unsafe)`: an `EVP_MAC` never changes after it was fetched, and this one is never freed.
     private nonisolated(unsafe) static let hmac = require(EVP_MAC_fetch(nil, "HMAC", nil), "libcrypto has no HMAC")
 
-    /// - Parameter secret: any number of bytes. Fewer than 32 weaken the key.
+    /// Creates a key.
+    ///
+    /// - Parameter secret: Any number of bytes. Fewer than 32 weaken the key.
     public init(_ secret: some Sequence<UInt8>) {
         template = require(EVP_MAC_CTX_new(Self.hmac), "out of memory")
         withContiguousBytes(secret) { secret in
@@ -34,13 +36,13 @@ public final class AuthenticationKey: @unchecked Sendable {
         }
     }
 
-    /// Whether `code` authenticates a message, compared in constant time.
+    /// Returns whether `code` authenticates a message, compared in constant time.
     public func isValid(_ code: some Sequence<UInt8>, for message: some Sequence<UInt8>) -> Bool {
         constantTimeEqual(code, self.code(for: message))
     }
 }
 
-/// Whether two byte strings are equal, in a time that depends on their lengths only.
+/// Returns whether two byte strings are equal, in a time that depends only on their lengths.
 public func constantTimeEqual(_ left: some Sequence<UInt8>, _ right: some Sequence<UInt8>) -> Bool {
     withContiguousBytes(left) { left in
         withContiguousBytes(right) { right in

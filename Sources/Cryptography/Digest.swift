@@ -6,7 +6,8 @@ public enum Digest: Sendable {
     case sha384
     case sha512
 
-    /// libcrypto's implementation. A fetch takes locks and looks a name up, so each is fetched once.
+    /// The implementation of libcrypto. A fetch takes locks and looks up a name, so each implementation is fetched
+    /// once.
     var implementation: OpaquePointer {
         switch self {
         case .sha256: Self.implementations.sha256
@@ -15,7 +16,7 @@ public enum Digest: Sendable {
         }
     }
 
-    /// `nonisolated(unsafe)`: an `EVP_MD` is never changed after it was fetched, and these are never freed.
+    /// `nonisolated(unsafe)`: an `EVP_MD` never changes after it was fetched, and these are never freed.
     private nonisolated(unsafe) static let implementations = (
         sha256: require(EVP_MD_fetch(nil, "SHA256", nil), "libcrypto has no SHA-256"),
         sha384: require(EVP_MD_fetch(nil, "SHA384", nil), "libcrypto has no SHA-384"),
@@ -51,7 +52,7 @@ public struct SHA256: ~Copyable {
         }
     }
 
-    /// Returns the digest of bytes that are all there.
+    /// Returns the digest of complete bytes.
     public static func hash(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         var hash = SHA256()
         hash.update(bytes)
@@ -59,14 +60,14 @@ public struct SHA256: ~Copyable {
     }
 }
 
-/// Calls `body` with bytes in one piece, copying them only if they are not stored that way.
+/// Calls `body` with contiguous bytes, and copies them only if they are not stored that way.
 func withContiguousBytes<Result>(
     _ bytes: some Sequence<UInt8>, _ body: (UnsafeBufferPointer<UInt8>) -> Result
 ) -> Result {
     bytes.withContiguousStorageIfAvailable(body) ?? Array(bytes).withUnsafeBufferPointer(body)
 }
 
-/// Stops the process if libcrypto cannot do what does not depend on any input: only lack of memory or a broken
+/// Stops the process if libcrypto fails at an operation that does not depend on input. Only lack of memory or a broken
 /// installation causes that.
 @discardableResult
 func require<Value>(_ value: Value?, _ problem: StaticString) -> Value {

@@ -1,11 +1,11 @@
 import CCrypto
 
-/// A public key with the one signature scheme it is used with.
+/// A public key and the one signature scheme that it is used with.
 ///
-/// `@unchecked Sendable`: `template` is never changed after `init`. Each verification works on a copy of it, which
+/// `@unchecked Sendable`: `template` never changes after `init`. Each verification works on a copy of it, which
 /// libcrypto makes from a `const` context.
 public final class PublicKey: @unchecked Sendable {
-    /// The bytes of a key are not a key of its kind, or one that is too weak.
+    /// The bytes are not a key of this kind, or the key is too weak.
     public struct Invalid: Error {}
 
     /// An elliptic curve of NIST (FIPS 186-5). Each is used with the digest that JWS prescribes (RFC 7518 §3.4).
@@ -14,7 +14,7 @@ public final class PublicKey: @unchecked Sendable {
         case p384
         case p521
 
-        /// How many bytes a coordinate of a point takes, and each half of a signature.
+        /// The bytes of a point's coordinate, and of each half of a signature.
         public var coordinateBytes: Int {
             switch self {
             case .p256: 32
@@ -40,16 +40,16 @@ public final class PublicKey: @unchecked Sendable {
         }
     }
 
-    /// How an RSA signature pads its digest (RFC 8017 §8).
+    /// The padding of an RSA signature (RFC 8017 §8).
     public enum RSAPadding: Sendable {
         case pkcs1
         /// With a salt as long as the digest.
         case pss
     }
 
-    /// A context in which a verification by this key begins: copying it saves setting up the scheme for each signature.
+    /// A context prepared for verification with this key. Copying it saves setting up the scheme for each signature.
     private let template: OpaquePointer
-    /// The curve whose signatures arrive as two numbers of a fixed size (RFC 7518 §3.4); nil for other schemes.
+    /// The curve if signatures are two numbers of a fixed size (RFC 7518 §3.4); nil for other schemes.
     private let curve: Curve?
 
     /// Takes ownership of `key`.
@@ -72,26 +72,26 @@ public final class PublicKey: @unchecked Sendable {
 
     deinit { EVP_MD_CTX_free(template) }
 
-    /// A key for ECDSA.
+    /// Creates a key for ECDSA.
     ///
-    /// - Parameters x, y: the coordinates of the point, big endian, each ``Curve/coordinateBytes`` long.
+    /// - Parameters x, y: The coordinates of the point, big endian, each ``Curve/coordinateBytes`` long.
     public convenience init(_ curve: Curve, x: [UInt8], y: [UInt8]) throws(Invalid) {
         guard x.count == curve.coordinateBytes, y.count == curve.coordinateBytes else { throw Invalid() }
         let point = [4] + x + y
         try self.init(ccrypto_ec_public_key(curve.name, point, point.count), curve.digest, curve: curve)
     }
 
-    /// A key for Ed25519 (RFC 8032).
+    /// Creates a key for Ed25519 (RFC 8032).
     public convenience init(ed25519 bytes: [UInt8]) throws(Invalid) {
         guard bytes.count == 32 else { throw Invalid() }
         try self.init(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count), nil)
     }
 
-    /// A key for RSA.
+    /// Creates a key for RSA.
     ///
     /// - Parameters:
-    ///   - modulus: big endian, 2,048 bits (the least that RFC 7518 §3.3 allows) to 16,384 bits, odd.
-    ///   - exponent: big endian, odd, from 3 to 33 bits, as BoringSSL bounds it: a larger one makes verifying slow.
+    ///   - modulus: Big endian, 2,048 bits (the minimum of RFC 7518 §3.3) to 16,384 bits, odd.
+    ///   - exponent: Big endian, odd, from 3 to 33 bits, the limit of BoringSSL. A larger one makes verification slow.
     public convenience init(
         rsaModulus modulus: [UInt8], exponent: [UInt8], _ digest: Digest, _ padding: RSAPadding
     ) throws(Invalid) {
@@ -104,12 +104,12 @@ public final class PublicKey: @unchecked Sendable {
         try self.init(ccrypto_rsa_public_key(n, n.count, e, e.count), digest, padding: padding)
     }
 
-    /// The bits of a number whose least significant byte comes first, without leading zeros.
+    /// Returns the number of significant bits of a little-endian number.
     private static func bitCount(_ number: [UInt8]) -> Int {
         number.count * 8 - (number.last?.leadingZeroBitCount ?? 0)
     }
 
-    /// Whether the holder of the private key made the signature of a message.
+    /// Returns whether the holder of the private key made the signature of a message.
     public func verifies(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         var signature = signature
         if let curve {
@@ -119,24 +119,24 @@ public final class PublicKey: @unchecked Sendable {
         let context = require(EVP_MD_CTX_new(), "out of memory")
         defer {
             EVP_MD_CTX_free(context)
-            // Each refusal leaves its reasons in a queue of the thread.
+            // Each refusal leaves its reasons in an error queue of the thread.
             ERR_clear_error()
         }
         return EVP_MD_CTX_copy_ex(context, template) == 1
             && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     }
 
-    /// The signature as libcrypto takes it (RFC 3279 §2.2.3): a DER sequence of two numbers. Nil if it has not the size
-    /// that the curve prescribes.
+    /// Encodes a signature for libcrypto (RFC 3279 §2.2.3): a DER sequence of two numbers. Nil if it does not have the
+    /// size that the curve prescribes.
     private static func encoded(_ signature: [UInt8], on curve: Curve) -> [UInt8]? {
         let half = curve.coordinateBytes
         guard signature.count == 2 * half else { return nil }
         let numbers = der(signature[..<half]) + der(signature[half...])
-        // A sequence of P-521 has more than 127 bytes: then the length takes a byte of its own.
+        // A sequence for P-521 has more than 127 bytes, so its length takes an extra byte.
         return [0x30] + (numbers.count > 127 ? [0x81] : []) + [UInt8(numbers.count)] + numbers
     }
 
-    /// An unsigned number as a DER integer: without leading zeros, but for one that keeps it positive.
+    /// Encodes an unsigned number as a DER integer: without leading zeros, except for one that keeps it positive.
     private static func der(_ number: ArraySlice<UInt8>) -> [UInt8] {
         let digits = number.drop { $0 == 0 }
         let isPadded = digits.first.map { $0 > 127 } ?? true

@@ -10,11 +10,11 @@
 #include <openssl/params.h>
 #include <openssl/rsa.h>
 
-// libcrypto takes the parts of a key as a list of pointers, to names too. Swift's strings do not stay in place for as long
-// as such a list is used, so the lists are made here.
+// libcrypto takes the parts of a key as a list of pointers, including pointers to names. Swift strings do not keep a fixed
+// address for as long as such a list is used, so the lists are built here.
 
 static inline int ccrypto_hmac_sha256_init(EVP_MAC_CTX *context, const uint8_t *key, size_t count) {
-    // A null pointer would mean that the key stays as it is.
+    // A null pointer would leave the key unchanged.
     static const uint8_t none = 0;
     OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
@@ -23,7 +23,7 @@ static inline int ccrypto_hmac_sha256_init(EVP_MAC_CTX *context, const uint8_t *
     return EVP_MAC_init(context, key != NULL ? key : &none, count, parameters);
 }
 
-// A public key from its parts; NULL if they are not one. The caller frees it.
+// Returns a public key made from its parts; NULL if they are invalid. The caller frees it.
 static inline EVP_PKEY *ccrypto_public_key(const char *type, OSSL_PARAM *parameters) {
     EVP_PKEY *key = NULL;
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
@@ -34,7 +34,7 @@ static inline EVP_PKEY *ccrypto_public_key(const char *type, OSSL_PARAM *paramet
     return key;
 }
 
-// A point of an elliptic curve in its uncompressed form (SEC 1, 2.3.3). libcrypto refuses one that is not on the curve.
+// Takes a point of an elliptic curve in uncompressed form (SEC 1, 2.3.3). libcrypto refuses a point off the curve.
 static inline EVP_PKEY *ccrypto_ec_public_key(const char *curve, const uint8_t *point, size_t count) {
     OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)curve, 0),
@@ -44,7 +44,7 @@ static inline EVP_PKEY *ccrypto_ec_public_key(const char *curve, const uint8_t *
     return ccrypto_public_key("EC", parameters);
 }
 
-// Modulus and exponent in the byte order of this machine, in which libcrypto takes them.
+// Takes modulus and exponent in the byte order of the machine, as libcrypto expects them.
 static inline EVP_PKEY *ccrypto_rsa_public_key(
     const uint8_t *modulus, size_t modulus_count, const uint8_t *exponent, size_t exponent_count) {
     OSSL_PARAM parameters[] = {

@@ -4,7 +4,7 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-// Swift does not import variadic functions, nor what curl puts together from macros.
+// Swift imports neither variadic functions nor curl's compound macros.
 
 static inline CURLcode ccurl_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
 
@@ -20,7 +20,7 @@ static inline CURLcode ccurl_set_headers(CURL *handle, struct curl_slist *header
     return curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
 }
 
-// Without bytes curl would read the body from standard input.
+// With a null pointer, curl would read the body from standard input.
 static inline CURLcode ccurl_set_body(CURL *handle, const void *bytes, long count) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, count);
     return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, bytes ? bytes : "");
@@ -49,7 +49,7 @@ static inline CURLcode ccurl_set_receivers(CURL *handle, void *context, ccurl_re
     return curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
 }
 
-// A request that has ended, and how; null where none has.
+// Returns a request that has ended, and its result; NULL if there is none.
 static inline CURL *ccurl_take_ended(CURLM *multi, CURLcode *code) {
     int left;
     CURLMsg *message;

@@ -1,4 +1,4 @@
-/* What Swift cannot say of libmicrohttpd by itself: variadic functions, casted macros, unions of results. */
+/* Wrappers for the parts of libmicrohttpd that Swift cannot import: variadic functions, macros with casts, result unions. */
 #ifndef CMICROHTTPD_SHIM_H
 #define CMICROHTTPD_SHIM_H
 
@@ -38,13 +38,13 @@ static inline int cmhd_connection_descriptor(struct MHD_Connection *connection) 
     return info == NULL ? -1 : info->connect_fd;
 }
 
-/* What MHD_OPTION_NOTIFY_CONNECTION was given for it. */
+/* Returns the context that the MHD_OPTION_NOTIFY_CONNECTION callback set for the connection. */
 static inline void *cmhd_connection_context(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info == NULL ? NULL : info->socket_context;
 }
 
-/* Whether its client has sent a byte. The C library's tcp_info ends before the kernel's does. */
+/* Whether the client has sent a byte. The C library's tcp_info is shorter than the kernel's. */
 static inline int cmhd_has_received(int descriptor) {
     struct {
         struct tcp_info known;
@@ -55,18 +55,18 @@ static inline int cmhd_has_received(int descriptor) {
     return getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < sizeof info || info.bytes_received > 0;
 }
 
-/* Bytes from the method to the end of the empty line behind the headers. */
+/* Returns the bytes from the method to the end of the empty line after the headers. */
 static inline size_t cmhd_head_bytes(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     return info == NULL ? 0 : info->header_size;
 }
 
-/* Has the kernel drop what would begin a connection; those that are beginning get through. Where a listening socket is just
-   closed, connections that it has begun are reset, and a client cannot know whether its request was done. A client whose
-   first packet was dropped tries again by itself, and finds the socket closed. */
+/* Makes the kernel drop packets that would open a connection; handshakes in progress complete. If the listening socket were
+   simply closed, its half-open connections would be reset, and a client could not know whether its request was processed. A
+   client whose first packet was dropped retries on its own, and finds the socket closed. */
 static inline int cmhd_refuse_new_connections(int listening) {
     struct sock_filter drop_syn[] = {
-        {BPF_LD | BPF_B | BPF_ABS, 0, 0, 13}, /* TCP's flags */
+        {BPF_LD | BPF_B | BPF_ABS, 0, 0, 13}, /* TCP flags */
         {BPF_JMP | BPF_JSET | BPF_K, 0, 1, 2}, /* SYN */
         {BPF_RET | BPF_K, 0, 0, 0},
         {BPF_RET | BPF_K, 0, 0, 0xFFFFFFFF},
@@ -79,7 +79,7 @@ static inline int cmhd_is_start(enum MHD_ConnectionNotificationCode code) {
     return code == MHD_CONNECTION_NOTIFY_STARTED;
 }
 
-/* A body of unknown length, sent as it is and ended by closing: HTTP/1.0's way, which needs no chunks. */
+/* Returns a response with a body of unknown length that ends when the connection closes, as in HTTP/1.0, without chunks. */
 static inline struct MHD_Response *cmhd_stream_response(
     MHD_ContentReaderCallback reader, void *context, MHD_ContentReaderFreeCallback release) {
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, reader, context, release);
@@ -91,7 +91,7 @@ static inline struct MHD_Response *cmhd_stream_response(
 
 static inline ssize_t cmhd_end_of_stream(void) { return MHD_CONTENT_READER_END_OF_STREAM; }
 
-/* A second descriptor of a socket, above the standard ones and closed by exec. */
+/* Duplicates the descriptor of a socket, above the standard ones and with close-on-exec. */
 static inline int cmhd_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }
 
 static inline int cmhd_set_integer(int descriptor, int level, int name, int value) {
@@ -104,7 +104,7 @@ static inline uint64_t cmhd_monotonic_nanoseconds(void) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Raises the soft limit of descriptors to the hard one, and gives what then holds. */
+/* Raises the soft limit of descriptors to the hard limit, and returns the resulting limit. */
 static inline uint64_t cmhd_raise_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -116,14 +116,14 @@ static inline uint64_t cmhd_raise_descriptor_limit(void) {
     return (uint64_t)limit.rlim_cur;
 }
 
-/* Bytes that the process has allocated and not freed. What the allocator keeps for later is not in them. */
+/* Returns the bytes that the process has allocated and not freed, without the allocator's reserves. */
 static inline uint64_t cmhd_allocated_bytes(void) {
     struct mallinfo2 info = mallinfo2();
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Keeps the calling thread on one core: the last of those it may use for place 0, the one before for 1, and so on. By
- * the system's calls, because what wraps them is hidden from Swift. */
+/* Pins the calling thread to one core: place 0 is the last core that it may use, place 1 the one before, and so on. It makes
+ * the system calls directly, because their wrappers are hidden from Swift. */
 static inline void cmhd_keep_on_core(unsigned int place) {
     enum { BITS = 8 * sizeof(unsigned long), WORDS = 8192 / BITS };
     unsigned long allowed[WORDS] = {0}, chosen[WORDS] = {0};

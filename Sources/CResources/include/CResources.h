@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-// A file that is part of the binary; null where none has the name.
+// Returns the bytes of a file that is embedded in the binary; NULL if there is no file of this name.
 const unsigned char *cresources_find(const char *name, size_t *count);
 
 #endif

@@ -1,10 +1,11 @@
-/// Writes of one kind, of which a group does all together: the rows of many by one statement, and not by one each.
+/// A write of one kind that a group performs for many items at once: one statement for all rows instead of one per row.
 ///
-/// There is one object for each kind. ``Store/write(lane:_:in:completion:)`` queues an item of it; the body gets those
-/// that have met in a group of writes, in the order in which they were queued, and gives the value of each. Where it
-/// throws, nothing of them is stored, and each is done again by itself: so the error of one is no other's.
+/// There is one object for each kind. ``Store/write(lane:_:in:completion:)`` queues an item of it. The body receives
+/// the items that meet in a group of writes, in the order in which they were queued, and returns the value of each. If
+/// the body throws, none of them is stored, and each item is retried on its own. So the error of one item does not
+/// affect the others.
 ///
-/// Inlinable, so that it costs no more than if it were written for the types it is used with.
+/// The class is inlinable, so that it costs no more than code written for its concrete types.
 public final class BatchedWrite<Item: Sendable, Value: Sendable>: Sendable {
     @usableFromInline let body: @Sendable (Connection, [Item]) throws -> [Value]
 
@@ -12,17 +13,17 @@ public final class BatchedWrite<Item: Sendable, Value: Sendable>: Sendable {
     public init(_ body: @escaping @Sendable (Connection, [Item]) throws -> [Value]) { self.body = body }
 }
 
-/// An item of a batched write with whom its value is for, whatever their types.
+/// A type-erased item of a batched write, with the receiver of its value.
 @usableFromInline
 protocol WriteShare: AnyObject, Sendable {
-    /// What it is written together with is of the same batch.
+    /// The batch of the item. Items of the same batch are written together.
     var batch: AnyObject { get }
 
-    /// Does jobs of the batch together.
+    /// Performs jobs of the batch together.
     func run(_ jobs: [WriteJob], on connection: Connection) throws -> [WriteJob.Answer]
 }
 
-/// An item of a batched write with whom its value is for.
+/// An item of a batched write, with the receiver of its value.
 @usableFromInline
 final class BatchShare<Item: Sendable, Value: Sendable>: WriteShare {
     @usableFromInline let write: BatchedWrite<Item, Value>
@@ -52,7 +53,7 @@ final class BatchShare<Item: Sendable, Value: Sendable>: WriteShare {
     @inlinable
     static func of(_ job: WriteJob) -> BatchShare {
         guard let share = job.share else { preconditionFailure("a job of no batch") }
-        // Those of one batch have its type.
+        // All shares of one batch have its type.
         return unsafeDowncast(share, to: BatchShare.self)
     }
 }

@@ -1,58 +1,59 @@
 import Foundation
 
-/// The engine under a store. Asked only where one SQL text cannot serve both; each such place says why.
+/// The engine of a store. Code asks for it only where one SQL text cannot serve both engines; each such place gives the
+/// reason.
 public enum DatabaseEngine: String, Sendable {
     case sqlite = "SQLite"
     case postgreSQL = "PostgreSQL"
 }
 
-/// One connection to the database, inside a transaction, with its prepared statements.
+/// A connection to the database inside a transaction, with its prepared statements.
 ///
-/// Belongs to one thread at a time: the store hands it to a body and takes it back. It is not `Sendable`, so the
-/// compiler confines it. Each engine has its own form.
+/// It belongs to one thread at a time: the store hands it to a body and takes it back. It is not `Sendable`, so the
+/// compiler confines it. Each engine has its own subclass.
 public class Connection {
     enum Control: Int, CaseIterable {
         case begin, beginImmediate, commit, rollback, savepoint, release, rollbackTo
     }
 
-    /// What to do once the transaction is durable, in the order it was asked for.
+    /// Actions to run once the transaction is durable, in the order in which they were added.
     private var commitActions: [@Sendable () -> Void] = []
-    /// What is left with the transaction for the last steps of its group, in the order it was left.
+    /// Items for the last steps of the group, in the order in which they were added.
     private var items: [(step: any AnyGroupStep, item: any Sendable)] = []
-    /// A row was written that its scope may not write. Stays until the enclosing savepoint is undone, so that the row
-    /// is undone even if the error is caught.
+    /// A write outside the scope's write policy. It stays set until the enclosing savepoint is rolled back, so that the
+    /// row is undone even if the error is caught.
     private var violation: DatabaseError?
 
     init() {}
 
     public var engine: DatabaseEngine { preconditionFailure("each form of a connection says which it is") }
 
-    /// Which database it is, in a word that changes when a server's database is restored from a dump, or the server from an
-    /// archive or by the promotion of a standby. Nil for a file, which says nothing of where it comes from, and where the
-    /// server does not tell.
+    /// Returns a text that identifies the database. It changes when a server's database is restored from a dump, or the
+    /// server from an archive or by the promotion of a standby. Nil for a file, whose origin cannot be determined, and
+    /// for a server that does not reveal it.
     public func origin() throws -> String? { nil }
 
     // MARK: Statements
 
-    /// Runs a statement to its end and returns how many rows it changed.
+    /// Runs a statement to its end and returns the number of changed rows.
     @discardableResult
     public func run(_ sql: SQL) throws -> Int {
         try execute(sql) { _ in true }
     }
 
-    /// Runs several statements, on PostgreSQL in one round trip, and returns how many rows they changed together.
+    /// Runs several statements and returns the total number of changed rows. On PostgreSQL this takes one round trip.
     @discardableResult
     public func run(_ statements: [SQL]) throws -> Int {
         try perform(statements) { _ in true }
     }
 
-    /// Runs statements whose results nobody needs, for the last step of a group (``GroupStep``). On PostgreSQL
-    /// they travel with the COMMIT, so that what they lock is locked no longer than it must be.
+    /// Runs statements whose results are not needed, for the last step of a group (``GroupStep``). On PostgreSQL they
+    /// travel with the COMMIT, so that their locks are held as briefly as possible.
     public func runWithCommit(_ statements: [SQL]) throws {
         try run(statements)
     }
 
-    /// All rows, each turned into a value.
+    /// Returns all rows, each mapped to a value.
     public func rows<Value>(_ sql: SQL, _ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
         try execute(sql) { row in
@@ -62,7 +63,7 @@ public class Connection {
         return values
     }
 
-    /// The rows of several statements, in their order; on PostgreSQL by one round trip.
+    /// Returns the rows of several statements, in order. On PostgreSQL this takes one round trip.
     public func rows<Value>(of statements: [SQL], _ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
         try perform(statements) { row in
@@ -72,7 +73,7 @@ public class Connection {
         return values
     }
 
-    /// The first row turned into a value, or nil without one.
+    /// Returns the first row mapped to a value; nil if there is none.
     public func row<Value>(_ sql: SQL, _ map: (Row) throws -> Value) throws -> Value? {
         var value: Value?
         try execute(sql) { row in
@@ -83,31 +84,32 @@ public class Connection {
         return value
     }
 
-    /// Each row in turn, without collecting them; `body` returns false to stop a reading statement early.
+    /// Calls `body` with each row, without collecting the rows. `body` returns false to stop a reading statement early.
     public func forEach(_ sql: SQL, _ body: (Row) throws -> Bool) throws {
         try execute(sql, body)
     }
 
-    /// The rows of a query, for a body that turns them into something.
+    /// Calls `body` with a cursor over the rows of a query.
     ///
-    /// - Parameter position: asked before it in the same transaction; see ``RowCursor/position``.
+    /// - Parameter position: A query that runs before it in the same transaction; see ``RowCursor/position``.
     public func withRows<Value>(
         _ sql: SQL, at position: SQL? = nil, _ body: (RowCursor) throws -> Value
     ) throws -> Value {
         try body(RowCursor(position: try position.flatMap(integer)) { rows in try self.execute(sql, rows) })
     }
 
-    /// The whole number in the first column of the first row, such as a `COUNT(*)`; nil without a row or for null.
+    /// Returns the integer in the first column of the first row, such as a `COUNT(*)`; nil if there is no row or it is
+    /// null.
     public func integer(_ sql: SQL) throws -> Int? {
         try row(sql) { try $0.optionalInteger(0) } ?? nil
     }
 
-    /// Whether the statement has a row.
+    /// Returns whether the statement has a row.
     public func exists(_ sql: SQL) throws -> Bool {
         try row(sql) { _ in true } ?? false
     }
 
-    /// How the engine would run a statement, for tests that an index serves its purpose.
+    /// Returns the engine's plan for a statement, for tests that a query uses its index.
     public func queryPlan(_ sql: SQL) throws -> [String] {
         var plan = sql.woven()
         plan.text = planPrefix + plan.text
@@ -125,7 +127,7 @@ public class Connection {
         let woven = sql.woven()
         guard woven.hasCheck else { return try perform(woven, body) }
         var goesOn = true
-        // Rows of RETURNING come after all changes are made, but each one still carries its check.
+        // Rows of RETURNING arrive after all changes are made, but each still carries its check.
         return try perform(woven) { row in
             if try !row.isWithinPolicy() {
                 let error = DatabaseError(.notPermitted, "the scope may not write this row", sql: sql.text)
@@ -137,12 +139,12 @@ public class Connection {
         }
     }
 
-    /// Runs a statement, gives its rows to the body until that returns false, and returns how many rows it changed.
+    /// Runs a statement, passes its rows to the body until it returns false, and returns the number of changed rows.
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
         preconditionFailure("each form of a connection runs its statements")
     }
 
-    /// The same for several statements, one after the other. None has a check.
+    /// Runs several statements one after the other. None of them has a check.
     @discardableResult
     func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
         try statements.reduce(0) { try $0 + perform(Self.withoutCheck($1), body) }
@@ -154,30 +156,30 @@ public class Connection {
         return woven
     }
 
-    /// Runs a statement of a migration, which has no binds and is prepared for this once.
+    /// Runs a statement of a migration. It has no binds and is not cached.
     func runMigration(_ statement: String) throws { try run(SQL(unchecked: statement)) }
 
     var planPrefix: String { preconditionFailure("each form of a connection explains") }
 
-    // MARK: Who asks
+    // MARK: Scope
 
-    /// Names the scope that the following statements run under. On SQLite statements carry their policy and nothing
-    /// else is needed; on PostgreSQL row-level security checks it once more.
+    /// Sets the scope under which the following statements run. On SQLite, statements carry their policy and nothing
+    /// else is needed. On PostgreSQL, row-level security checks the policy once more.
     public func enter(_ scope: Scope?) throws {}
 
-    /// Takes the locks of these names until the transaction ends; waits for transactions that have them.
+    /// Acquires the locks of these names until the transaction ends, and waits for transactions that hold them.
     ///
-    /// What a transaction reads in order to decide what it writes must be locked first: on PostgreSQL others write at the
-    /// same time. On SQLite there is one writer, and nothing to do: the names are not even made.
+    /// A transaction must first lock the data on which it bases its writes, because other transactions write at the
+    /// same time on PostgreSQL. On SQLite there is one writer and nothing to do; the names are not even created.
     public func lock(_ subjects: @autoclosure () -> [String]) throws {}
 
-    /// Notifies whoever listens on the channel, on any replica, once the transaction is committed. On SQLite there is
+    /// Notifies all listeners of the channel, on every replica, once the transaction is committed. On SQLite there is
     /// one process, and nothing to do.
     public func notify(_ channel: StaticString, _ payload: String) throws {}
 
     // MARK: The transaction
 
-    /// Lets the body's changes stand or fall together: an error undoes them and passes on. May be nested.
+    /// Makes the body's changes atomic: an error undoes them and is rethrown. Savepoints may be nested.
     public func savepoint<Value>(_ body: () throws -> Value) throws -> Value {
         try control(.savepoint)
         let (actionsBefore, itemsBefore) = (commitActions.count, items.count)
@@ -190,8 +192,8 @@ public class Connection {
             commitActions.removeSubrange(min(actionsBefore, commitActions.count)...)
             items.removeSubrange(min(itemsBefore, items.count)...)
             violation = nil
-            // A full disk, an I/O error or a lost server has ended the whole transaction already, and the savepoint
-            // with it.
+            // After a full disk, an I/O error or a lost server, the whole transaction has already ended, and the
+            // savepoint with it.
             if isInTransaction {
                 try control(.rollbackTo)
                 try control(.release)
@@ -200,18 +202,18 @@ public class Connection {
         }
     }
 
-    /// Has an action run on the writer's thread once the transaction is durable, before anybody is answered.
-    /// Dropped when the savepoint it was asked for in is undone. It must be quick: the next group waits for it.
+    /// Runs an action on the writer's thread once the transaction is durable, before any caller is answered. The action
+    /// is dropped if the enclosing savepoint is rolled back. It must be quick, because the next group waits for it.
     public func afterCommit(_ action: @escaping @Sendable () -> Void) {
         commitActions.append(action)
     }
 
-    /// Leaves an item for a last step of the group. Dropped when the savepoint it was left in is undone.
+    /// Adds an item for a last step of the group. It is dropped if the enclosing savepoint is rolled back.
     public func leave<Item>(_ item: Item, for step: GroupStep<Item>) {
         items.append((step, item))
     }
 
-    /// Runs the last steps of the group that was written on this connection: each once, with what was left for it.
+    /// Runs the last steps of the group that was written on this connection: each once, with all of its items.
     func runGroupSteps() throws {
         guard !items.isEmpty else { return }
         try prepareGroupSteps()
@@ -222,7 +224,7 @@ public class Connection {
         }
     }
 
-    /// Called before the last steps of a group, which run under no scope.
+    /// Called before the last steps of a group, which run without a scope.
     func prepareGroupSteps() throws {}
 
     var isInTransaction: Bool { preconditionFailure("each form of a connection knows its transaction") }
@@ -236,11 +238,11 @@ public class Connection {
         items.removeAll()
         violation = nil
         guard isInTransaction else { return }
-        // Fails only where the engine has rolled back by itself, which is what is wanted.
+        // Fails only if the engine has already rolled back by itself, which is the desired result.
         try? control(.rollback)
     }
 
-    /// The actions of the transaction that was just committed.
+    /// Returns the actions of the transaction that was just committed.
     func takeCommitActions() -> [@Sendable () -> Void] {
         defer { commitActions = [] }
         return commitActions

@@ -1,10 +1,10 @@
 import CSQLite
 
-/// What went wrong in the database, with a code that callers may switch on.
+/// A failure of the database, with a code that callers may switch on.
 ///
-/// `sql` is the statement's text with its `?`; bound values never appear in an error, so that it may be logged.
+/// `sql` is the statement's text with its `?`. Bound values never appear in an error, so an error may be logged.
 public struct DatabaseError: Error, Sendable, CustomStringConvertible {
-    /// The class of an error. A struct, so that codes can be added without breaking anybody's `switch`.
+    /// The class of an error. It is a struct, so that adding codes does not break an exhaustive `switch`.
     public struct Code: RawRepresentable, Sendable, Hashable {
         public let rawValue: String
 
@@ -12,13 +12,13 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// Another connection or process has the lock that is needed, for longer than the busy timeout.
+        /// Another connection or process holds the required lock for longer than the busy timeout.
         public static let busy = Code(rawValue: "busy")
-        /// Another service owns this database; two writers would each believe in their own queue and caches.
+        /// Another service owns this database. Two writers would each trust their own queue and caches.
         public static let locked = Code(rawValue: "locked")
         /// No space is left on the disk, or the database has reached its configured size.
         public static let full = Code(rawValue: "full")
-        /// The file, or one beside it, was removed, moved or replaced while it was open.
+        /// The file, or one of its companion files, was removed, moved or replaced while it was open.
         public static let moved = Code(rawValue: "moved")
         /// The file is not a database, or is damaged.
         public static let corrupt = Code(rawValue: "corrupt")
@@ -29,31 +29,31 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         public static let constraintCheck = Code(rawValue: "constraint_check")
         public static let constraintForeignKey = Code(rawValue: "constraint_foreign_key")
         public static let constraintNotNull = Code(rawValue: "constraint_not_null")
-        /// A constraint of another kind, such as one raised by a trigger.
+        /// Another kind of constraint, such as one raised by a trigger.
         public static let constraint = Code(rawValue: "constraint")
-        /// The row that was written lies outside what the scope may write.
+        /// The written row is outside the scope's write policy.
         public static let notPermitted = Code(rawValue: "not_permitted")
-        /// The statement's text is wrong, or names what does not exist.
+        /// The statement's text is wrong, or names something that does not exist.
         public static let statement = Code(rawValue: "statement")
-        /// The schema is not the one this build knows: a changed, unknown or missing migration.
+        /// The schema does not match this build: a migration is changed, unknown or missing.
         public static let schema = Code(rawValue: "schema")
-        /// A column is null or of another type than the reader asked for.
+        /// A column is null, or has another type than the reader asked for.
         public static let column = Code(rawValue: "column")
-        /// Nothing of this job was stored, for a reason that lies outside it: the group's commit failed, or the
-        /// store is closed. `cause` says more. Trying again later makes sense.
+        /// Nothing of this job was stored, for a reason outside the job: the group's commit failed, or the store is
+        /// closed. `cause` has the details. A later retry makes sense.
         public static let unavailable = Code(rawValue: "unavailable")
         public static let interrupted = Code(rawValue: "interrupted")
         public static let tooBig = Code(rawValue: "too_big")
         public static let outOfMemory = Code(rawValue: "out_of_memory")
-        /// The URL of a database cannot be understood.
+        /// The URL of the database is malformed.
         public static let url = Code(rawValue: "url")
-        /// The service may not connect as this role: it could pass by the policies.
+        /// The service may not connect as this role, because the role could bypass the policies.
         public static let role = Code(rawValue: "role")
-        /// A text that the engine cannot store: PostgreSQL has none with U+0000.
+        /// The engine cannot store the text: PostgreSQL accepts no U+0000.
         public static let text = Code(rawValue: "text")
-        /// Another transaction has locked what this one needs, or the two would wait for each other: the job is done again.
+        /// Another transaction has locked what this one needs, or the two would deadlock. The job is retried.
         public static let contended = Code(rawValue: "contended")
-        /// A COMMIT was sent, and nobody knows whether it was done: neither that nor the opposite may be claimed.
+        /// A COMMIT was sent, and its outcome is unknown. The job can be reported neither as done nor as failed.
         public static let undecided = Code(rawValue: "undecided")
         public static let other = Code(rawValue: "other")
 
@@ -66,7 +66,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     public let detail: String
     public let sql: String?
-    /// What lies behind an `.unavailable`: `.full`, `.ioError`, `.busy`, `.moved`.
+    /// The cause of an `.unavailable`: `.full`, `.ioError`, `.busy`, `.moved`.
     public let cause: Code?
 
     public init(_ code: Code, _ detail: String, sql: String? = nil, cause: Code? = nil) {
@@ -78,7 +78,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
 
     public var description: String { "\(code.rawValue): \(reason)" }
 
-    /// The detail with what caused it and the statement it is about.
+    /// The detail, with its cause and the statement.
     public var reason: String {
         var text = detail
         if let cause { text += " (\(cause.rawValue))" }
@@ -86,14 +86,14 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
         return text
     }
 
-    /// `.full` or `.moved`, be it the error itself or what lies behind it.
+    /// `.full` or `.moved`, either as the code or as the cause.
     public var storageTrouble: Code? { [code, cause].compactMap(\.self).first { $0 == .full || $0 == .moved } }
 
-    /// Whether the same work may succeed later without anybody changing it.
+    /// Whether the same work may succeed later without intervention.
     public var isTransient: Bool { code.isTransient }
 }
 
-/// The bounded queue of writes is full. Nothing of the job was done; try again after a while.
+/// The bounded queue of writes is full. Nothing of the job was done; retry after a while.
 public struct StoreBusy: Error, Sendable, Hashable {
     public let queueDepth: Int
     public let retryAfterSeconds: Int
@@ -105,19 +105,20 @@ public struct StoreBusy: Error, Sendable, Hashable {
 }
 
 extension DatabaseError.Code {
-    /// The code for an extended result code of SQLite.
+    /// Creates the code for an extended result code of SQLite.
     init(sqliteExtended result: Int32) {
         self = Self.ofSQLite[result] ?? Self.ofSQLite[result & 0xFF] ?? .other
     }
 
-    /// By extended codes, which the header builds from other macros that Swift cannot import, and by primary ones.
+    /// The codes by extended and primary result code. The header builds the extended codes from other macros, which
+    /// Swift cannot import.
     private static let ofSQLite: [Int32: DatabaseError.Code] = [
         SQLITE_CONSTRAINT | 1 << 8: .constraintCheck, SQLITE_CONSTRAINT | 3 << 8: .constraintForeignKey,
         SQLITE_CONSTRAINT | 5 << 8: .constraintNotNull,
         // PRIMARYKEY, UNIQUE, ROWID.
         SQLITE_CONSTRAINT | 6 << 8: .constraintUnique, SQLITE_CONSTRAINT | 8 << 8: .constraintUnique,
         SQLITE_CONSTRAINT | 10 << 8: .constraintUnique,
-        // The index of the log could not grow.
+        // The index of the write-ahead log could not grow.
         SQLITE_IOERR | 19 << 8: .full,
         SQLITE_CONSTRAINT: .constraint, SQLITE_BUSY: .busy, SQLITE_LOCKED: .busy, SQLITE_FULL: .full,
         SQLITE_IOERR: .ioError, SQLITE_CORRUPT: .corrupt, SQLITE_NOTADB: .corrupt, SQLITE_READONLY: .readOnly,

@@ -1,16 +1,17 @@
-/// Where the database is: `sqlite:PATH`, `sqlite:///absolute/path`, `sqlite::memory:`, or
-/// `postgres://user:password@host:port/database?parameter=value`, which libpq reads (several hosts, a service file, TLS).
+/// The location of a database: `sqlite:PATH`, `sqlite:///absolute/path`, `sqlite::memory:`, or
+/// `postgres://user:password@host:port/database?parameter=value`, which libpq parses (several hosts, a service file,
+/// TLS).
 public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     public enum Location: Sendable, Hashable {
         case file(path: String)
-        /// A private file on a RAM file system: everything works as with a file, and is gone at the end.
+        /// A private file on a RAM file system. It behaves like a file, and is deleted at the end.
         case memory
         /// A PostgreSQL server, as libpq's connection URI.
         case server(address: String)
     }
 
     public let location: Location
-    /// Safe to show: without the password that may stand in a server's address.
+    /// The URL in a form that is safe to show: without the password of a server's address.
     public let description: String
 
     public init(_ text: String) throws(DatabaseError) {
@@ -45,7 +46,9 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         location = .file(path: String(path))
     }
 
-    /// - Parameter path: of an SQLite file, as it is written in a shell.
+    /// Creates the URL of an SQLite file.
+    ///
+    /// - Parameter path: The path as written in a shell.
     public init(file path: String) throws(DatabaseError) {
         try self.init("sqlite:" + (path.hasPrefix("/") ? "//" : "./") + path)
     }
@@ -54,17 +57,17 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         if case .server = location { .postgreSQL } else { .sqlite }
     }
 
-    /// The part that is safe to show: a password may stand in what follows.
+    /// Returns the part that is safe to show. The rest may contain a password.
     private static func scheme(of text: String) -> String {
         String(text.prefix { $0 != ":" }.prefix(20))
     }
 
-    /// User, hosts and database; a password may stand before the last `@`, and among the parameters.
+    /// Returns the user, the hosts and the database. A password may stand before the last `@` and among the parameters.
     private static func shown(_ text: String) -> String {
         let body = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
         let parts = body.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let at = parts[2].lastIndex(of: "@") else {
-            // A password that is not percent-encoded may have been cut in two, and its first half stand here.
+            // A password that is not percent-encoded may have been cut in two, with its first half here.
             return text.contains("@") ? "\(parts[0])//…" : String(body)
         }
         let user = parts[2][..<at].prefix { $0 != ":" }

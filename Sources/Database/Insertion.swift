@@ -1,17 +1,20 @@
-/// A statement that inserts rows, in the forms in which it is run: of 1, 2, 4 and so on up to 64 rows at once
-/// (``RowParts``). They are made once, for as long as the process runs.
+/// A statement that inserts rows, prepared in forms of 1, 2, 4 and so on up to 64 rows (``RowParts``). The forms are
+/// created once per process.
 public struct Insertion: Sendable {
-    /// 64 rows: some hundred binds, of which PostgreSQL takes 65,535 and SQLite 32,766.
+    /// 64 rows: some hundred binds, of which PostgreSQL accepts 65,535 and SQLite 32,766.
     private static let rowsAtOnceBits = 6
 
     private let columns: Int
-    /// By the logarithm of the number of rows; without binds.
+    /// The statements by the logarithm of the number of rows, without binds.
     private let forms: [SQL]
 
+    /// Creates the forms.
+    ///
     /// - Parameters:
-    ///   - into: what stands before VALUES, and names `columns` columns.
-    ///   - rest: what follows the rows, such as ON CONFLICT and RETURNING. Neither has values yet; the rest may have places
-    ///     for some.
+    ///   - into: The text before VALUES, which names `columns` columns.
+    ///   - rest: The text after the rows, such as ON CONFLICT and RETURNING. Neither text has values yet; `rest` may
+    ///     have
+    ///     placeholders.
     public init(_ into: SQL, columns: Int, _ rest: SQL = "") {
         precondition(columns > 0 && into.binds.isEmpty && rest.binds.isEmpty, "the rows alone have values")
         self.columns = columns
@@ -22,9 +25,9 @@ public struct Insertion: Sendable {
         }
     }
 
-    /// The statements that insert rows whose values stand one after the other; none for no rows.
+    /// Returns the statements that insert rows, given their concatenated values; none for no rows.
     ///
-    /// - Parameter restValues: the values of what follows the rows.
+    /// - Parameter restValues: The values of the text after the rows.
     public func statements(of values: consuming [SQLValue], followedBy restValues: [SQLValue] = []) -> [SQL] {
         precondition(values.count % columns == 0, "a row has \(columns) values")
         let parts = RowParts.ranges(of: values.count / columns, most: 1 << Self.rowsAtOnceBits)
@@ -35,7 +38,7 @@ public struct Insertion: Sendable {
                 return statement
             }
         }
-        // The values become those of the one statement, without a copy.
+        // Moves the values into the single statement, without a copy.
         var statement = forms[parts[0].count.trailingZeroBitCount]
         statement.binds = values
         statement.binds += restValues

@@ -1,7 +1,7 @@
 import Visibility
 
 extension Membership {
-    /// The keys that this membership grants a scope's owner, at most `limit` of them.
+    /// Returns the keys that this membership grants to a scope's owner, at most `limit` of them.
     public func keys(of scope: Scope, in db: Connection, limit: Int = .max) throws -> [String] {
         let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
         guard !members.isEmpty else { return [] }
@@ -17,6 +17,6 @@ extension Membership {
 }
 
 extension Scope {
-    /// The scope with more keys: what memberships grant its owner, for those who decide without SQL.
+    /// Returns the scope with additional keys: those that memberships grant to its owner. For decisions without SQL.
     public func adding(_ more: some Sequence<String>) -> Scope { Scope(tenant: tenant, keys: keys.union(more)) }
 }

@@ -1,9 +1,9 @@
 import Visibility
 
-/// Keys that a caller has because rows of the service grant them, beside those that its token brings.
+/// A rule by which rows of the service grant keys to a caller, in addition to the keys of its token.
 ///
-/// Whoever has a row in `conversation_members` has `conversation:{conversation_id}`. It is declared once, where a
-/// policy asks for such a key:
+/// A user with a row in `conversation_members` has the key `conversation:{conversation_id}`. The rule is declared once,
+/// in the policy that needs such a key:
 ///
 /// ```swift
 /// let members = Table("conversation_members", read: ["user:{user_id}"], write: ["user:{user_id}"])
@@ -12,15 +12,15 @@ import Visibility
 ///     read: [.granted("conversation:{conversation_id}", by: members, member: "user_id", of: "conversation_id")], …)
 /// ```
 ///
-/// From it come the SQL predicate, PostgreSQL's policy, and `keys(of:in:)` for whoever decides without SQL. A
-/// membership begins and ends with its row, in the transaction that writes it.
+/// The SQL predicate, PostgreSQL's policy, and `keys(of:in:)` for decisions without SQL are derived from it. A
+/// membership begins and ends with its row, in the transaction that writes the row.
 ///
-/// A class, because a policy has it and it has a table, which has policies.
+/// It is a class because of the cycle: a policy refers to a membership, which refers to a table, which has policies.
 public final class Membership: Sendable {
     public let table: Table
     /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
     public let holder: AudienceTemplate
-    /// The key that a row gives: `conversation:{conversation_id}`, over the members' own column.
+    /// The key that a row grants: `conversation:{conversation_id}`, over the members' own column.
     public let given: AudienceTemplate
     let memberColumn: String
     let ofColumn: String
@@ -30,8 +30,9 @@ public final class Membership: Sendable {
         guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(column) else {
             preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)")
         }
-        // The question is asked with the caller's own rights: what the members' table hid from it, it would not have.
-        // And a table that itself asked for memberships would ask without end (PostgreSQL refuses such policies).
+        // The membership query runs with the caller's own rights, so rows of the members' table that are hidden from
+        // the caller would not count. A table whose policy itself asks for memberships would recurse without end
+        // (PostgreSQL refuses such policies).
         precondition(
             table.read.templates.contains(holder) && table.read.entries.allSatisfy { $0.membership == nil },
             "\(table.name) must show everybody their own rows, by \(holder), and ask for no membership itself")
@@ -42,14 +43,14 @@ public final class Membership: Sendable {
         ofColumn = column
     }
 
-    /// `EXISTS (SELECT 1 FROM members …)`: one look into the members' index for each row that is asked about.
+    /// Returns `EXISTS (SELECT 1 FROM members …)`: one lookup in the members' index for each tested row.
     ///
     /// - Parameters:
-    ///   - tenant: what the tenant is compared with.
-    ///   - comparison: the comparison of the member's column, from `= ?` on.
-    ///   - column: the row's own column, with its table's name: the members' table may have one of the same name.
+    ///   - tenant: The expression that the tenant is compared with.
+    ///   - comparison: The comparison of the member's column, from `= ?` on.
+    ///   - column: The row's own column, qualified, because the members' table may have a column of the same name.
     func question(tenant: String, comparison: String, column: String) -> String {
-        // The name of the members' table within the question; no table or alias of ours begins with `_`.
+        // The alias of the members' table in the query. No other table or alias of the service begins with `_`.
         let alias = "_held"
         return """
             EXISTS (SELECT 1 FROM \(table.name) AS \(alias) WHERE \(alias).\(table.tenantColumn) = \(tenant) \
@@ -58,20 +59,21 @@ public final class Membership: Sendable {
     }
 }
 
-/// One way to a table's rows: a template, which rows have its key, and the rows that give it to users whose tokens do not.
+/// One entry of a policy: a template, a condition for the rows that have its key, and the membership that grants the
+/// key to users whose tokens lack it.
 public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let template: AudienceTemplate
-    /// Nil: tokens alone bring the key.
+    /// Nil if only tokens carry the key.
     public let membership: Membership?
-    /// What must stand in a row's column for the row to have the key; nil: each row has it.
+    /// The condition on a row for it to have the key; nil if every row has it.
     public let condition: Condition?
 
-    /// That a word stands in a column.
+    /// A condition that a column equals a word.
     public struct Condition: Sendable {
         public let column: String
         public let value: String
 
-        /// In SQL, as it stands there.
+        /// Returns the condition in SQL.
         func text(prefix: String) -> String { "\(prefix)\(column) = '\(value)'" }
     }
 
@@ -83,11 +85,12 @@ public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringCon
 
     public init(stringLiteral text: String) { self.init(AudienceTemplate(stringLiteral: text)) }
 
-    /// The key, for rows with the word in the column: `.when("everyone", "visibility", is: "public")`.
+    /// Returns an entry for rows with this word in the column: `.when("everyone", "visibility", is: "public")`.
     ///
-    /// The condition narrows which rows have the key, and not what the key means: it is the same wherever it stands.
+    /// The condition narrows the set of rows that have the key. It does not change the meaning of the key, which is the
+    /// same everywhere.
     ///
-    /// - Parameter value: lower-case letters, digits, `_` and `-`, since it stands in SQL.
+    /// - Parameter value: Lower-case letters, digits, `_` and `-`, because the value is embedded in SQL.
     public static func when(_ template: AudienceTemplate, _ column: String, is value: String) -> PolicyEntry {
         let isPlain = value.utf8.allSatisfy { byte in
             (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
@@ -97,32 +100,34 @@ public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringCon
         return PolicyEntry(template, condition: Condition(column: column, value: value))
     }
 
-    /// The columns it looks at.
+    /// The columns that the entry reads.
     var columns: [String] { template.columns + (condition.map { [$0.column] } ?? []) }
 
-    /// The key of one row, or nil when a column it needs is null or it does not meet the condition.
+    /// Returns the key of one row; nil if a required column is null, or the row does not meet the condition.
     func key(of row: (String) -> String?) -> String? {
         if let condition {
-            // Bytes, as the database compares.
+            // Compares bytes, as the database does.
             guard let value = row(condition.column), value.utf8.elementsEqual(condition.value.utf8) else { return nil }
         }
         return template.key(of: row)
     }
 
-    /// As the catalog's page shows it.
+    /// The entry in the form that the catalog's page shows.
     public var description: String {
         if let condition { return "\(template) when \(condition.column) is \(condition.value)" }
         return membership.map { "\(template) held by \($0.table.name)" } ?? template.description
     }
 
-    /// A key of the row that the caller need not bring: it is granted to whoever has a row in the members' table.
+    /// Returns an entry whose key the caller's token need not carry: every user with a row in the members' table has
+    /// it.
     ///
     /// - Parameters:
-    ///   - template: over the columns of the table whose policy this is.
-    ///   - table: it shows everybody their own rows, by the plain template `user:{member}`. An index on its tenant,
-    ///     member and `column` answers the question with one look.
-    ///   - member: the column of the members' table that names the user.
-    ///   - column: the column of the members' table that is compared with the template's.
+    ///   - template: A template over the columns of the policy's own table.
+    ///   - table: The members' table. It shows all users their own rows, by the plain template `user:{member}`. An
+    ///     index on its
+    ///     tenant, member and `column` answers the query with one lookup.
+    ///   - member: The column of the members' table that names the user.
+    ///   - column: The column of the members' table that is compared with the template's column.
     public static func granted(
         _ template: AudienceTemplate, by table: Table, member: String, of column: String
     ) -> PolicyEntry {

@@ -1,11 +1,11 @@
 import Cryptography
 import Foundation
 
-/// One step of the schema: applied once, in order, and never changed afterwards.
+/// One step of the schema. It is applied once, in order, and never changed afterwards.
 public struct Migration: Sendable, Hashable {
     /// A statement for one engine or for both.
     public enum Step: Sendable, Hashable, ExpressibleByStringInterpolation {
-        /// In SQLite's words, translated for PostgreSQL: see `TableDefinition`.
+        /// Written for SQLite, and translated for PostgreSQL; see `TableDefinition`.
         case both(String)
         case sqlite(String)
         case postgreSQL(String)
@@ -21,7 +21,7 @@ public struct Migration: Sendable, Hashable {
         }
     }
 
-    /// `0001_notifications`: unique in the whole product.
+    /// The id, such as `0001_notifications`; unique in the whole product.
     public let id: String
     public let steps: [Step]
 
@@ -30,10 +30,11 @@ public struct Migration: Sendable, Hashable {
         self.steps = steps
     }
 
-    /// What it runs on an engine.
+    /// Returns the statements that run on an engine.
     public func statements(for engine: DatabaseEngine) -> [String] { steps.compactMap { $0.text(for: engine) } }
 
-    /// SHA-256 over the statements of an engine, each with its length in front, so that no two lists read the same.
+    /// Returns the SHA-256 of an engine's statements, each preceded by its length, so that different lists cannot have
+    /// the same input.
     func checksum(for engine: DatabaseEngine) -> String { Self.checksum(of: statements(for: engine)) }
 
     static func checksum(of statements: [String]) -> String {
@@ -46,10 +47,10 @@ public struct Migration: Sendable, Hashable {
     }
 }
 
-/// The definition of a table or an index in the words of PostgreSQL.
+/// The translation of a table or index definition to PostgreSQL.
 ///
-/// One text serves both where only the names of types differ. Texts are compared byte by byte on both (`COLLATE "C"`):
-/// cursors and ids rely on it, and a server's locale must not change an order.
+/// One text serves both engines if only the names of types differ. Both compare texts byte by byte (`COLLATE "C"`),
+/// because cursors and ids rely on it, and a server's locale must not change an order.
 enum TableDefinition {
     private static let types = [
         "INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA", "TEXT": "TEXT COLLATE \"C\"",
@@ -58,7 +59,7 @@ enum TableDefinition {
     static func postgreSQL(_ text: String) -> String {
         guard text.hasPrefix("CREATE TABLE") else { return text }
         var body = text
-        // What makes SQLite strict is PostgreSQL's way anyway; tables are clustered by their key in neither's sense.
+        // PostgreSQL is always strict, and does not store a table in the order of its key.
         for suffix in [" STRICT, WITHOUT ROWID", " WITHOUT ROWID", " STRICT"] where body.hasSuffix(suffix) {
             body.removeLast(suffix.count)
             break
@@ -83,13 +84,13 @@ enum TableDefinition {
 }
 
 extension Store {
-    /// Applies the migrations that the database does not have, all or none, and returns which.
+    /// Applies the migrations that the database lacks, all or none, and returns them.
     ///
-    /// On PostgreSQL it also brings the policies to what the tables say, and the store must have been opened by a role
-    /// that may (`.owner`). Safe to be started by many at once.
+    /// On PostgreSQL it also updates the policies to match the tables. The store must have been opened by a role with
+    /// that right (`.owner`). Several processes may run it at once.
     ///
-    /// - Throws: `.schema` when an applied migration was changed since, or one is unknown to this build (the
-    ///   database belongs to a newer version); then nothing is done.
+    /// - Throws: `.schema` if an applied migration was changed, or is unknown to this build (the database belongs to a
+    ///   newer version). Then nothing is done.
     @discardableResult
     public func migrate(_ migrations: [Migration], tables: [Table] = []) throws -> [String] {
         let applied = try writeAndWait { [backend] connection in
@@ -107,7 +108,8 @@ extension Store {
         return applied
     }
 
-    /// PostgreSQL numbers the rows by an identity column where SQLite's integer key does so by itself.
+    /// Returns the statement that creates the history. PostgreSQL numbers rows by an identity column, SQLite by its
+    /// integer key.
     private static func createHistory(for engine: DatabaseEngine) -> SQL {
         switch engine {
         case .sqlite:
@@ -141,10 +143,10 @@ extension Store {
         }
     }
 
-    /// The migrations that `migrate` would apply. Changes nothing.
+    /// Returns the migrations that `migrate` would apply, without changing anything.
     public func pendingMigrations(_ migrations: [Migration]) throws -> [String] {
         try read { connection in
-            // Each engine has its catalog in tables of its own.
+            // Each engine has its own catalog tables.
             let history: SQL =
                 connection.engine == .sqlite
                 ? "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"
@@ -154,7 +156,7 @@ extension Store {
         }
     }
 
-    /// What an operator does about a schema that is not ours.
+    /// The advice to the operator about an unexpected schema.
     private static let remedy = "restore a backup of before, or start the version that it belongs to"
 
     private static func pending(_ migrations: [Migration], in connection: Connection) throws -> [Migration] {

@@ -2,15 +2,15 @@ import Values
 import Visibility
 
 extension Policy {
-    /// The same rule as a predicate over the columns:
-    /// `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`, only the tenant where a constant key such as `everyone`
-    /// matches, and `FALSE` where the scope has no key that fits.
+    /// Returns the policy as a predicate over the columns: `tenant = ? AND (user_id = ? OR shop_id IN (?, ?))`. It
+    /// consists of only the tenant if a constant key such as `everyone` matches, and is `FALSE` if no key of the scope
+    /// fits.
     ///
-    /// Every comparison has a bare column on its left, so that indexes serve it. A key that rows give (`Membership`)
-    /// becomes an `EXISTS` over them, beside what the scope's own keys open.
+    /// Every comparison has a bare column on its left, so that indexes apply. A key that rows grant (`Membership`)
+    /// becomes an `EXISTS` over these rows, beside the conditions for the scope's own keys.
     ///
-    /// - Parameter qualifier: the table's name or alias, where several tables could own a column's name: always where
-    ///   the policy asks for memberships.
+    /// - Parameter qualifier: The table's name or alias, if several tables could have a column of the same name. It is
+    ///   always required if the policy asks for memberships.
     public func predicate(
         for scope: Scope, qualifier: String = "", tenantColumn: String = Table.tenantColumnDefault
     ) -> SQL {
@@ -51,7 +51,7 @@ extension Policy {
                 }
             }
         }
-        // Last: what the scope's keys open needs no look into other tables.
+        // Memberships come last, because rows that the scope's keys open need no lookup in other tables.
         for entry in body.list {
             guard let question = question(for: entry, of: scope, sortedKeys, prefix) else { continue }
             alternatives.append(question.text)
@@ -63,7 +63,7 @@ extension Policy {
         return SQL(unchecked: "\(prefix)\(tenantColumn) = ? AND \(choice)", binds: binds)
     }
 
-    /// Whether a row gives the template's key to one whom the scope names; nil: none could.
+    /// Returns the condition that a row grants the template's key to the scope's user; nil if no row could.
     private func question(
         for entry: PolicyEntry, of scope: Scope, _ sortedKeys: [String], _ prefix: String
     ) -> SQL? {
@@ -82,8 +82,8 @@ extension Policy {
         return "IN (" + Array(repeating: "?", count: count).joined(separator: ", ") + ")"
     }
 
-    /// The list with its last element repeated up to a power of two, which changes no result: without it every
-    /// number of keys would be a statement of its own, and the statement cache would churn.
+    /// Returns the list with its last element repeated up to a power of two, which does not change the result.
+    /// Otherwise every number of keys would be a separate statement, and the statement cache would churn.
     private func padded<T>(_ values: [T]) -> [T] {
         guard let last = values.last, values.count > 2 else { return values }
         let target = 1 << (Int.bitWidth - (values.count - 1).leadingZeroBitCount)
@@ -92,12 +92,12 @@ extension Policy {
 }
 
 extension Table {
-    /// The rows a scope may read, as a predicate over this table's columns.
+    /// Returns a predicate over this table's columns for the rows that a scope may read.
     public func readPredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
         read.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
     }
 
-    /// The rows a scope may write, as a predicate over this table's columns.
+    /// Returns a predicate over this table's columns for the rows that a scope may write.
     public func writePredicate(for scope: Scope, qualifier: String? = nil) -> SQL {
         write.predicate(for: scope, qualifier: qualifier ?? name, tenantColumn: tenantColumn)
     }

@@ -1,8 +1,9 @@
 import Visibility
 
-/// Who may read, or write, the rows of a table: a list of audience templates, any of which suffices.
+/// The rule that decides who may read, or write, the rows of a table: a list of audience templates. Any one of them
+/// suffices.
 public struct Policy: Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
-    /// Shared, so that a policy can be recognized by identity when its predicates are cached.
+    /// Shared, so that cached predicates can identify a policy by reference.
     final class Entries: Sendable {
         let list: [PolicyEntry]
 
@@ -28,9 +29,10 @@ public struct Policy: Sendable, ExpressibleByArrayLiteral, CustomStringConvertib
         body.list.map(\.description).joined(separator: ", ")
     }
 
-    /// The keys of one row: stamped on its events, and what `Scope.sees` is asked about.
+    /// Returns the keys of one row. They are stamped on its events, and passed to `Scope.sees`.
     ///
-    /// - Parameter row: the text of a column, or nil for SQL's null; a template with a null column makes no key.
+    /// - Parameter row: Returns the text of a column, or nil for SQL's null. A template with a null column makes no
+    ///   key.
     public func audience(of row: (String) -> String?) -> [String] {
         var keys: [String] = []
         for entry in body.list {

@@ -1,11 +1,13 @@
-/// The row a statement stands on. Valid inside the callback it is given to; using it later is a programmer's error.
+/// The current row of a statement. It is valid only inside the callback that receives it; later use is a programmer's
+/// error.
 ///
-/// Columns are read by index, in the order of the SELECT. Every getter throws `DatabaseError.Code.column` when the column
-/// is null (unless the getter says `optional`) or of another type: a stored number is never silently read as text.
+/// Columns are read by index, in the order of the SELECT. Every getter throws `DatabaseError.Code.column` if the column
+/// is null (unless the getter's name says `optional`) or has another type: a stored number is never silently read as
+/// text.
 public struct Row {
     private let statement: RowSource
     private let generation: UInt64
-    /// The number of columns, without a check column that a write policy added.
+    /// The number of columns, without the check column of a write policy.
     public let count: Int
 
     init(_ statement: RowSource, hiddenColumns: Int) {
@@ -26,7 +28,7 @@ public struct Row {
         return Int(statement.integer(at: index))
     }
 
-    /// A whole number counts as real: SQLite stores `2.0` as an integer where it can.
+    /// Returns a real number. An integer counts as real, because SQLite stores `2.0` as an integer if it can.
     public func real(_ index: Int) throws -> Double {
         if type(at: index) != .integer { try require(.real, "a real", at: index) }
         return statement.real(at: index)
@@ -45,7 +47,7 @@ public struct Row {
         return Array(statement.bytes(at: index, isText: false))
     }
 
-    /// The bytes of a blob, or the UTF-8 of a text (stored JSON that goes out as it is).
+    /// Returns the bytes of a blob, or the UTF-8 of a text (stored JSON that is sent unchanged).
     public func bytes(_ index: Int) throws -> [UInt8] {
         let isText = type(at: index) == .text
         if !isText { try require(.blob, "a text or a blob", at: index) }
@@ -60,7 +62,8 @@ public struct Row {
 
     // MARK: Checks
 
-    /// Whether the row, as it was written, lies within the write policy: the hidden last column of a woven statement.
+    /// Returns whether the row, as it was written, satisfies the write policy. This is the hidden last column of a
+    /// woven statement.
     func isWithinPolicy() throws -> Bool {
         statement.integer(at: statement.columnCount - 1) == 1
     }
@@ -88,13 +91,13 @@ enum ColumnType: Sendable {
     case null, integer, real, text, blob
 }
 
-/// What stands behind a row: a statement of SQLite that stands on it, or a result of PostgreSQL that contains it.
+/// The source of a row: an SQLite statement positioned on it, or a PostgreSQL result that contains it.
 class RowSource {
     final let text: String
     final var columnCount = 0
-    /// Read when an error names a column.
+    /// Read only for an error that names a column.
     final lazy var columnNames: [String] = readNames()
-    /// Counts rows and executions, so that a `Row` that outlives its callback is noticed.
+    /// Counts rows and executions, to detect a `Row` that outlives its callback.
     final private(set) var generation: UInt64 = 0
 
     init(text: String) {
@@ -107,7 +110,7 @@ class RowSource {
     func type(at index: Int) -> ColumnType { preconditionFailure("each source tells its columns' types") }
     func integer(at index: Int) -> Int64 { preconditionFailure("each source gives its numbers") }
     func real(at index: Int) -> Double { preconditionFailure("each source gives its numbers") }
-    /// The bytes of a text or blob; valid until the next row.
+    /// Returns the bytes of a text or blob. They are valid until the next row.
     func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
         preconditionFailure("each source gives its bytes")
     }

@@ -1,6 +1,6 @@
-/// The rows of one query, for whoever turns them into values. Valid inside the callback it is given to.
+/// The rows of one query. It is valid only inside the callback that receives it.
 public struct RowCursor {
-    /// What the statement that was asked beside the query has answered, in the state that the rows are of.
+    /// The result of the position query that ran with this query, in the same snapshot.
     public let position: Int?
     let run: ((Row) throws -> Bool) throws -> Void
 
@@ -8,7 +8,7 @@ public struct RowCursor {
         (self.position, self.run) = (position, run)
     }
 
-    /// The first row turned into a value, or nil without one.
+    /// Returns the first row mapped to a value; nil if there is none.
     public func row<Value>(_ map: (Row) throws -> Value) throws -> Value? {
         var value: Value?
         try run { row in
@@ -18,7 +18,7 @@ public struct RowCursor {
         return value
     }
 
-    /// All rows, each turned into a value.
+    /// Returns all rows, each mapped to a value.
     public func rows<Value>(_ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
         try run { row in

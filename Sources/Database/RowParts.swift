@@ -1,8 +1,10 @@
-/// How a list of rows of any length is divided among statements: into parts of 1, 2, 4 and so on rows, the largest first.
+/// The division of any number of rows among statements: into parts of 1, 2, 4 and so on rows, the largest first.
 ///
-/// Powers of two: few different texts, whatever the number of rows.
+/// Powers of two keep the number of different statement texts small.
 public enum RowParts {
-    /// - Parameter most: the rows of the largest part, a power of two.
+    /// Returns the ranges of the parts.
+    ///
+    /// - Parameter most: The number of rows of the largest part, a power of two.
     public static func ranges(of count: Int, most: Int) -> [Range<Int>] {
         var ranges: [Range<Int>] = []
         var start = 0

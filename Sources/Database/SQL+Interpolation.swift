@@ -1,12 +1,12 @@
 extension SQL {
-    /// What the compiler builds an interpolated `SQL` with.
+    /// The builder of an interpolated `SQL` literal.
     public struct StringInterpolation: StringInterpolationProtocol {
         private(set) var sql = SQL(unchecked: "")
-        /// A subquery needs a name; whether the author gives one shows only with the text that follows.
+        /// The pending subquery without a name. The following text tells whether the author gave it one.
         private var unnamedSubquery: String?
 
         public init(literalCapacity: Int, interpolationCount: Int) {
-            // Room for the usual policy too, so that most statements are built with one allocation.
+            // Includes room for a usual policy, so that most statements are built with one allocation.
             sql.text.reserveCapacity(literalCapacity + interpolationCount * 24)
             sql.binds.reserveCapacity(interpolationCount + 2)
         }
@@ -22,8 +22,8 @@ extension SQL {
             sql.binds.append(value.sqlValue)
         }
 
-        /// The value of a nullable column. An overload of its own: an Optional that meets a generic parameter in a
-        /// literal is taken for a slip by the compiler.
+        /// Appends the value of a nullable column. It is a separate overload, because the compiler warns about an
+        /// Optional passed to a generic parameter in a literal.
         public mutating func appendInterpolation<Value: SQLBindable>(_ value: Value?) {
             appendInterpolation(value?.sqlValue ?? .null)
         }
@@ -78,11 +78,11 @@ extension SQL {
             sql.scoped.append(table.name)
         }
 
-        /// Gives the last subquery its table's name, unless the text that follows starts with `AS`.
+        /// Names the last subquery after its table, unless the following text starts with `AS`.
         mutating func nameSubquery(before literal: String) {
             guard let name = unnamedSubquery else { return }
             let rest = literal.utf8.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
-            // An empty literal stands between two interpolations, or at the very end.
+            // An empty literal comes between two interpolations, or at the very end.
             let head = Array(rest.prefix(3))
             let isNamed =
                 head.count == 3 && head[0] | 0x20 == UInt8(ascii: "a") && head[1] | 0x20 == UInt8(ascii: "s")
@@ -94,11 +94,11 @@ extension SQL {
             unnamedSubquery = nil
         }
 
-        /// What the statement is about to do with the table whose name comes next, if that is a write.
+        /// Returns the verb if the statement writes to the table whose name comes next.
         private func writtenVerb() -> WriteTarget.Verb? {
             if endsWith("UPDATE") { return .update }
             if endsWith("INTO") {
-                // REPLACE deletes the rows it collides with, whoever may write them.
+                // REPLACE deletes conflicting rows, regardless of write policies.
                 precondition(!endsWith("REPLACE INTO"), "a scoped statement takes ON CONFLICT … DO UPDATE: \(sql.text)")
                 return .insert
             }
@@ -106,7 +106,7 @@ extension SQL {
             return nil
         }
 
-        /// Whether the text ends with the words, whatever their case, followed by white space.
+        /// Whether the text ends with the words, in any case, followed by white space.
         private func endsWith(_ words: StaticString) -> Bool {
             let tail = sql.text.utf8.reversed().drop { $0 <= UInt8(ascii: " ") }
             return words.withUTF8Buffer { expected in

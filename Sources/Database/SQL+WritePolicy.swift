@@ -1,9 +1,9 @@
 extension SQL {
-    /// A statement as it is prepared: with the write policy in place.
+    /// A statement in the form in which it is prepared: with its write policy woven in.
     struct Woven {
         var text: String
         var binds: [SQLValue]
-        /// Whether the last column of each returned row says if the row, as written, is within the scope.
+        /// Whether the last column of each returned row tells if the written row is within the scope.
         var hasCheck: Bool
         /// The table that is written under a scope.
         var written: Table?
@@ -13,12 +13,13 @@ extension SQL {
         var scoped: [String] = []
     }
 
-    /// The statement with its write policy woven in; the same meaning as row-level security's `USING` and `WITH CHECK`.
+    /// Returns the statement with its write policy woven in. It means the same as `USING` and `WITH CHECK` of row-level
+    /// security.
     ///
-    /// - `UPDATE`, `DELETE`, and the update of `ON CONFLICT … DO UPDATE` touch only rows that are within the policy:
-    ///   `WHERE x` becomes `WHERE (policy) AND (x)`.
-    /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column that says so, and the
-    ///   connection refuses what is outside.
+    /// - `UPDATE`, `DELETE`, and the update of `ON CONFLICT … DO UPDATE` touch only rows within the policy: `WHERE x`
+    ///   becomes `WHERE (policy) AND (x)`.
+    /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column with the result of the
+    ///   check, and the connection refuses rows outside.
     func woven() -> Woven {
         guard let target else {
             return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped)
@@ -58,18 +59,18 @@ extension SQL {
     }
 }
 
-/// Where the clauses of a writing statement lie: found by reading words outside quotes and parentheses.
+/// The positions of the clauses of a writing statement, found by reading the words outside quotes and parentheses.
 private struct WriteClauses {
     struct Place {
         let offset: Int
-        /// The number of binds before it.
+        /// The number of binds before the position.
         let binds: Int
     }
 
     private(set) var alias: String?
-    /// Behind the word `WHERE` that selects the existing rows.
+    /// After the word `WHERE` that selects the existing rows.
     private(set) var whereEnd: Place?
-    /// Where that condition ends, or would stand.
+    /// Where that condition ends, or would be inserted.
     private(set) var conditionEnd: Place
     private(set) var hasReturning = false
     private(set) var filtersExistingRows: Bool
@@ -101,7 +102,7 @@ private struct WriteClauses {
                 if isConditionOpen { conditionEnd = begin }
                 isConditionOpen = false
             case "ORDER", "LIMIT":
-                // Of the SELECT of an INSERT, where no condition on existing rows is open yet.
+                // This belongs to the SELECT of an INSERT, where no condition on existing rows is open yet.
                 if filtersExistingRows, isConditionOpen {
                     conditionEnd = begin
                     isConditionOpen = false
@@ -132,7 +133,7 @@ private struct SQLWords {
     var end: Int { bytes.count }
     var original: String { String(decoding: bytes[wordStart..<wordEnd], as: UTF8.self) }
 
-    /// The next word in upper case.
+    /// Returns the next word in upper case.
     mutating func next() -> String? {
         while index < bytes.count {
             let byte = bytes[index]
@@ -167,7 +168,7 @@ private struct SQLWords {
 
     private mutating func skipQuoted(by quote: UInt8) {
         index += 1
-        // A doubled quote inside ends one quotation and begins the next, which comes to the same.
+        // A doubled quote inside ends one quotation and begins the next, with the same effect.
         while index < bytes.count, bytes[index] != quote { index += 1 }
         index += 1
     }

@@ -20,12 +20,12 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public internal(set) var text: String
     public internal(set) var binds: [SQLValue]
     var target: WriteTarget?
-    /// The tables that the statement names without a scope, and those it names with one.
+    /// The tables that the statement names without a scope, and those that it names with one.
     var unscoped: [String] = []
     var scoped: [String] = []
 
-    /// A text that nobody checks. For text of our own making only (a column chosen from a fixed list), never for
-    /// anything that came from outside.
+    /// Creates SQL from an unchecked text. Use it only for text of our own (a column chosen from a fixed list), never
+    /// for anything from outside.
     public init(unchecked text: String, binds: [SQLValue] = []) {
         self.text = text
         self.binds = binds
@@ -41,7 +41,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         self = interpolation.sql
     }
 
-    /// The fragments in a row: `SQL.joined(conditions, separator: " AND ")`.
+    /// Joins fragments: `SQL.joined(conditions, separator: " AND ")`.
     public static func joined(_ fragments: some Sequence<SQL>, separator: SQL) -> SQL {
         var result = SQL(unchecked: "")
         var isFirst = true
@@ -53,13 +53,14 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return result
     }
 
-    /// The conditions that are there, all of which must hold; without any `TRUE`.
+    /// Joins the conditions that are not nil with AND; `TRUE` if there are none.
     public static func all(_ conditions: [SQL?]) -> SQL {
         let present = conditions.compactMap(\.self)
         return present.isEmpty ? "TRUE" : joined(present, separator: " AND ")
     }
 
-    /// The statement with values for its parameters: for one whose text is made once, with `?` where they go.
+    /// Returns the statement with values for its parameters. For a statement whose text is created once, with `?` as
+    /// placeholders.
     public func binding(_ values: any SQLBindable...) -> SQL {
         precondition(binds.isEmpty, "its values stand in it: \(text)")
         var statement = self
@@ -87,7 +88,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     }
 }
 
-/// The table a statement writes under a scope, and where its name ends.
+/// The table that a statement writes under a scope, and the position after its name.
 struct WriteTarget: Sendable {
     enum Verb: Sendable {
         case insert, update, delete
@@ -96,8 +97,8 @@ struct WriteTarget: Sendable {
     let verb: Verb
     let table: Table
     let scope: Scope
-    /// UTF-8 offset behind the table's name.
+    /// The UTF-8 offset after the table's name.
     var textOffset: Int
-    /// The number of binds before it.
+    /// The number of binds before the position.
     var bindOffset: Int
 }

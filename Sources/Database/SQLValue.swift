@@ -1,17 +1,17 @@
-/// One value as SQL knows it: what is bound to a parameter and what stands in a column.
+/// One SQL value: bound to a parameter, or read from a column.
 public enum SQLValue: Sendable, Hashable {
     case null
     case integer(Int64)
     case real(Double)
     case text(String)
-    /// A text that is at hand as its bytes, such as JSON that was just written.
+    /// A text given as bytes, such as JSON that was just written.
     case utf8([UInt8])
     case blob([UInt8])
 }
 
-/// A Swift type that can stand for one bound parameter.
+/// A Swift type that can be bound to a parameter.
 ///
-/// Conform domain types (ids, timestamps) to it, so that an interpolation of one of them is a bind and never text.
+/// Conform domain types (ids, timestamps) to it, so that interpolating one of them makes a bind and never text.
 public protocol SQLBindable {
     var sqlValue: SQLValue { get }
 }
@@ -29,7 +29,7 @@ extension Int64: SQLBindable {
 }
 
 extension Bool: SQLBindable {
-    /// Truth is stored as 0 or 1: SQLite has no boolean, and the common subset stores integers.
+    /// Booleans are stored as 0 or 1: SQLite has no boolean type, and the common subset stores integers.
     public var sqlValue: SQLValue { .integer(self ? 1 : 0) }
 }
 

@@ -1,10 +1,10 @@
 import Threads
 import Values
 
-/// What a caller has: one tenant, and a set of keys.
+/// The rights of a caller: one tenant, and a set of keys.
 ///
-/// A row is visible if and only if its tenant is the caller's and its audience shares a key with the scope.
-/// Keys are made with `AudienceKey.make`, so that no claim can forge a segment.
+/// A row is visible if and only if its tenant is the caller's and its audience shares a key with the scope. Keys are
+/// made with `AudienceKey.make`, so that no claim can forge a segment.
 public struct Scope: Sendable {
     public let tenant: ID<Tenant>
     public let keys: Set<String>
@@ -17,26 +17,26 @@ public struct Scope: Sendable {
         self.predicates = PredicateCache()
     }
 
-    /// The rule of visibility in its Swift form; `Policy.predicate` is the same rule in SQL.
+    /// The rule of visibility in Swift. `Policy.predicate` is the same rule in SQL.
     public func sees(tenant: ID<Tenant>, audience: some Sequence<String>) -> Bool {
         guard tenant == self.tenant else { return false }
         return audience.contains { keys.contains($0) }
     }
 
-    /// A statement about what its caller may see, made once: for what is asked again and again.
+    /// Returns a cached statement under this scope, for frequent queries.
     ///
-    /// - Parameter name: of the place in the code that asks. There are a handful.
+    /// - Parameter name: The name of the place in the code; there are only a few.
     public func statement(_ name: String, make: () -> SQL) -> SQL { predicates.statement(name, make: make) }
 
-    /// Releases the predicates made so far, which are made again when they are needed: for a scope that lives for
-    /// long and asked seldom.
+    /// Releases the cached predicates, which are created again when needed. For a scope that lives long and is rarely
+    /// used.
     public func forgetPredicates() { predicates.forget() }
 }
 
-/// The predicates that a scope was turned into, by policy and qualifier.
+/// The predicates of a scope, by policy and qualifier.
 ///
-/// A scope lives as long as its verified token is cached and is asked the same few questions at every request;
-/// taking its keys apart again each time costs more than the point read they guard.
+/// A scope lives as long as its verified token is cached, and every request runs the same few queries under it. Parsing
+/// its keys again each time costs more than the point read that they guard.
 final class PredicateCache: Sendable {
     struct Key: Hashable {
         let policy: Policy.Entries
@@ -54,14 +54,15 @@ final class PredicateCache: Sendable {
         }
     }
 
-    /// Policies are few and constant. Without the bound, a caller that makes policies on the fly would fill memory.
+    /// Policies are few and constant. Without this limit, a caller that creates policies dynamically would fill the
+    /// memory.
     private static let entriesMax = 64
 
     private struct State {
         var entries: [Key: SQL] = [:]
         var statements: [String: SQL] = [:]
         var settings: [String: String]?
-        /// What each kind of query needs of them, by the kind.
+        /// The settings that each kind of query needs, by kind.
         var querySettings: [Int: [String: String]] = [:]
     }
 
@@ -69,7 +70,7 @@ final class PredicateCache: Sendable {
 
     func forget() { state.withLock { $0 = State() } }
 
-    /// The scope as PostgreSQL's settings have it. A process has one store, and so one vocabulary.
+    /// Returns the scope as PostgreSQL settings. A process has one store, and so one vocabulary.
     func settings(make: () -> [String: String]) -> [String: String] {
         state.withLock { state in
             if let known = state.settings { return known }
@@ -90,7 +91,7 @@ final class PredicateCache: Sendable {
     }
 
     func statement(_ name: String, make: () -> SQL) -> SQL {
-        // Made without the lock, which its predicates need.
+        // Created outside the lock, which its predicates need.
         if let known = state.withLock({ $0.statements[name] }) { return known }
         let made = make()
         state.withLock { $0.statements[name] = made }

@@ -1,9 +1,8 @@
 import Threads
 
-/// An open database: reads on the calling thread, writes in groups on the store's own threads.
+/// An open database. It reads on the calling thread, and writes in groups on the store's own threads.
 ///
-/// Reads never wait for a writer, nor writers for reads. A write is answered after the COMMIT that it belongs to is on
-/// disk.
+/// Reads never wait for a writer, nor writers for reads. A write is answered after its COMMIT is on disk.
 public final class Store: Sendable {
     public let url: DatabaseURL
     public let options: StoreOptions
@@ -16,7 +15,7 @@ public final class Store: Sendable {
     }
 
     deinit {
-        // Without `close` the waiting jobs are still done; the threads end by themselves.
+        // Without `close`, the waiting jobs are still done; the threads end by themselves.
         backend.closeQueues()
     }
 
@@ -24,26 +23,27 @@ public final class Store: Sendable {
 
     // MARK: Reading
 
-    /// Reads one state of the database, on the calling thread. What was answered as written is seen.
+    /// Reads one snapshot of the database, on the calling thread. It sees every write that was acknowledged before.
     ///
-    /// The connection and its rows must not leave `body`. On SQLite it may block for a disk read, never for a writer;
-    /// on PostgreSQL it waits for the network.
+    /// The connection and its rows must not leave `body`. On SQLite it may block for a disk read, never for a writer.
+    /// On PostgreSQL it waits for the network.
     ///
     /// - Parameters:
-    ///   - isSingle: the body runs one statement; on PostgreSQL it then costs one round trip and no transaction around
+    ///   - isSingle: Whether the body runs one statement. On PostgreSQL it then costs one round trip, without a
+    ///     transaction around
     ///     it.
-    ///   - isVital: on PostgreSQL a connection is reserved for such reads, so that they do not wait behind others.
+    ///   - isVital: On PostgreSQL a connection is reserved for such reads, so that they do not wait behind others.
     public func read<Value>(
         isSingle: Bool = false, isVital: Bool = false, _ body: (Connection) throws -> Value
     ) throws -> Value {
         try backend.read(isSingle: isSingle, isVital: isVital, body)
     }
 
-    /// Runs one statement that reads, and gives its rows to `completion`: at once, on the calling thread, where the
-    /// database is a file; later, on a thread of the store, where it is a server. Errors of `completion` are its own.
+    /// Runs one reading statement, and passes its rows to `completion`. For a file, this happens at once on the calling
+    /// thread; for a server, later on a thread of the store. `completion` handles its own errors.
     ///
-    /// - Parameter position: asked in the same transaction, of records of the service's own; see ``RowCursor/position``.
-    /// - Throws: `StoreBusy` when too many wait; `completion` is not called then.
+    /// - Parameter position: A query for the service's own records in the same transaction; see ``RowCursor/position``.
+    /// - Throws: `StoreBusy` if too many queries wait. Then `completion` is not called.
     public func query(
         _ sql: SQL, at position: SQL? = nil, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
@@ -55,13 +55,14 @@ public final class Store: Sendable {
 
     /// Queues work for the next group and returns at once.
     ///
-    /// The body runs in a savepoint on a writer's thread: an error undoes its own changes only. On PostgreSQL it runs
-    /// again when its group was undone for a reason that has passed (a lost connection, a deadlock): it must have no
-    /// effects but those on the database. `completion` is called on the writer's thread when the changes are durable,
-    /// or with the error; it must be quick, since the next group waits for it.
+    /// The body runs in a savepoint on a writer's thread: an error undoes only its own changes. On PostgreSQL it runs
+    /// again if its group was rolled back for a temporary reason (a lost connection, a deadlock), so its only effects
+    /// must be on the database. `completion` is called on the writer's thread when the changes are durable, or with the
+    /// error. It must be quick, because the next group waits for it.
     ///
-    /// - Parameter lane: work of one lane is done by one writer, in its order; for what would wait for each other.
-    /// - Throws: `StoreBusy` when the queue is full; `completion` is not called then.
+    /// - Parameter lane: One writer does the work of one lane, in order. For work that would otherwise wait for each
+    ///   other's locks.
+    /// - Throws: `StoreBusy` if the queue is full. Then `completion` is not called.
     public func write<Value: Sendable>(
         lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
@@ -75,7 +76,8 @@ public final class Store: Sendable {
                 fail: { completion(.failure($0)) }), lane: lane)
     }
 
-    /// Queues an item of a batched write: like ``write(lane:_:completion:)``, but done together with other items.
+    /// Queues an item of a batched write. It works like ``write(lane:_:completion:)``, but many items are written
+    /// together.
     @inlinable
     public func write<Item: Sendable, Value: Sendable>(
         lane: Int = 0, _ item: Item, in batch: BatchedWrite<Item, Value>,
@@ -95,7 +97,7 @@ public final class Store: Sendable {
         job.fail(error)
     }
 
-    /// Writes and waits without blocking a thread. Cancelling the task does not undo a write that is queued.
+    /// Writes and waits without blocking a thread. Cancelling the task does not undo a queued write.
     @discardableResult
     public func write<Value: Sendable>(
         lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
@@ -109,8 +111,8 @@ public final class Store: Sendable {
         }
     }
 
-    /// Writes and blocks the calling thread until the changes are durable. For threads that may wait: not for a
-    /// reactor, not for the cooperative pool, and never for a writer's own.
+    /// Writes, and blocks the calling thread until the changes are durable. It must not be called on a reactor, on the
+    /// cooperative pool, or on a writer's own thread.
     @discardableResult
     public func writeAndWait<Value: Sendable>(
         lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
@@ -127,8 +129,8 @@ public final class Store: Sendable {
     // MARK: Other replicas
 
     /// Calls `wake` with the payload whenever a committed transaction has notified the channel, on any replica, and
-    /// with nil when notifications may have been missed. Returns what ends it; nil on SQLite, where nobody else
-    /// writes.
+    /// with nil if notifications may have been missed. Returns a function that ends this; nil on SQLite, where no other
+    /// process writes.
     public func listen(
         to channel: String, _ wake: @escaping @Sendable (String?) -> Void
     ) -> (@Sendable () -> Void)? {
@@ -137,18 +139,18 @@ public final class Store: Sendable {
 
     // MARK: Trouble
 
-    /// What stands in the way: `.moved` files serve nothing any more; where a disk is `.full`, reads go on, and the last
-    /// writes found no room. Nil if nothing does.
+    /// The problem that blocks the store; nil if there is none. After `.moved` the files serve nothing any more. With
+    /// `.full`, reads continue, and the last writes found no room.
     public var trouble: DatabaseError? {
         if let trouble = backend.trouble { return trouble }
         return backend.queues.contains(where: \.isFull)
             ? DatabaseError(.full, "the disk, or what the database may take of it, is full") : nil
     }
 
-    /// Finds out by a small write whether there is room again. Blocks.
+    /// Checks with a small write whether there is room again. Blocks.
     public func probe() throws {
         guard backend.hasRoom else { throw DatabaseError(.full, "the disk is full") }
-        // Each of them writes, though it changes nothing. Every writer had its own last time.
+        // Each of them writes, though it changes nothing. Every writer may have failed separately.
         for lane in backend.queues.indices {
             try writeAndWait(lane: lane) {
                 try $0.run($0.engine == .sqlite ? "PRAGMA user_version = 0" : "SELECT txid_current()")
@@ -158,21 +160,21 @@ public final class Store: Sendable {
 
     // MARK: Upkeep
 
-    /// Moves everything from SQLite's WAL into the database and empties it.
+    /// Moves all pages from SQLite's WAL into the database and truncates the WAL.
     public func checkpoint() throws { try backend.checkpoint() }
 
-    /// What the engine's own check of its files finds wrong; empty for a sound database. Reads the whole SQLite file;
-    /// a server looks after its files itself.
+    /// Returns the problems that the engine's own file check finds; empty for a sound database. It reads the whole
+    /// SQLite file. A server checks its files itself.
     public func integrityCheck() throws -> [String] { try backend.integrityCheck() }
 
-    /// The bytes on disk, the WAL included; those of a server are as of the last time it was asked.
+    /// The bytes on disk, including the WAL. For a server it is the last known value.
     public var sizeBytes: Int { backend.sizeBytes }
 
     public func metrics() -> StoreMetrics {
         backend.queues.dropFirst().reduce(backend.queues[0].snapshot()) { $0.adding($1.snapshot()) }
     }
 
-    /// Does what is queued, then closes. Later writes fail with `.unavailable`. Blocks; may be called twice.
+    /// Does the queued work, then closes. Later writes fail with `.unavailable`. Blocks; may be called twice.
     public func close() {
         precondition(!backend.isOnWriter, "the writer would wait for itself")
         backend.close()

@@ -1,4 +1,4 @@
-/// What an engine does for a store.
+/// The operations that an engine provides for a store.
 protocol StoreBackend: Sendable {
     func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value
     func query(
@@ -7,21 +7,21 @@ protocol StoreBackend: Sendable {
     ) throws(StoreBusy)
     /// The queues of its writers; never empty.
     var queues: [WriteQueue] { get }
-    /// Whether this is the thread of one of its writers.
+    /// Whether the current thread is one of its writers.
     var isOnWriter: Bool { get }
     var sizeBytes: Int { get }
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
     func checkpoint() throws
     func integrityCheck() throws -> [String]
-    /// What stands in the way of reading and writing, for good; nil for a server.
+    /// The permanent problem that blocks reading and writing; nil for a server.
     var trouble: DatabaseError? { get }
-    /// Whether the disk seems to have room; true where only the server knows.
+    /// Whether the disk seems to have room; true if only the server knows.
     var hasRoom: Bool { get }
     /// The path of the database file; empty for a server.
     var path: String { get }
     /// Called in the transaction of the migrations, before them.
     func prepareMigrations(in connection: Connection) throws
-    /// Called in the transaction of the migrations, behind them.
+    /// Called in the transaction of the migrations, after them.
     func finishMigrations(of tables: [Table], in connection: Connection) throws
     func schemaChanged()
     func close()

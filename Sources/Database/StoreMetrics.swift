@@ -1,6 +1,6 @@
-/// What a store has done since it was opened.
+/// The counters of a store since it was opened.
 public struct StoreMetrics: Sendable, Hashable {
-    /// Upper bounds of the buckets of `commitSecondsBuckets`; one more bucket takes the rest.
+    /// Upper bounds of the buckets of `commitSecondsBuckets`; one more bucket counts the rest.
     public static let commitSecondsBounds: [Double] = [
         0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
     ]
@@ -9,18 +9,18 @@ public struct StoreMetrics: Sendable, Hashable {
     public internal(set) var batches = 0
     /// Jobs committed.
     public internal(set) var jobs = 0
-    /// Jobs undone by an error of their own.
+    /// Jobs rolled back because of their own error.
     public internal(set) var jobsFailed = 0
     /// Groups lost because their commit, or the whole transaction, failed.
     public internal(set) var batchesFailed = 0
-    /// Groups that were done again, because of a lost connection, a deadlock or a lock taken elsewhere.
+    /// Groups that were retried, because of a lost connection, a deadlock or a lock held elsewhere.
     public internal(set) var batchesRetried = 0
     public internal(set) var batchJobsLargest = 0
     /// Jobs refused because the queue was full.
     public internal(set) var refused = 0
-    /// Time spent in COMMIT, the fsync included.
+    /// Time spent in COMMIT, including the fsync.
     public internal(set) var commitSeconds = 0.0
-    /// How many commits took at most as long as the bound of the same index, not cumulated.
+    /// The number of commits that took at most as long as the bound of the same index, not cumulative.
     public internal(set) var commitSecondsBuckets = [Int](repeating: 0, count: commitSecondsBounds.count + 1)
     public internal(set) var queueDepth = 0
     public internal(set) var queueDepthLargest = 0
@@ -29,7 +29,7 @@ public struct StoreMetrics: Sendable, Hashable {
     public internal(set) var checkpoints = 0
     public internal(set) var checkpointsFailed = 0
 
-    /// Of two writers together.
+    /// Returns the sum of two writers' metrics.
     func adding(_ other: StoreMetrics) -> StoreMetrics {
         var sum = self
         sum.batches += other.batches

@@ -3,64 +3,65 @@ public struct StoreOptions: Sendable {
     public enum Access: Sendable {
         /// The one service that writes. A second one is refused.
         case exclusive
-        /// Reads beside a running service (`bellhop check`); takes no lock and writes nothing.
+        /// Reads while a service is running (`bellhop check`); takes no lock and writes nothing.
         case readOnly
-        /// Makes and changes the tables (`bellhop migrate`): on PostgreSQL as a role that may do so, which the service
-        /// itself must not.
+        /// Creates and changes the tables (`bellhop migrate`). On PostgreSQL it needs a role with that right, which the
+        /// service itself must not have.
         case owner
     }
 
     public var access: Access = .exclusive
-    /// Writes that may wait. Without a bound a slow disk turns into memory that grows until the process is killed.
+    /// Queued writes. Without this limit, memory grows behind a slow disk until the process is killed.
     public var queueDepthMax = 4096
-    /// Jobs of one commit. Without a bound one fsync would be shared by thousands, but the first of them would wait
-    /// for the last; 512 already makes the fsync a small part of the whole.
+    /// Jobs of one commit. Without this limit, thousands would share one fsync, but the first of them would wait for
+    /// the last. With 512, the fsync is already a small part of the whole.
     public var batchJobsMax = 512
-    /// After this time no further job joins a batch. Without it a few slow jobs delay the answers of all others.
+    /// After this time, no further job joins a batch. Without it, a few slow jobs delay the answers of all others.
     public var batchDuration: Duration = .milliseconds(20)
-    /// How long to wait for a lock that another process has (the sqlite3 tool, a backup). Without it any such
-    /// visitor fails our writes at once; much longer, and the queue fills up behind it.
+    /// How long to wait for a lock that another process holds (the sqlite3 tool, a backup). Without it, such a process
+    /// would fail our writes at once. With a much longer time, the queue would fill up.
     public var busyTimeout: Duration = .seconds(5)
-    /// Pages of a connection's own cache. The writer alone uses its cache across commits, and its working set is
-    /// the upper pages of all indexes; a reader's cache is emptied by every commit of the writer, so memory spent
-    /// there is wasted: it reads through the memory map instead.
+    /// The page cache of a connection. Only the writer uses its cache across commits; its working set is the upper
+    /// pages of all indexes. Every commit of the writer empties a reader's cache, so memory spent there is wasted:
+    /// readers use the memory map instead.
     public var writerCacheKiB = 16 * 1024
     public var readerCacheKiB = 2 * 1024
-    /// The part of the file that readers map. Address space, not memory: the pages are the kernel's cache, shared
-    /// by all connections. Without it each reader copies pages after each commit.
+    /// The part of the file that readers map. It is address space, not memory: the pages are the kernel's cache, shared
+    /// by all connections. Without it, each reader copies pages after each commit.
     public var readerMapBytes = 256 << 20
-    /// Prepared statements a connection caches. A statement takes a few KiB and saves ~10 µs at each use; the
+    /// Prepared statements that a connection caches. A statement takes a few KiB and saves ~10 µs at each use. The
     /// service has some hundreds of texts.
     public var statementsMax = 512
-    /// Idle readers that stay open. More may be open at a time; each costs a few file descriptors.
+    /// Idle readers that stay open. More may be open temporarily; each costs a few file descriptors.
     public var idleReadersMax = 16
-    /// WAL pages after which the checkpointer moves them into the database, beside the writer.
+    /// WAL pages after which the checkpointer moves them into the database, in parallel with the writer.
     public var checkpointPages = 2_000
-    /// WAL pages after which the writer itself moves them and starts the WAL anew. Reached only when the
-    /// checkpointer is too slow; without it the WAL grows as long as writes never pause, and reads slow down.
+    /// WAL pages after which the writer itself moves them and restarts the WAL. It is reached only if the checkpointer
+    /// is too slow. Without it, the WAL grows as long as writes never pause, and reads slow down.
     public var checkpointPagesMax = 40_000
-    /// The size the WAL file is cut back to when it is started anew; without it, it stays at its largest size forever.
+    /// The size to which the WAL file is truncated when it restarts. Without it, the file keeps its largest size
+    /// forever.
     public var journalBytesMax = 32 << 20
-    /// Pages the database may have, 0 for SQLite's own limit. A database that may fill the disk takes logs and
-    /// everything else on it down.
+    /// Pages that the database may have; 0 for SQLite's own limit. A database that may fill the disk takes down logs
+    /// and everything else on that disk.
     public var pagesMax = 0
 
     // MARK: PostgreSQL
 
-    /// Connections that read. Each is a process of the server; more than it has cores do not make it faster.
+    /// Connections that read. Each is a process of the server; more than the server has cores do not make it faster.
     public var readersMax = 8
-    /// Those among them that answer queries of one statement, many together.
+    /// The reading connections that serve batched single-statement queries.
     public var queryConnections: Int { max(1, readersMax / 2) }
-    /// Connections that write, each with its own share of the users and shops: while one waits for an answer or its
-    /// commit, others work. More than four wait for one another's commits, which come one after the other.
+    /// Connections that write, each with its own share of the users and shops. While one waits for an answer or its
+    /// commit, others work. With more than four, they wait for one another's commits, which are serialized.
     public var writers = 4
-    /// After this time the server gives a statement up, and a second later this side gives the server up. Without it
-    /// a table that somebody has locked takes every worker.
+    /// After this time the server cancels a statement, and a second later this side gives up on the server. Without it,
+    /// a table locked by another client would occupy every worker.
     public var statementTimeout: Duration = .seconds(5)
-    /// The connections go through a pooler that hands them out by transaction (PgBouncer): statements cannot be
-    /// prepared by name.
+    /// Whether the connections go through a pooler that assigns them per transaction (PgBouncer). Then statements
+    /// cannot be prepared by name.
     public var isPooled = false
-    /// Where notifications are listened for, if not at the store's own address: a pooler does not pass them on.
+    /// Where to listen for notifications, if not at the store's own address. A pooler does not forward them.
     public var listenURL: DatabaseURL?
 
     public init() {}

@@ -1,6 +1,6 @@
 import Visibility
 
-/// A table whose rows have an audience, with the rule for reading and the rule for writing them.
+/// A table whose rows have an audience, with the policies for reading and writing them.
 public struct Table: Sendable {
     public static let tenantColumnDefault = "tenant"
 
@@ -9,7 +9,9 @@ public struct Table: Sendable {
     public let read: Policy
     public let write: Policy
 
-    /// - Parameter name: lower case, letters, digits and `_`: it stands in SQL without quotes.
+    /// Creates a table.
+    ///
+    /// - Parameter name: Lower-case letters, digits and `_`, because SQL uses the name without quotes.
     public init(_ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
         for column in [tenantColumn] + (read.entries + write.entries).flatMap(\.columns) {
@@ -22,22 +24,22 @@ public struct Table: Sendable {
     }
 }
 
-/// Why a statement names a table without a scope.
+/// The reason why a statement names a table without a scope.
 ///
-/// Each one is a place where the rule of visibility is not asked; `grep 'unscoped:'` lists them all.
+/// Each use bypasses the rule of visibility; `grep 'unscoped:'` lists them all.
 public struct Unscoped: Sendable {
     public let why: StaticString
 
-    /// A reaction writes on behalf of the service what the caller itself could not: a customer's notification in
-    /// the transaction of the barber who confirmed.
+    /// A reaction writes, on behalf of the service, a row that the caller itself could not write: a customer's
+    /// notification in the transaction of the barber who confirmed.
     public static func reaction(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
     /// The service's own records: event log, counters, idempotency keys.
     public static func bookkeeping(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
-    /// A check over everything, such as the recount of badges.
+    /// A check over all rows, such as the recount of badges.
     public static func audit(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
 }
 
-/// Whether a name can stand in SQL without quotes and means the same in SQLite and PostgreSQL.
+/// Whether a name can be used in SQL without quotes, and means the same in SQLite and PostgreSQL.
 func isSQLIdentifier(_ name: String) -> Bool {
     guard let first = name.utf8.first, first == UInt8(ascii: "_") || (97...122).contains(first) else { return false }
     return name.utf8.allSatisfy { byte in

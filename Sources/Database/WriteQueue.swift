@@ -1,6 +1,6 @@
 import Threads
 
-/// One piece of work for the writer.
+/// One unit of work for the writer.
 @usableFromInline
 struct WriteJob: Sendable {
     /// Answers the caller when the outcome of the group is known.
@@ -8,16 +8,16 @@ struct WriteJob: Sendable {
 
     private enum Work: Sendable {
         case single(@Sendable (Connection) throws -> Answer)
-        /// Done together with others of its batch.
+        /// Performed together with other jobs of its batch.
         case together(any WriteShare)
-        /// Done by itself, since it has failed together with others.
+        /// Performed on its own, because it has failed together with others.
         case apart(any WriteShare)
     }
 
     private var work: Work
-    /// Answers the caller when the work itself failed, or was never begun.
+    /// Answers the caller if the work itself failed, or was never begun.
     let fail: @Sendable (any Error) -> Void
-    /// How often it was begun. A lost connection, a deadlock and a lock taken elsewhere pass.
+    /// The number of attempts. Lost connections, deadlocks and locks held elsewhere are temporary.
     private(set) var attempts = 0
     let queuedAt = ContinuousClock.now
 
@@ -36,7 +36,7 @@ struct WriteJob: Sendable {
         return job
     }
 
-    /// The same work, to be done by itself.
+    /// The same work, to be performed on its own.
     fileprivate var apart: WriteJob {
         var job = self
         if let share { job.work = .apart(share) }
@@ -54,7 +54,7 @@ struct WriteJob: Sendable {
         if case .together(let share) = work { share.batch } else { nil }
     }
 
-    /// Takes the next job, and those behind it that are done together with it.
+    /// Takes the next job, and the following jobs that are performed together with it.
     static func takeNext(_ waiting: inout [WriteJob]) -> [WriteJob] {
         guard let first = waiting.first else { return [] }
         guard let batch = first.batch, waiting.count > 1 else { return [waiting.removeFirst()] }
@@ -67,10 +67,10 @@ struct WriteJob: Sendable {
         return taken
     }
 
-    /// Rows of one statement (`Insertion`); after them the writer looks whether the group has taken long enough.
+    /// The rows of one statement (`Insertion`). After them, the writer checks whether the group has taken long enough.
     private static let doneTogetherMax = 64
 
-    /// Does the work of jobs that were taken together, in one savepoint.
+    /// Performs jobs that were taken together, in one savepoint.
     static func run(_ jobs: [WriteJob], on connection: Connection) throws -> [Answer] {
         try connection.savepoint {
             guard let first = jobs.first else { return [] }
@@ -82,12 +82,13 @@ struct WriteJob: Sendable {
     }
 }
 
-/// What has become of the jobs of a group, before anybody is answered.
+/// The outcomes of a group's jobs, before any caller is answered.
 struct WriteGroup {
     var answers: [WriteJob.Answer] = []
     var failures: [(job: WriteJob, error: any Error)] = []
 
-    /// Jobs that were done together have failed: one has failed by itself, of several each is to be done again, alone.
+    /// Records the failure of jobs that were performed together. A single job has failed by itself; of several, each is
+    /// retried alone.
     mutating func add(failed jobs: [WriteJob], _ error: any Error, waiting: inout [WriteJob]) {
         if jobs.count > 1 {
             waiting.insert(contentsOf: jobs.map(\.apart), at: 0)
@@ -96,7 +97,7 @@ struct WriteGroup {
         }
     }
 
-    /// Answers all; a job that failed by itself receives its own error.
+    /// Answers all jobs. A job that failed by itself receives its own error.
     func answer(_ outcome: Result<Void, any Error>) {
         for answer in answers { answer(outcome) }
         for failure in failures { failure.job.fail(failure.error) }
@@ -105,7 +106,7 @@ struct WriteGroup {
     /// Whether a job failed because there is no room left.
     var isFull: Bool { failures.contains { ($0.error as? DatabaseError)?.code == .full } }
 
-    /// What the jobs of a group receive that was undone as a whole.
+    /// Returns the error for the jobs of a group that was rolled back as a whole.
     static func lost(_ error: any Error) -> DatabaseError {
         let cause = error as? DatabaseError
         return DatabaseError(
@@ -114,11 +115,11 @@ struct WriteGroup {
     }
 }
 
-/// The bounded queue in front of the writer, first come first served, with the counters of both.
+/// The bounded FIFO queue in front of the writer, with the counters of both.
 final class WriteQueue: Sendable {
     private struct State {
         var jobs: [WriteJob] = []
-        /// Jobs the writer has taken and not yet decided; they count as waiting, or the bound would double.
+        /// Jobs that the writer has taken and not yet decided. They count as waiting; otherwise the bound would double.
         var jobsTaken = 0
         var isClosed = false
         var isFull = false
@@ -132,7 +133,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Signalled when the first job arrives and when the queue closes.
+    /// Signalled when the first job arrives, and when the queue closes.
     private let state = Monitor(State())
     private let depthMax: Int
 
@@ -141,9 +142,9 @@ final class WriteQueue: Sendable {
         state.withLock { $0.jobs.reserveCapacity(64) }
     }
 
-    /// False if the queue is closed: the job is not taken.
+    /// Appends a job; returns false if the queue is closed.
     ///
-    /// - Throws: when the queue is full.
+    /// - Throws: If the queue is full.
     func append(_ job: WriteJob) throws(StoreBusy) -> Bool {
         try state.withLock { queue throws(StoreBusy) in
             if queue.isClosed { return false }
@@ -159,7 +160,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// The next jobs, oldest first; waits for one. Nil once the queue is closed and empty.
+    /// Returns the next jobs, oldest first; waits for one. Nil once the queue is closed and empty.
     func take(_ countMax: Int) -> [WriteJob]? {
         let taken: [WriteJob] = state.wait { queue in
             if queue.jobs.isEmpty { return queue.isClosed ? [] : nil }
@@ -168,12 +169,12 @@ final class WriteQueue: Sendable {
         return taken.isEmpty ? nil : taken
     }
 
-    /// The jobs that have arrived since, for a group that is not yet committed; none if there are none.
+    /// Returns the jobs that have arrived since, for a group that is not yet committed.
     func takeMore(_ countMax: Int) -> [WriteJob] {
         state.withLock { $0.take(countMax) }
     }
 
-    /// Puts jobs back that were taken and not begun; they stay first.
+    /// Puts back jobs that were taken and not begun; they stay first.
     func putBack(_ rest: [WriteJob]) {
         state.withLock { queue in
             queue.jobs.insert(contentsOf: rest, at: 0)
@@ -181,9 +182,10 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// The batch is decided; called before its jobs are answered, so that whoever receives an answer finds room.
+    /// Records that a batch is decided. It is called before its jobs are answered, so that a caller with an answer
+    /// finds room in the queue.
     ///
-    /// - Parameter isFull: whether the database had no room for something of it; nil where nothing was written, which says
+    /// - Parameter isFull: Whether the database lacked room for some of it; nil if nothing was written, which tells
     ///   nothing.
     func finishBatch(isFull: Bool?, _ change: (inout StoreMetrics) -> Void) {
         state.withLock { queue in
@@ -193,7 +195,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Whether the last batch that was to write found no room.
+    /// Whether the last batch that wrote anything found no room.
     var isFull: Bool { state.withLock { $0.isFull } }
 
     func count(_ change: (inout StoreMetrics) -> Void) {
@@ -208,7 +210,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Refuses further jobs; those that wait are still done.
+    /// Refuses further jobs; the waiting jobs are still done.
     func close() {
         state.withLock { $0.isClosed = true }
         state.broadcast()

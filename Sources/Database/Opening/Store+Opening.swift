@@ -1,9 +1,9 @@
 extension Store {
-    /// Opens the database; an SQLite file is made if need be.
+    /// Opens the database, and creates an SQLite file if necessary.
     ///
-    /// - Parameter tables: all tables with their policies, from which PostgreSQL learns which keys a scope has.
-    /// - Throws: `.locked` when another service owns the file (the message names its process), `.corrupt`, `.readOnly`,
-    ///   `.cannotOpen`; `.role` when the service connects to PostgreSQL as somebody who could pass by its policies.
+    /// - Parameter tables: All tables with their policies. PostgreSQL derives the kinds of keys of a scope from them.
+    /// - Throws: `.locked` if another service owns the file (the message names its process), `.corrupt`, `.readOnly`,
+    ///   `.cannotOpen`; `.role` if the service connects to PostgreSQL as a role that could bypass the policies.
     public static func open(
         _ url: DatabaseURL, options: StoreOptions = StoreOptions(), tables: [Table] = []
     ) throws(DatabaseError) -> Store {

@@ -1,21 +1,24 @@
 import Synchronization
 import Threads
 
-/// A PostgreSQL server: a bounded pool of connections that read on the calling threads, and some threads that write.
+/// A PostgreSQL server, with a bounded pool of connections for reads on the calling threads, and several writing
+/// threads.
 final class PostgresBackend: StoreBackend {
     let queues: [WriteQueue]
     private let address: String
     private let options: StoreOptions
     private let health = PostgresHealth()
     private let pool: PostgresPool
-    /// For what must not wait behind requests.
+    /// The connections for reads that must not wait behind requests.
     private let vital: PostgresPool
     private let queries: PostgresQueries
-    /// Not started for a store that only reads.
+    /// Not started for a read-only store.
     private let writers: [LoopThread]
     private let size = Atomic<Int>(0)
 
-    /// - Throws: `.unavailable` when the server cannot be reached, `.role` when the login could pass by the policies.
+    /// Connects to the server.
+    ///
+    /// - Throws: `.unavailable` if the server cannot be reached, `.role` if the login could bypass the policies.
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         self.address = address
         self.options = options
@@ -36,7 +39,7 @@ final class PostgresBackend: StoreBackend {
         ) { () throws(DatabaseError) in
             try health.connect { () throws(DatabaseError) in try PostgresLink(address, options: options) }
         }
-        // A store that only reads has a queue that takes nothing.
+        // A read-only store has a queue that accepts nothing.
         let count = options.access == .exclusive ? options.writers : 1
         queues = (0..<count).map { _ in WriteQueue(depthMax: max(1, options.queueDepthMax / count)) }
         writers = queues.map { _ in LoopThread("postgres-writer") }
@@ -48,8 +51,8 @@ final class PostgresBackend: StoreBackend {
         for (thread, queue) in zip(writers, queues) {
             thread.start { [pool, vital] in
                 var writer = PostgresWriter(queue: queue, turn: turn, options: options) { () throws(DatabaseError) in
-                    // Whatever made a writer's connection unusable may have happened to the readers', who would not
-                    // notice a server that has become a standby.
+                    // Whatever made a writer's connection unusable may also have happened to the readers' connections.
+                    // They would not notice a server that has become a standby.
                     pool.clear()
                     vital.clear()
                     return try connect()
@@ -67,8 +70,7 @@ final class PostgresBackend: StoreBackend {
         do {
             return try read(on: connection, of: pool, isSingle: isSingle, body)
         } catch {
-            // The server may have closed a connection that nobody used; the first question finds out, and is asked
-            // once more.
+            // The server may have closed an idle connection. The first query detects it, and is repeated once.
             let isLate = (error as? DatabaseError)?.cause == .interrupted
             guard wasIdle, !isLate, !connection.isUsable, connection.exchanges <= 1 else { throw error }
             pool.clear()
@@ -107,7 +109,7 @@ final class PostgresBackend: StoreBackend {
 
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? {
         var options = options
-        // A direct connection, whatever stands before the others.
+        // A direct connection, even if the others go through a pooler.
         options.isPooled = false
         let listener = PostgresListener(
             address: options.listenURL?.serverAddress ?? address, channel: channel, options: options, wake: wake
@@ -149,18 +151,19 @@ extension DatabaseURL {
     }
 }
 
-/// One connection of its own that receives what committed transactions notify.
+/// A dedicated connection that receives the notifications of committed transactions.
 private struct PostgresListener: Sendable {
-    /// How often the thread looks whether it should stop, in milliseconds.
+    /// The interval at which the thread checks whether it must stop, in milliseconds.
     private static let pause: Int32 = 250
-    /// How often the server is asked for its size, in seconds; a look at every file of the database.
+    /// The interval of queries for the size of the database, in seconds. Each reads the size of every file of the
+    /// database.
     private static let sizePauseSeconds = 60
 
     let address: String
     let channel: String
     let options: StoreOptions
     let wake: @Sendable (String?) -> Void
-    /// Receives the bytes of the database.
+    /// Receives the size of the database in bytes.
     let measured: @Sendable (Int) -> Void
 
     func run(on thread: LoopThread) {
@@ -168,11 +171,11 @@ private struct PostgresListener: Sendable {
             do {
                 let link = try PostgresLink(address, options: options)
                 _ = try link.ask("LISTEN \(channel)")
-                // Before this nobody listened.
+                // Notifications before this point were missed.
                 wake(nil)
                 try listen(on: link, thread)
             } catch {
-                // Whoever listens asks the server itself then, and reports what it answers.
+                // Makes the listener query the server itself, and report the answer.
                 wake(nil)
                 _ = thread.pause(for: .milliseconds(.random(in: 200...500)))
             }
@@ -184,7 +187,7 @@ private struct PostgresListener: Sendable {
         while !thread.isStopping {
             for payload in try link.notifications(within: Self.pause) { wake(payload) }
             if ContinuousClock.now - measuredAt >= .seconds(Self.sizePauseSeconds) {
-                // A connection that is lost shows at the next look for notifications.
+                // A lost connection shows at the next check for notifications.
                 let found = try? link.ask("SELECT pg_database_size(current_database())")
                 if let text = found?.first?.first ?? nil, let bytes = Int(text) { measured(bytes) }
                 measuredAt = ContinuousClock.now

@@ -3,43 +3,43 @@ import Threads
 
 /// A connection to PostgreSQL, inside one transaction at a time.
 ///
-/// What begins a transaction, names its scope or takes a lock is not sent by itself: it travels with the statement
-/// that needs it, so that a read costs one round trip.
+/// Commands that begin a transaction, set its scope or acquire a lock are not sent on their own. They travel with the
+/// statement that needs them, so that a read costs one round trip.
 final class PostgresConnection: Connection {
     enum Access {
         /// One statement, which is its own transaction.
         case single
-        /// Many statements that see one state.
+        /// Several statements that see one snapshot.
         case reading
         case writing
     }
 
     let link: PostgresLink
     private let vocabulary: ScopeVocabulary
-    /// What each transaction is set to, whoever asks. A pooler's connections are others' too: what ours are set to when
-    /// they are made, is set for each transaction there.
+    /// The settings of every transaction, independent of the caller. A pooler shares its connections with other
+    /// clients, so the session settings are repeated for each transaction there.
     private let baseSettings: [String: String]
     /// Nil between transactions.
     private var access: Access?
-    /// What goes before the next statement.
+    /// Commands to send before the next statement.
     private var prefix: [PostgresLink.Command] = []
-    /// The transaction-local settings as the server has them, or will have them once the prefix is sent.
+    /// The transaction-local settings of the server, once the prefix is sent.
     private var settings: [String: String] = [:]
     private var wanted: [String: String] = [:]
-    /// Settings and locks as of each open savepoint: undone with it.
+    /// The settings and locks at each open savepoint, restored when it is rolled back.
     private var marks: [(settings: [String: String], locked: Set<String>)] = []
     private var locked: Set<String> = []
     /// Whether the server knows of the transaction.
     private var isBegun = false
-    /// The transaction's number once it is known, if it has changed anything.
+    /// The transaction's id once it is known, if it has changed anything.
     private(set) var transactionID: String?
-    /// Whether the outcome is the server's to know.
+    /// Whether only the server knows the outcome.
     private(set) var hasSentCommit = false
-    /// True: a lock that is taken elsewhere is waited for; false: it ends the job, which is done again.
+    /// Whether to wait for a lock that is held elsewhere. Otherwise the lock fails the job, which is retried.
     var waitsForLocks = true
-    /// How many times the server was asked in this transaction.
+    /// The number of round trips in this transaction.
     private(set) var exchanges = 0
-    /// The next statement asks for the transaction's number too: the last step has begun.
+    /// Whether the next statement also asks for the transaction's id, because the last step has begun.
     var isNaming = false
 
     private static let begin = PostgresLink.Command(text: "BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -72,7 +72,7 @@ final class PostgresConnection: Connection {
         return try Self.forEach(of: ask(woven), woven, body)
     }
 
-    /// Gives the rows of results to a body, and returns how many rows were changed.
+    /// Passes the rows of results to a body, and returns the number of changed rows.
     private static func forEach(
         of results: [PostgresResult], _ statements: [SQL.Woven], _ body: (Row) throws -> Bool
     ) throws -> Int {
@@ -94,7 +94,7 @@ final class PostgresConnection: Connection {
         prefix.append(.init(text: PlacedTexts.shared.text(of: statement.text), values: statement.binds))
     }
 
-    /// Sends what waits and the statements, and gives the statements' results.
+    /// Sends the pending commands and the statements, and returns the statements' results.
     private func ask(_ statements: [SQL.Woven]) throws -> [PostgresResult] {
         guard !statements.isEmpty else { return [] }
         guard let access else { preconditionFailure("a statement outside a transaction") }
@@ -109,7 +109,7 @@ final class PostgresConnection: Connection {
         exchanges += 1
         if access == .single {
             precondition(exchanges == 1, "a read that was said to be one statement runs a second one")
-            // They end with the implicit transaction.
+            // The settings end with the implicit transaction.
             defer { settings = [:] }
             let results = try link.exchange(commands)
             return places.map { results[$0] }
@@ -121,9 +121,11 @@ final class PostgresConnection: Connection {
             if isNaming, transactionID == nil { transactionID = results[namePlace].firstText }
             return places.map { results[$0] }
         } catch {
-            // The savepoints behind the command that failed were not made: they wait on, to be undone without a word.
+            // The savepoints after the failed command were not created. They stay pending, so that they can be undone
+            // without a command.
             if let completed = link.completed {
-                // What failed was left over from a job that is done already: nobody could undo it alone.
+                // The failed command was left over from an earlier job, which is already done and could not be undone
+                // alone.
                 let isEarlier = commands.dropFirst(completed + 1).contains { $0.text.hasPrefix("RELEASE ") }
                 if isEarlier { link.abandon() }
                 prefix = commands.dropFirst(completed + 1).filter { $0.text.hasPrefix("SAVEPOINT ") }
@@ -143,13 +145,14 @@ final class PostgresConnection: Connection {
         wanted.merge(scope.predicates.settings { vocabulary.settings(of: scope) }) { $1 }
     }
 
-    /// What the statement needs the server to know beyond what it knows, as one command.
+    /// Returns one command for the settings that the statement needs and the server does not have yet; nil if there are
+    /// none.
     private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
         let opening = vocabulary.opening(for: statement)
         var target: [String: String]
         if !statement.unscoped.isEmpty, statement.scoped.isEmpty, statement.written == nil {
-            // It looks at nothing that a scope decides about: the scope before it may stay, whoever's it is. The
-            // service's own records ask for nothing else.
+            // The statement reads nothing that a scope decides, such as only the service's own records. So the current
+            // scope may stay, whichever it is.
             target = settings
             for (name, value) in baseSettings { target[name] = value }
             if let opening { target[ScopeVocabulary.unscoped] = opening }
@@ -167,11 +170,11 @@ final class PostgresConnection: Connection {
     // MARK: Origin
 
     override func origin() throws -> String? {
-        // Providers may have taken the right away.
+        // Some providers revoke this right.
         let mayAsk = try exists("SELECT 1 WHERE has_function_privilege('pg_control_system()', 'EXECUTE')")
         guard mayAsk else { return nil }
-        // A server has an identifier, a database a number in it, and each promotion a timeline, which the names of the
-        // log's files begin with.
+        // A server has an identifier, a database has an OID, and each promotion has a timeline, with which the names of
+        // the log's files begin.
         return try row(
             """
             SELECT concat_ws('/', system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()),
@@ -183,7 +186,7 @@ final class PostgresConnection: Connection {
 
     // MARK: Locks
 
-    /// The transaction's number is asked for with what comes next: should the answer to COMMIT get lost, it is needed.
+    /// Asks for the transaction's id with the next command. It is needed if the answer to COMMIT gets lost.
     override func prepareGroupSteps() throws {
         try enter(nil)
         isNaming = true
@@ -194,8 +197,8 @@ final class PostgresConnection: Connection {
         let missing = Set(subjects()).subtracting(locked)
         guard !missing.isEmpty else { return }
         locked.formUnion(missing)
-        // In one order, so that two transactions that want the same ones never wait for each other. What is locked
-        // elsewhere and not waited for is an error, so that what travels behind it is not done.
+        // Sorted, so that two transactions that want the same locks never deadlock. A lock that is held elsewhere and
+        // not waited for is an error, so that the commands behind it are not executed.
         prefix.append(
             .init(
                 text: "SELECT bellhop_hold($1::text[], $2::boolean)",
@@ -212,7 +215,7 @@ final class PostgresConnection: Connection {
 
     func begin(_ access: Access) {
         precondition(self.access == nil, "one transaction at a time")
-        // If that fails the connection is lost, and the first statement says so.
+        // If this fails, the connection is lost, and the first statement reports it.
         try? link.forgetIfFull()
         self.access = access
         prefix = []
@@ -239,7 +242,7 @@ final class PostgresConnection: Connection {
             marks.append((settings, locked))
             prefix.append(.init(text: "SAVEPOINT s\(marks.count)"))
         case .release:
-            // Nothing happened in between: neither is worth sending.
+            // Nothing happened in between, so neither command needs to be sent.
             if prefix.last?.text == "SAVEPOINT s\(marks.count)" {
                 prefix.removeLast()
             } else {
@@ -249,7 +252,7 @@ final class PostgresConnection: Connection {
         case .rollbackTo:
             guard let mark = marks.last else { return }
             (settings, locked) = mark
-            // What the server has not received is undone by not sending it.
+            // Commands that the server has not received are undone by not sending them.
             if let unsent = prefix.lastIndex(where: { $0.text == "SAVEPOINT s\(marks.count)" }) {
                 prefix.removeSubrange((unsent + 1)...)
             } else {
@@ -260,8 +263,8 @@ final class PostgresConnection: Connection {
         }
     }
 
-    /// Leaves a mark that is there if, and only if, the transaction is stored; it travels with the COMMIT, whose answer may
-    /// get lost.
+    /// Writes a mark that exists if, and only if, the transaction is stored. It travels with the COMMIT, whose answer
+    /// may get lost.
     func leaveMark(_ mark: String, of writer: String) throws {
         guard isBegun else { return }
         if transactionID == nil {
@@ -288,7 +291,7 @@ final class PostgresConnection: Connection {
         }
     }
 
-    /// Ends a reading transaction, or one that failed, without waiting for the answer.
+    /// Ends a reading transaction, or a failed one, without waiting for the answer.
     func end(with command: String = "COMMIT") {
         defer { access = nil }
         prefix = []
@@ -297,11 +300,11 @@ final class PostgresConnection: Connection {
     }
 }
 
-/// Statements with `$1` in the place of `?`, by their text.
+/// A cache of statements with `$1` in place of `?`, by their text.
 final class PlacedTexts: Sendable {
     static let shared = PlacedTexts()
 
-    /// As many as a few connections have prepared. Without the bound, texts made at run time would fill memory.
+    /// As many as a few connections have prepared. Without this limit, texts made at run time would fill the memory.
     private static let textsMax = 4096
 
     private let known = Locked<[String: String]>([:])

@@ -1,36 +1,36 @@
 import CPostgreSQL
 import Foundation
 
-/// One connection of libpq, always in pipeline mode: commands travel together and are answered together.
+/// One connection of libpq, always in pipeline mode: commands are sent together and answered together.
 ///
-/// Belongs to one thread at a time.
+/// It belongs to one thread at a time.
 final class PostgresLink {
     struct Command {
         var text: String
         var values: [SQLValue] = []
-        /// Texts that come once are not worth a name.
+        /// Whether to prepare the text. A text that is used only once is not worth it.
         var isPrepared = true
     }
 
-    /// Texts that a connection has prepared at most; see `StoreOptions.statementsMax`.
+    /// The maximum number of prepared texts; see `StoreOptions.statementsMax`.
     private let statementsMax: Int
     private let preparesByName: Bool
-    /// A little longer than the server's own limit, which gives a better error and leaves the connection usable.
+    /// Slightly longer than the server's own limit, which gives a better error and leaves the connection usable.
     private let patience: Duration?
     private let handle: OpaquePointer
     private var names: [String: String] = [:]
     private var namesMade = 0
     /// Answers that were not waited for.
     private var unread: [Expected] = []
-    /// The server is gone, or has not answered in time: nothing more can be asked.
+    /// Whether the connection is unusable, because the server is gone or has not answered in time.
     private(set) var isBroken = false
-    /// The commands of the last exchange that were done; nil when none of them was sent.
+    /// The number of completed commands of the last exchange; nil if none was sent.
     private(set) var completed: Int?
     /// The results of the last exchange, up to its first error.
     private(set) var results: [PostgresResult] = []
     /// Called once in an exchange that is not answered within a millisecond.
     var onSlow: (() -> Void)?
-    /// When the present exchange becomes slow; nil once that was reported.
+    /// The time at which the current exchange becomes slow; nil once that was reported.
     private var slowAt: ContinuousClock.Instant?
 
     private enum Expected {
@@ -39,10 +39,12 @@ final class PostgresLink {
         case sync
     }
 
-    /// - Throws: `.unavailable` when no server can be reached, or it refuses the login.
+    /// Connects to the server.
+    ///
+    /// - Throws: `.unavailable` if no server can be reached, or it refuses the login.
     init(_ address: String, options: StoreOptions) throws(DatabaseError) {
-        // First what the address may replace, then the address. A server that has vanished without a word is noticed
-        // within some ten seconds.
+        // Defaults first; parameters of the URL override them. A server that disappears silently is detected within
+        // some ten seconds.
         let parameters: [(String, String)] = [
             ("application_name", "bellhop"), ("connect_timeout", "2"), ("keepalives_idle", "5"),
             ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"),
@@ -61,15 +63,15 @@ final class PostgresLink {
         preparesByName = !options.isPooled
         patience = options.access == .owner ? nil : options.statementTimeout + .seconds(1)
         guard PQstatus(handle) == CONNECTION_OK else {
-            // `deinit` closes it: everything has its value.
+            // All properties are initialized, so `deinit` closes the connection.
             let reason = Self.message(of: handle)
             throw DatabaseError(.unavailable, "cannot connect: \(reason)")
         }
-        // A standby may lack what was answered, and takes no writes; the server reports it by itself.
+        // A standby may lack acknowledged writes, and accepts no writes. The server reports its state by itself.
         guard options.access == .readOnly || !isStandby else {
             throw DatabaseError(.unavailable, "cannot connect: the server is a standby")
         }
-        // Notices are for people at a terminal.
+        // Notices are meant for people at a terminal.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         PQsetnonblocking(handle, 1)
         PQenterPipelineMode(handle)
@@ -79,12 +81,12 @@ final class PostgresLink {
         PQfinish(handle)
     }
 
-    /// How the server treats a session of the service.
+    /// Returns the server's settings for a session of the service.
     ///
-    /// It gives up a statement that takes too long, and a transaction whose client is silent: without that a replica that
-    /// stops in the middle would lock its rows, and with them everybody, until TCP gives it up. And it compiles no
-    /// statement: each touches a few rows, but with the policies, or before a table has been analyzed, it can look so
-    /// costly that the server spends half a second of compilation on what takes a millisecond.
+    /// The server cancels a statement that takes too long, and a transaction whose client is silent. Otherwise a
+    /// replica that stops midway would keep its row locks, and block all others, until TCP gives up. JIT compilation is
+    /// off. Each statement touches a few rows, but with the policies, or before a table has been analyzed, it can look
+    /// so expensive that the server compiles for half a second what takes a millisecond.
     static func sessionSettings(_ options: StoreOptions) -> [(name: String, value: String)] {
         let milliseconds = "\(options.statementTimeout.milliseconds)"
         return [
@@ -92,7 +94,7 @@ final class PostgresLink {
         ]
     }
 
-    /// A pooler takes no options; what makes the tables may take its time.
+    /// Returns the options for the start of a connection. A pooler accepts none; schema changes have no time limit.
     private static func startOptions(_ options: StoreOptions) -> String {
         guard !options.isPooled, options.access != .owner else { return "" }
         return sessionSettings(options).map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")
@@ -104,10 +106,10 @@ final class PostgresLink {
         PQparameterStatus(handle, "in_hot_standby").map { String(cString: $0) } == "on"
     }
 
-    /// Nothing more is asked: the server rolls back what is open.
+    /// Marks the connection as unusable. The server rolls back the open transaction.
     func abandon() { isBroken = true }
 
-    /// Whether the server has said goodbye while nobody asked.
+    /// Whether the server has closed the connection while it was idle.
     func looksAlive() -> Bool {
         guard !isBroken else { return false }
         var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
@@ -116,17 +118,17 @@ final class PostgresLink {
         return !isBroken
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    /// Has the server forget the prepared texts when they are too many. Between transactions: one that has failed would
-    /// refuse it.
+    /// Makes the server forget the prepared texts if there are too many. To be called between transactions, because a
+    /// failed transaction would refuse it.
     func forgetIfFull() throws(DatabaseError) {
         guard names.count >= statementsMax else { return }
         names = [:]
         _ = try exchange([Command(text: "DEALLOCATE ALL", isPrepared: false)])
     }
 
-    /// Runs a command that needs no transaction, scope or policy: for the store's own questions to the server.
+    /// Runs a command that needs no transaction, scope or policy, for the store's own queries to the server.
     func ask(_ text: String, _ values: [SQLValue] = []) throws(DatabaseError) -> [[String?]] {
         let rows = PostgresRows(try exchange([Command(text: text, values: values, isPrepared: false)])[0], text: text)
         var table: [[String?]] = []
@@ -140,9 +142,10 @@ final class PostgresLink {
         return table
     }
 
-    /// Sends the commands in one go and waits for their answers. After the first error the others are not done.
+    /// Sends the commands together and waits for their answers. After the first error, the remaining commands are not
+    /// executed.
     ///
-    /// - Throws: the first error of the server; `.unavailable` when the connection is lost.
+    /// - Throws: The first error of the server; `.unavailable` if the connection is lost.
     func exchange(_ commands: [Command]) throws(DatabaseError) -> [PostgresResult] {
         completed = nil
         results = []
@@ -193,17 +196,17 @@ final class PostgresLink {
         return (results, failure)
     }
 
-    /// Sends the commands and does not wait; their answers are read, and forgotten, before the next ones.
+    /// Sends the commands without waiting. Their answers are read and discarded before the next commands.
     func post(_ commands: [Command]) throws(DatabaseError) {
         unread += try send(commands)
-        // What the kernel does not take now goes with the next exchange.
+        // Bytes that the kernel does not accept now are sent with the next exchange.
         if PQflush(handle) < 0 { throw lost() }
     }
 
     private func send(_ commands: [Command]) throws(DatabaseError) -> [Expected] {
         guard !isBroken else { throw lost() }
         var expected: [Expected] = []
-        // All of them first: what cannot be sent must not leave half of its company on the way.
+        // Converts all values first, so that an unsendable value does not leave a half-sent group.
         let values = try commands.map { command throws(DatabaseError) in
             try Parameters(command.values, of: command.text)
         }
@@ -216,7 +219,7 @@ final class PostgresLink {
                 } else {
                     namesMade += 1
                     name = "b\(namesMade)"
-                    // What follows may use it at once; if it could not be made, that fails too.
+                    // Later commands may use the statement at once. If it cannot be prepared, they fail too.
                     names[command.text] = name
                     isSent = PQsendPrepare(handle, name, command.text, 0, nil) == 1
                     expected.append(.prepared(text: command.text, name: name))
@@ -249,7 +252,7 @@ final class PostgresLink {
             while PQisBusy(handle) == 1 { try waitForInput(deadline) }
             guard let result = PQgetResult(handle) else {
                 if case .sync = expected {
-                    // Nothing is left to come, and the sync has not: the server is gone.
+                    // Nothing is left to read and the sync has not arrived, so the server is gone.
                     if PQstatus(handle) != CONNECTION_OK { throw lost() }
                     try waitForInput(deadline)
                     continue
@@ -314,9 +317,9 @@ final class PostgresLink {
 
     // MARK: Notifications
 
-    /// Waits for notifications up to a time; gives their payloads.
+    /// Waits for notifications up to a time limit, and returns their payloads.
     ///
-    /// - Throws: `.unavailable` when the connection is lost.
+    /// - Throws: `.unavailable` if the connection is lost.
     func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
         guard !isBroken else { throw lost() }
         let known = taken()
@@ -327,7 +330,7 @@ final class PostgresLink {
         return taken()
     }
 
-    /// Those that have been read, with the answer to something else too.
+    /// Returns the notifications that have been read so far, including those that arrived with other answers.
     private func taken() -> [String] {
         var payloads: [String] = []
         while let notification = PQnotifies(handle) {
@@ -338,7 +341,7 @@ final class PostgresLink {
     }
 }
 
-/// The values of a statement in libpq's form: texts that end with a zero, blobs with their length.
+/// The values of a statement in libpq's form: zero-terminated texts, and blobs with their length.
 private struct Parameters {
     private var storage: [UInt8] = []
     private var offsets: [Int?] = []
@@ -377,7 +380,8 @@ private struct Parameters {
     ) -> Result {
         guard !offsets.isEmpty else { return body(0, nil, nil, nil) }
         return storage.withUnsafeBytes { bytes in
-            // An empty array has no address, and a null pointer would mean NULL; there is one if any value is not.
+            // An empty array has no address, and a null pointer would mean NULL. There is an address if any value is
+            // not null.
             let base = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
             let pointers = offsets.map { offset in offset.flatMap { base?.advanced(by: $0) } }
             return body(Int32(offsets.count), pointers, lengths, formats)
@@ -386,7 +390,7 @@ private struct Parameters {
 }
 
 extension SQL.Woven {
-    /// Why PostgreSQL could not be asked.
+    /// The error of a statement that PostgreSQL cannot accept; nil if it can.
     var unsendable: DatabaseError? {
         let hasNull = binds.contains { value in
             switch value {
@@ -423,22 +427,22 @@ final class PostgresResult {
     }
 
     var rowCount: Int { Int(PQntuples(handle)) }
-    /// `COMMIT`, `INSERT 0 1`.
+    /// The command tag: `COMMIT`, `INSERT 0 1`.
     var tag: String { String(cString: PQcmdStatus(handle)) }
     var changedRows: Int { Int(String(cString: PQcmdTuples(handle))) ?? 0 }
     var message: String { field(cpostgresql_field_message()) ?? "" }
 
-    /// The text in the first row's first column.
+    /// The text in the first column of the first row.
     var firstText: String? {
         guard rowCount > 0, PQgetisnull(handle, 0, 0) == 0, let start = PQgetvalue(handle, 0, 0) else { return nil }
         return String(cString: start)
     }
 
-    /// A server that only reads, after a switchover; a plan that a migration has made useless. What is prepared here, and
-    /// what belongs elsewhere, is not asked again.
+    /// Whether the connection must be replaced: the server became read-only after a switchover, or a migration
+    /// invalidated a plan. The statements prepared here must not be used again.
     var endsConnection: Bool { !isOK && ["25006", "0A000"].contains(field(cpostgresql_field_sqlstate())) }
 
-    /// Nil for what was not done because of an earlier error.
+    /// Returns the error of the result; nil if the command was skipped because of an earlier error.
     func error(_ text: String) -> DatabaseError? {
         guard PQresultStatus(handle) != PGRES_PIPELINE_ABORTED else { return nil }
         let state = field(cpostgresql_field_sqlstate()) ?? "XX000"
@@ -452,7 +456,7 @@ final class PostgresResult {
 }
 
 extension DatabaseError.Code {
-    /// The code for an SQLSTATE (PostgreSQL, Appendix A).
+    /// Creates the code for an SQLSTATE (PostgreSQL, Appendix A).
     init(sqlState state: String) {
         switch state {
         case "23505": self = .constraintUnique
@@ -464,9 +468,9 @@ extension DatabaseError.Code {
         case "40001", "40P01", "55P03": self = .contended
         case "53100": self = .full
         case "57014": self = .interrupted
-        // A statement that was to be prepared in a part of the conversation that failed.
+        // The statement was to be prepared in a part of the pipeline that failed.
         case "26000": self = .unavailable
-        // A server that only reads; a plan of before a migration.
+        // A read-only server; a plan from before a migration.
         case "25006", "0A000": self = .unavailable
         case "22021", "22P05": self = .text
         case "54000": self = .tooBig

@@ -1,14 +1,15 @@
 import Threads
 
-/// Whether the server could be reached when it was last tried: while it is away, requests are refused at once instead of
-/// each waiting for its own attempt.
+/// The result of the last attempt to connect. While the server is away, requests are refused at once, instead of each
+/// waiting for its own attempt.
 final class PostgresHealth: Sendable {
-    /// How long a failed attempt speaks for others. Much longer, and the service would be away longer than the server.
+    /// How long a failed attempt counts for others. With a much longer time, the service would be away for longer than
+    /// the server.
     private static let pauseMilliseconds: Int64 = 250
 
     private let failure = Locked<(error: DatabaseError, until: ContinuousClock.Instant)?>(nil)
 
-    /// Makes a connection, unless an attempt has just failed.
+    /// Connects, unless an attempt has just failed.
     func connect<Made>(_ make: () throws(DatabaseError) -> Made) throws(DatabaseError) -> Made {
         let known = failure.withLock { $0 }
         if let known, ContinuousClock.now < known.until { throw known.error }
@@ -17,7 +18,7 @@ final class PostgresHealth: Sendable {
             failure.withLock { $0 = nil }
             return made
         } catch {
-            // Jittered, so that replicas do not come back in step.
+            // With jitter, so that replicas do not reconnect in step.
             let pause = Duration.milliseconds(Self.pauseMilliseconds + .random(in: 0...Self.pauseMilliseconds))
             failure.withLock { $0 = (error, ContinuousClock.now + pause) }
             throw error
@@ -25,10 +26,10 @@ final class PostgresHealth: Sendable {
     }
 }
 
-/// The connections that read: one owner at a time each, no more than the server should have. A connection that is out
-/// belongs to the thread that took it.
+/// The reading connections. Each has one owner at a time, and their number is bounded to protect the server. A
+/// connection that was taken belongs to the thread that took it.
 final class PostgresPool: Sendable {
-    /// How long a reader waits for a connection. Behind that the client is better served by a 503.
+    /// How long a reader waits for a connection. After that, a 503 serves the client better.
     private static let patience: Duration = .seconds(2)
 
     private struct State {
@@ -39,7 +40,7 @@ final class PostgresPool: Sendable {
 
     private let connect: @Sendable () throws(DatabaseError) -> PostgresConnection
     private let countMax: Int
-    /// Signalled when a connection comes back.
+    /// Signalled when a connection is returned.
     private let state = Monitor(State())
 
     init(countMax: Int, connect: @escaping @Sendable () throws(DatabaseError) -> PostgresConnection) {
@@ -47,7 +48,9 @@ final class PostgresPool: Sendable {
         self.connect = connect
     }
 
-    /// - Returns: a connection, and whether it was open before: then the server may have closed it meanwhile.
+    /// Takes a connection.
+    ///
+    /// - Returns: The connection, and whether it was idle before. The server may have closed an idle connection.
     func take() throws(DatabaseError) -> (PostgresConnection, wasIdle: Bool) {
         while let known = try wait() {
             if known.link.looksAlive() { return (known, true) }
@@ -63,11 +66,11 @@ final class PostgresPool: Sendable {
 
     private enum Turn {
         case idle(PostgresConnection)
-        /// The right to make a connection.
+        /// The right to open a connection.
         case new
     }
 
-    /// An idle connection, or nil for the right to make one.
+    /// Waits for an idle connection; returns nil for the right to open one.
     private func wait() throws(DatabaseError) -> PostgresConnection? {
         let turn = try state.wait(atMost: Self.patience) { state throws(DatabaseError) -> Turn? in
             if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
@@ -91,20 +94,21 @@ final class PostgresPool: Sendable {
         state.signal()
     }
 
-    /// A connection that was taken is no more.
+    /// Records that a taken connection was closed.
     private func drop() {
         state.withLock { $0.count -= 1 }
         state.signal()
     }
 
-    /// Closes what is idle: after a failover, connections to the server before would be found dead one by one.
+    /// Closes the idle connections. After a failover, connections to the previous server would otherwise be found dead
+    /// one by one.
     func clear() {
         let dropped = state.withLock { state in
             defer { state.idle = [] }
             state.count -= state.idle.count
             return state.idle
         }
-        // Closed here, where nobody waits for the lock.
+        // Closed here, outside the lock.
         _ = dropped
     }
 

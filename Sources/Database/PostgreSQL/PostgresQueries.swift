@@ -1,46 +1,46 @@
 import Threads
 
-/// Answers queries of one statement, many of them in one conversation: what waits with the same text is sent together,
-/// each query under its own caller's scope, and answered in order. A connection so serves as many callers as it can, and
-/// no thread waits meanwhile.
+/// A pipeline for single-statement queries. Waiting queries with the same text are sent together, each under its own
+/// caller's scope, and answered in order. So one connection serves as many callers as it can, and no thread waits
+/// meanwhile.
 ///
-/// Only like goes with like: behind a query whose table is locked wait those of the same table, and no others.
+/// Only queries with equal texts are batched. A query of a locked table delays only queries of the same table.
 final class PostgresQueries: Sendable {
     struct Job: Sendable {
         let woven: SQL.Woven
-        /// Asked before it, in the same transaction.
+        /// A query that runs before it, in the same transaction.
         let position: SQL.Woven?
-        /// The hash of their texts.
+        /// The hash of the texts.
         let kind: Int
         let scope: Scope
         let complete: @Sendable (Result<RowCursor, any Error>) -> Void
         let queuedAt = ContinuousClock.now
     }
 
-    /// Queries of one conversation: enough to make its system calls a small part, few enough that the first does not wait
-    /// long for the last.
+    /// The maximum number of queries in a batch. It is large enough to amortize the system calls, and small enough that
+    /// the first query does not wait long for the last.
     private static let togetherMax = 64
-    /// As many as wait for a thread that is at work are worth another one.
+    /// When this many queries wait for each active thread, another thread is worth starting.
     private static let waitingForOne = 16
 
     private let depthMax: Int
     private let statementTimeout: Duration
-    /// Threads that one kind of query may occupy, so that others find one.
+    /// The threads that one kind of query may occupy, so that other kinds find a free one.
     private let slowMax: Int
     private let vocabulary: ScopeVocabulary
-    /// What a pooler's connections are set to for each transaction.
+    /// Settings that are repeated for each transaction on a pooler's connections.
     private let sessionSettings: [(name: String, value: String)]
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
     private let threads: [LoopThread]
-    /// Signalled when a thread is wanted or the end has come.
+    /// Signalled when a thread is needed, or the end has come.
     private let state = Monitor(State())
 
     private struct State {
         var jobs: [Job] = []
         var isClosed = false
-        /// Threads in a conversation that goes on as it should: they will be back for more in a moment.
+        /// Threads in a batch that proceeds normally. They will soon take more.
         var quick = 0
-        /// Threads in a conversation that is slow, by its kind.
+        /// Threads in a slow batch, by its kind.
         var slow: [Int: Int] = [:]
 
         mutating func take(_ kind: Int) -> [Job] {
@@ -75,9 +75,9 @@ final class PostgresQueries: Sendable {
         for thread in self.threads { thread.start { [self] in run() } }
     }
 
-    /// Queues a query. A thread that is at work takes it along: waking another for each would make conversations of one.
+    /// Queues a query. An active thread picks it up. Waking another thread for each query would make batches of one.
     func append(_ job: Job) throws(StoreBusy) {
-        // Alone: in a conversation nobody would know whose text it was.
+        // Fails alone, because in a batch it would be unknown whose text it was.
         if let error = job.woven.unsendable { return job.complete(.failure(error)) }
         try state.withLock { state throws(StoreBusy) in
             if state.isClosed || state.jobs.count >= depthMax { throw StoreBusy(queueDepth: state.jobs.count) }
@@ -92,20 +92,20 @@ final class PostgresQueries: Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// How a thread's conversation goes, from its beginning to the taking of the next.
+    /// The state of a thread's batch, from its beginning until the next one is taken.
     private struct Conversation {
         let kind: Int
         var isSlow = false
     }
 
-    /// The next jobs of one kind, for a thread that is done with a conversation; none at the end.
+    /// Returns the next jobs of one kind, for a thread that has finished a batch; none at the end.
     private func take(after last: Conversation?) -> [Job] {
         var last = last
         return state.wait { state in
             if let ended = last {
                 state.end(ended)
                 last = nil
-                // Those of its kind were left alone while it was slow.
+                // Jobs of its kind were held back while it was slow.
                 if ended.isSlow, !state.jobs.isEmpty { self.state.signal() }
             }
             if let kind = state.jobs.first(where: { state.slow[$0.kind, default: 0] < slowMax })?.kind {
@@ -115,7 +115,7 @@ final class PostgresQueries: Sendable {
         }
     }
 
-    /// Others must not wait behind what is slow.
+    /// Records that the batch is slow, so that other jobs do not wait behind it.
     private func noteSlow(_ conversation: inout Conversation) {
         guard !conversation.isSlow else { return }
         conversation.isSlow = true
@@ -149,7 +149,7 @@ final class PostgresQueries: Sendable {
                     defer { link.onSlow = nil }
                     try converse(&rest, on: link)
                 } catch {
-                    // A connection that the server closed unseen is replaced once.
+                    // A connection that the server closed unnoticed is replaced once.
                     link = nil
                     if mayReconnect, rest.count == jobs.count {
                         mayReconnect = false
@@ -163,10 +163,10 @@ final class PostgresQueries: Sendable {
         }
     }
 
-    /// Answers the jobs in their order, in one transaction: before each, the scope is made the caller's own. After an
-    /// error those behind it are left, for another conversation; unless they have waited too long by then.
+    /// Answers the jobs in order, in one transaction. Before each job, the scope is set to that of its caller. After an
+    /// error, the remaining jobs are left for another batch, unless they have waited too long by then.
     ///
-    /// - Throws: when the connection is lost; nobody was answered then.
+    /// - Throws: If the connection is lost. Then no job was answered.
     private func converse(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
         while let job = rest.first, ContinuousClock.now - job.queuedAt >= statementTimeout {
             rest.removeFirst()
@@ -180,7 +180,7 @@ final class PostgresQueries: Sendable {
             let target = job.scope.predicates.settings(ofQuery: job.kind) {
                 vocabulary.settings(of: job.scope, for: job.woven).merging(sessionSettings) { $1 }
             }
-            // The same caller's queries come in a row often enough.
+            // Consecutive queries of the same caller are common.
             let isSame = job.scope.predicates === previous?.scope.predicates
             if !isSame, let command = vocabulary.command(from: settings, to: target) {
                 commands.append(command)
@@ -211,7 +211,8 @@ final class PostgresQueries: Sendable {
         if let failure { rest.popFirst()?.complete(.failure(failure)) }
     }
 
-    /// What goes before queries with a position: their transaction sees one state, and says which.
+    /// Returns the commands before queries with a position: their transaction sees one snapshot, and returns its
+    /// position.
     private func opening(of job: Job) -> (commands: [PostgresLink.Command], settings: [String: String]) {
         guard let position = job.position else { return ([], [:]) }
         let settings = vocabulary.settings(of: job.scope, for: position).merging(sessionSettings) { $1 }

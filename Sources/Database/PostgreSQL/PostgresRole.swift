@@ -1,7 +1,7 @@
-/// Who the service may be on a server: nobody who could pass by the policies.
+/// The check of the service's role on a server: it must not be able to bypass the policies.
 enum PostgresRole {
-    /// The oldest server whose transactions have names that can be asked for (`pg_current_xact_id`, 13) and whose
-    /// members of a role inherit as the grants here expect.
+    /// The oldest supported server. Transaction ids can be queried from version 13 on (`pg_current_xact_id`), and the
+    /// grants here rely on role inheritance as in version 14.
     private static let versionMin = 140_000
 
     static func check(_ link: PostgresLink, access: StoreOptions.Access) throws(DatabaseError) {

@@ -1,14 +1,14 @@
 import CPostgreSQL
 
-/// The rows of one answer, one after the other.
+/// The rows of one answer, in order.
 final class PostgresRows: RowSource {
     private let result: PostgresResult
     private let types: [UInt32]
     private var row: Int32 = -1
-    /// The bytes of the last bytea that was asked for.
+    /// The decoded bytes of the bytea that was read last.
     private var decoded = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
-    /// The types' numbers in `pg_type`, which never change.
+    /// The OIDs of types in `pg_type`, which never change.
     private enum OID {
         static let bool: UInt32 = 16
         static let bytea: UInt32 = 17
@@ -31,7 +31,7 @@ final class PostgresRows: RowSource {
 
     deinit { decoded.deallocate() }
 
-    /// Gives the rows to a body until it returns false.
+    /// Passes the rows to a body until it returns false.
     static func forEach(
         of result: PostgresResult, text: String, hiddenColumns: Int = 0, _ body: (Row) throws -> Bool
     ) throws {
@@ -41,7 +41,7 @@ final class PostgresRows: RowSource {
         }
     }
 
-    /// Goes to the next row; false at the end.
+    /// Advances to the next row; returns false at the end.
     func advance() -> Bool {
         nextRow()
         row += 1
@@ -54,7 +54,7 @@ final class PostgresRows: RowSource {
         if type == OID.bool || OID.integers.contains(type) { return .integer }
         if type == OID.bytea { return .blob }
         if OID.reals.contains(type) { return .real }
-        // A sum of bigints is numeric: whole where it has no point.
+        // A sum of bigints is numeric. It is an integer if it has no point.
         if type == OID.numeric { return value(at: index).contains(UInt8(ascii: ".")) ? .real : .integer }
         return .text
     }
@@ -68,7 +68,7 @@ final class PostgresRows: RowSource {
             if byte == UInt8(ascii: "-") {
                 isNegative = true
             } else {
-                // Downwards, since the smallest number has no positive counterpart.
+                // Accumulated downwards, because the smallest number has no positive counterpart.
                 number = number &* 10 &- Int64(byte &- 48)
             }
         }
@@ -82,7 +82,7 @@ final class PostgresRows: RowSource {
     override func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
         let text = UnsafeRawBufferPointer(value(at: index))
         guard types[index] == OID.bytea else { return text }
-        // \x and two digits for each byte.
+        // `\x` and two digits for each byte.
         func digit(_ byte: UInt8) -> UInt8 { byte <= 57 ? byte &- 48 : byte &- 87 }
         decoded.deallocate()
         decoded = .allocate(byteCount: max(0, text.count - 2) / 2, alignment: 1)

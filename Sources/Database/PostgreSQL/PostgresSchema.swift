@@ -1,16 +1,19 @@
-/// What PostgreSQL needs beside the tables: the role of the service, the function that takes locks, the policies.
+/// The parts of the PostgreSQL schema besides the tables: the role of the service, the function that acquires locks,
+/// and the policies.
 enum PostgresSchema {
-    /// Everything waits behind a statement that waits for a table's lock: better to give up, and be started again.
+    /// All other statements wait behind one that waits for a table's lock. It is better to give up and be started
+    /// again.
     private static let lockTimeout = "5s"
 
-    /// Locked by whoever changes the schema, so that replicas that start together do it once.
+    /// The lock of a schema change, so that of replicas that start together only one applies it.
     private static let subject = "bellhop:schema"
 
     static func prepare(_ connection: Connection) throws {
         try connection.run(SQL(unchecked: "SELECT pg_advisory_xact_lock(hashtextextended('\(subject)', 0))"))
         try connection.run(SQL(unchecked: "SET LOCAL lock_timeout = '\(lockTimeout)'"))
         let hasRole = try connection.exists("SELECT 1 FROM pg_roles WHERE rolname = \(RowLevelSecurity.role)")
-        // Roles belong to all databases of a server: another one may be making it in this moment.
+        // Roles are shared by all databases of a server, so a migration of another database may be creating this one
+        // right now.
         if !hasRole {
             try connection.run(
                 SQL(
@@ -25,7 +28,8 @@ enum PostgresSchema {
         try connection.run(SQL(unchecked: marks))
     }
 
-    /// The last transaction that each writer has committed: what becomes of one whose answer got lost is asked here.
+    /// The last transaction that each writer has committed. It reveals the outcome of a transaction whose answer got
+    /// lost.
     private static let marks = """
         CREATE TABLE IF NOT EXISTS write_marks (
             writer TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL, at TIMESTAMPTZ NOT NULL DEFAULT now())
@@ -35,10 +39,10 @@ enum PostgresSchema {
         ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark, at = excluded.at
         """
     static let findMark = "SELECT mark FROM write_marks WHERE writer = $1"
-    /// A writer's own at its end, and those of writers that ended otherwise.
+    /// Deletes a writer's own mark when it ends, and marks of writers that ended otherwise.
     static let forgetMarks = "DELETE FROM write_marks WHERE writer = $1 OR at < now() - interval '1 day'"
 
-    /// Locks names until the transaction ends: waiting for them, or failing if another transaction has one.
+    /// Acquires named locks until the transaction ends. It waits for them, or fails if another transaction holds one.
     private static let takeLocks = """
         CREATE OR REPLACE FUNCTION bellhop_hold(subjects text[], waits boolean) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE subject text;
@@ -53,7 +57,7 @@ enum PostgresSchema {
         END $$
         """
 
-    /// Brings the policies to what the tables say, if they are not: making one anew locks its table for a moment.
+    /// Updates the policies if they do not match the tables. Recreating a policy locks its table for a moment.
     static func installPolicies(of tables: [Table], _ connection: Connection) throws {
         let statements =
             RowLevelSecurity.statements(for: tables) + [

@@ -1,11 +1,11 @@
 import Foundation
 import Threads
 
-/// Whose turn it is to commit, among the writers of one process.
+/// The turn to commit, among the writers of one process.
 final class CommitTurn: Sendable {
     private let isTaken = Monitor(false)
 
-    /// False if another writer has it.
+    /// Takes the turn; returns false if another writer has it.
     func takeIfFree() -> Bool {
         isTaken.withLock { isTaken in
             defer { isTaken = true }
@@ -13,7 +13,7 @@ final class CommitTurn: Sendable {
         }
     }
 
-    /// Waits for it.
+    /// Waits for the turn and takes it.
     func take() {
         isTaken.wait { isTaken in
             defer { isTaken = true }
@@ -27,41 +27,41 @@ final class CommitTurn: Sendable {
     }
 }
 
-/// One of the threads that write: takes what waits in its lane, runs each job in a savepoint, commits once, then answers
-/// all.
+/// One of the writing threads. It takes the waiting jobs of its lane, runs each in a savepoint, commits once, and then
+/// answers all of them.
 ///
-/// Other writers, here and on other replicas, write at the same time. What a job decides upon it locks
-/// (`Connection.lock`); the first job of a group waits for what it needs, since the group has no locks yet; a later one
-/// that meets something locked elsewhere is put off to the next group, so that groups never wait for each other in a
-/// circle.
+/// Other writers, here and on other replicas, write at the same time. A job locks the data on which it bases its writes
+/// (`Connection.lock`). The first job of a group waits for its locks, because the group holds none yet. A later job
+/// that meets a lock held elsewhere is postponed to the next group, so that groups never wait for each other in a
+/// cycle.
 ///
-/// Made, used and released on its thread.
+/// It is created, used and released on its thread.
 struct PostgresWriter {
     let queue: WriteQueue
-    /// Whose turn it is to commit, among the writers of this process.
+    /// The turn to commit, among the writers of this process.
     let turn: CommitTurn
     let options: StoreOptions
     let connect: () throws(DatabaseError) -> PostgresConnection
     var connection: PostgresConnection?
-    /// Distinguishes this writer's marks from all others', in this process and elsewhere.
+    /// Distinguishes this writer's marks from those of all other writers, in this process and elsewhere.
     private let name = PostgresWriter.randomName()
 
-    /// How often a job is begun. A lost connection, a deadlock and a lock taken elsewhere pass; what has not passed
-    /// by then is answered with 503.
+    /// The maximum number of attempts of a job. Lost connections, deadlocks and locks held elsewhere are temporary. A
+    /// job that still fails then is answered with 503.
     private static let attemptsMax = 8
-    /// How often a group is done again on a new connection.
+    /// How often a group is repeated on a new connection.
     private static let connectionsMax = 3
 
     /// Works until the queue is closed and empty.
     mutating func run() {
         while let jobs = queue.take(options.batchJobsMax) { commit(jobs) }
-        // Marks that stay behind are deleted by any other writer's end, a day later.
+        // Marks that remain are deleted by the end of any other writer, a day later.
         _ = try? usableConnection().link.ask(PostgresSchema.forgetMarks, [.text(name)])
     }
 
     private static func randomName() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
-    /// Does all jobs, in as many groups as it takes; each is answered exactly once.
+    /// Performs all jobs, in as many groups as necessary. Each job is answered exactly once.
     private mutating func commit(_ jobs: [WriteJob]) {
         var waiting = jobs
         var losses = 0
@@ -71,7 +71,7 @@ struct PostgresWriter {
             do {
                 let (group, postponed) = try runGroup(&waiting, counting: &counted)
                 waiting = postponed
-                // Later jobs of the same lane may be answered while these wait; within a group the order stays.
+                // Later jobs of the same lane may be answered while these wait. Within a group, the order is kept.
                 isFull = isFull || group.isFull
                 if waiting.isEmpty { finish(counted, isFull: isFull) }
                 group.answer(.success(()))
@@ -98,11 +98,11 @@ struct PostgresWriter {
         queue.finishBatch(isFull: isFull) { $0 = $0.adding(counted) }
     }
 
-    /// One transaction. Nothing is answered yet.
+    /// Runs one transaction, without answering any job.
     ///
-    /// - Parameter jobs: those to begin with; what is taken along is added to them.
-    /// - Returns: the group, and what is to be done in the next one.
-    /// - Throws: when nothing of the group was stored.
+    /// - Parameter jobs: The initial jobs. Jobs that join the group are added to them.
+    /// - Returns: The group, and the jobs that are postponed to the next one.
+    /// - Throws: If nothing of the group was stored.
     private mutating func runGroup(
         _ jobs: inout [WriteJob], counting counted: inout StoreMetrics
     ) throws -> (WriteGroup, postponed: [WriteJob]) {
@@ -113,8 +113,8 @@ struct PostgresWriter {
         do {
             let deadline = ContinuousClock.now + options.batchDuration
             try run(jobs, on: connection, into: &group, &postponed, until: deadline)
-            // Commits follow one another anyway. Waiting here, and not for the counter's row, leaves the server with one
-            // of each replica; and what arrives meanwhile comes along.
+            // Commits are serialized anyway. Waiting here, instead of for the counter's row, leaves the server with one
+            // commit of each replica. Jobs that arrive meanwhile join the group.
             while !turn.takeIfFree() {
                 let mayTake = postponed.isEmpty && ContinuousClock.now < deadline
                 let more = mayTake ? queue.takeMore(options.batchJobsMax) : []
@@ -170,7 +170,7 @@ struct PostgresWriter {
         postponed += waiting
     }
 
-    /// What has waited as long as a statement may take is not begun: when everybody stands behind a lock, all are
+    /// Fails the jobs that have waited for as long as a statement may take. If all jobs wait for one lock, they are
     /// answered at once, and not one after the other.
     private func dropLate(_ jobs: [WriteJob], into group: inout WriteGroup) -> [WriteJob] {
         let late = ContinuousClock.now - options.statementTimeout
@@ -184,9 +184,9 @@ struct PostgresWriter {
 
     // MARK: The end of a transaction
 
-    /// Commits, and gives the turn to the next; when the answer gets lost, asks what became of it.
+    /// Commits, and passes the turn on. If the answer gets lost, queries the outcome.
     ///
-    /// - Throws: when it was not stored, or nobody can say.
+    /// - Throws: If the transaction was not stored, or its outcome is unknown.
     private mutating func conclude(_ connection: PostgresConnection) throws {
         let mark = Self.randomName()
         do {
@@ -203,11 +203,11 @@ struct PostgresWriter {
         }
     }
 
-    /// What became of a transaction whose COMMIT was sent and not answered.
+    /// Returns whether a transaction was stored whose COMMIT was sent and not answered.
     ///
-    /// Done again it could be done twice, and answered with an error it could have been done: so the server is asked,
-    /// for as long as a client would wait. The number says when the transaction has ended, and no more: after a crash
-    /// or a failover it may be another's. The mark says whether it was stored.
+    /// A retry could perform it twice, and an error could be reported for a performed one. So the server is queried,
+    /// for as long as a client would wait. The transaction id only tells when the transaction has ended; after a crash
+    /// or a failover it may belong to another one. The mark tells whether it was stored.
     private mutating func isStored(_ mark: String, by id: String, lostBy error: any Error) throws -> Bool {
         let deadline = ContinuousClock.now + options.statementTimeout
         while ContinuousClock.now < deadline {
@@ -220,7 +220,7 @@ struct PostgresWriter {
                     continue
                 }
             } catch {
-                // A number of the future: the server has lost it, and the transaction with it. What the mark says counts.
+                // An id of the future: the server has lost it, and the transaction with it. Only the mark counts.
                 guard connection.isUsable else { continue }
             }
             if let found = try? connection.link.ask(PostgresSchema.findMark, [.text(name)]) {
@@ -231,7 +231,8 @@ struct PostgresWriter {
             .undecided, "a commit was sent and not answered: \(error)", cause: (error as? DatabaseError)?.code)
     }
 
-    /// Long enough for a server to come back or a lock to be given up; jittered, so that writers do not meet again.
+    /// Pauses long enough for a server to return or a lock to be released, with jitter, so that writers do not collide
+    /// again.
     private static func pause() {
         usleep(.random(in: 20_000...100_000))
     }

@@ -1,18 +1,19 @@
 import Visibility
 
-/// Row-level security as the tables' policies ask for it: the same rule that every statement carries, once more where no
-/// statement can leave it out.
+/// Row-level security derived from the tables' policies. It applies the same rule that every statement carries a second
+/// time, where no statement can omit it.
 ///
-/// - A caller's scope opens what it may see and write.
-/// - A statement that names a table without a scope (`Unscoped`) opens that table, for itself alone.
-/// - Tables without any policy are the service's own records: open to the service's transactions, which say so.
+/// - A caller's scope opens the rows that it may read and write.
+/// - A statement that names a table without a scope (`Unscoped`) opens that table, for this statement only.
+/// - Tables without any policy are the service's own records. They are open to transactions that declare to be the
+///   service's.
 ///
-/// Everything is set transaction-locally; a session that sets nothing sees nothing.
+/// All settings are transaction-local. A session that sets nothing sees nothing.
 public enum RowLevelSecurity {
-    /// The role that all logins of the service are members of. It has no login, owns nothing, and passes by nothing.
+    /// The role of which all logins of the service are members. It has no login, owns nothing, and bypasses nothing.
     public static let role = "bellhop_service"
 
-    /// What makes it so, table by table; may be run again.
+    /// Returns the statements that install the policies, table by table. They may be repeated.
     public static func statements(for tables: [Table]) -> [String] {
         tables.flatMap { table -> [String] in
             let names = ["all", "select", "insert", "update", "delete"]
@@ -36,8 +37,8 @@ public enum RowLevelSecurity {
         let unscopedCondition = "(SELECT '\(table.name)' = ANY (\(setting(ScopeVocabulary.unscoped))::text[]))"
         let writes = condition(table.write, table)
         var reads = condition(table.read, table)
-        // PostgreSQL asks for the right to read what a condition looks at; whoever may write a row may look at it in
-        // the statement that writes it.
+        // PostgreSQL requires read access to the rows that a condition reads. So a row that may be written may also be
+        // read by the statement that writes it.
         if table.needsWriting {
             let writingCondition = "(SELECT current_setting('\(ScopeVocabulary.writing)', true) = '\(table.name)')"
             reads += " OR (\(writingCondition) AND (\(writes)))"
@@ -53,7 +54,8 @@ public enum RowLevelSecurity {
         ]
     }
 
-    /// What is in a setting: null when it was never set, and when it is empty, as it is after a transaction that set it.
+    /// Returns the expression for the value of a setting. It is null if the setting was never set, or is empty, as
+    /// after a transaction that set it.
     static func setting(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
 
     private static func condition(_ policy: Policy, _ table: Table) -> String {
@@ -62,7 +64,8 @@ public enum RowLevelSecurity {
         return "(\(tenantCondition) AND (\(conditions(policy, table).joined(separator: " OR "))))"
     }
 
-    /// The keys that the scope brings come first: they are compared, and nothing is looked up, where they suffice.
+    /// Returns the conditions of a policy. Keys of the scope come first: they are only compared, and if they suffice,
+    /// no row is looked up.
     static func conditions(_ policy: Policy, _ table: Table) -> [String] {
         policy.entries.map { entry in
             let keyCondition = entry.template.condition
@@ -79,10 +82,10 @@ public enum RowLevelSecurity {
 }
 
 extension Table {
-    /// The service's own records, which no caller reads or writes as such.
+    /// Whether the table holds the service's own records, which no caller reads or writes directly.
     var isBookkeeping: Bool { read.templates.isEmpty && write.templates.isEmpty }
 
-    /// Whether somebody may write rows that they may not read.
+    /// Whether some caller may write rows that it may not read.
     var needsWriting: Bool {
         !Set(RowLevelSecurity.conditions(write, self)).isSubset(of: RowLevelSecurity.conditions(read, self))
     }

@@ -1,19 +1,19 @@
 import Values
 import Visibility
 
-/// How a scope reaches PostgreSQL: one transaction-local setting for each kind of key that policies ask for.
+/// The representation of a scope in PostgreSQL: one transaction-local setting for each kind of key that policies use.
 ///
-/// The keys of the template `shop:{shop_id}:staff` become the setting `bellhop.key.shop._.staff`, which has the shops
-/// as an array; a policy compares its column with the array. So the server never takes keys apart, and a policy's
-/// comparison is one that an index serves.
+/// The keys of the template `shop:{shop_id}:staff` become the setting `bellhop.key.shop._.staff`, an array of shop ids.
+/// A policy compares its column with the array. So the server never parses keys, and an index can serve the comparison.
 struct ScopeVocabulary: Sendable {
-    /// One template for each kind of key: those of a kind differ in their columns' names at the most.
+    /// One template for each kind of key. Templates of one kind differ at most in the names of their columns.
     let kinds: [AudienceTemplate]
-    /// The settings that reading each table asks for.
+    /// The settings that a read of each table needs.
     private let settingsToRead: [String: Set<String>]
-    /// The service's own records: open to its transactions, whoever asks.
+    /// The service's own records, which are open to its transactions, whoever the caller is.
     private let bookkeeping: Set<String>
-    /// Tables whose rows somebody may write and not read. Found once: each statement that writes asks.
+    /// Tables with rows that some caller may write but not read. Computed once, because every writing statement needs
+    /// it.
     private let written: Set<String>
 
     init(_ tables: [Table]) {
@@ -27,12 +27,12 @@ struct ScopeVocabulary: Sendable {
             .filter { names.insert($0.setting).inserted }
     }
 
-    /// The templates whose keys a policy looks at: its own, and those by which it finds memberships.
+    /// Returns the templates whose keys a policy reads: its own, and those by which it finds memberships.
     private static func asked(by policy: Policy) -> [AudienceTemplate] {
         policy.entries.flatMap { [$0.template] + ($0.membership.map { [$0.holder] } ?? []) }
     }
 
-    /// The settings of a scope: its tenant, and its keys of each kind.
+    /// Returns the settings of a scope: its tenant, and its keys of each kind.
     func settings(of scope: Scope) -> [String: String] {
         var settings = [Self.tenant: scope.tenant.text]
         let keys = scope.keys.sorted()
@@ -44,7 +44,7 @@ struct ScopeVocabulary: Sendable {
         return settings
     }
 
-    /// What a statement that reads under a scope needs, and no more.
+    /// Returns only the settings that a reading statement needs under a scope.
     func settings(of scope: Scope, for woven: SQL.Woven) -> [String: String] {
         let all = scope.predicates.settings { settings(of: scope) }
         var needed = all.filter { name, _ in
@@ -55,7 +55,7 @@ struct ScopeVocabulary: Sendable {
         return needed
     }
 
-    /// The tables that a statement opens for itself, beside the service's own records; nil: none.
+    /// Returns the tables that a statement opens for itself, besides the service's own records; nil if there are none.
     func opening(for woven: SQL.Woven) -> String? {
         var tables = woven.unscoped.filter { !bookkeeping.contains($0) }
         if tables.isEmpty { return nil }
@@ -70,11 +70,11 @@ struct ScopeVocabulary: Sendable {
     static let writing = "bellhop.writing"
     static let service = "bellhop.service"
 
-    /// One command that makes the settings others, until the transaction ends; nil if they are.
+    /// Returns one command that changes the settings until the transaction ends; nil if nothing changes.
     func command(from settings: [String: String], to target: [String: String]) -> PostgresLink.Command? {
         var changes: [(name: String, value: String)] = []
         for (name, value) in target {
-            // Bytes, not Swift's canonical equivalence: the database compares bytes.
+            // Compares bytes, not canonically equivalent texts, as the database does.
             if let known = settings[name], known.utf8.elementsEqual(value.utf8) { continue }
             changes.append((name, value))
         }
@@ -86,7 +86,7 @@ struct ScopeVocabulary: Sendable {
             values: changes.flatMap { [SQLValue.text($0.name), .text($0.value)] })
     }
 
-    /// A text as an element of PostgreSQL's array literal.
+    /// Returns a text as an element of a PostgreSQL array literal.
     static func array(_ values: [String]) -> String {
         var text = "{"
         for (index, value) in values.enumerated() {
@@ -102,10 +102,10 @@ struct ScopeVocabulary: Sendable {
     }
 }
 
-/// A template as the kind of its keys, in which its columns' names do not count.
+/// A template as the kind of its keys, regardless of the names of its columns.
 extension AudienceTemplate {
-    /// The setting's name. A constant's bytes that no identifier may have become `_XX`, so that two kinds never
-    /// share a name; a column is `_`.
+    /// The setting's name. In a constant, bytes that an identifier may not contain become `_XX`, so that two kinds
+    /// never share a name. A column becomes `_`.
     var setting: String {
         let parts = segments.map { segment -> String in
             guard case .constant(let text) = segment else { return "_" }
@@ -120,17 +120,18 @@ extension AudienceTemplate {
         return "bellhop.key." + parts.joined(separator: ".")
     }
 
-    /// The scope's values of the kind: a subquery, so that it is evaluated once and not for each row.
+    /// The scope's values of the kind. It is a subquery, so that it is evaluated once and not for each row.
     private var scopeValue: String { "(SELECT \(RowLevelSecurity.setting(setting)))" }
 
-    /// The comparison that makes a column one of the scope's values. The cast outside the subquery makes it one value.
+    /// The comparison of a column with the scope's values. The cast outside the subquery makes the array a single
+    /// value.
     var comparison: String { "= ANY (\(scopeValue)::text[])" }
 
-    /// The condition of a policy: the scope has the row's key.
+    /// The condition of a policy that the scope has the row's key.
     var condition: String {
         if columns.isEmpty { return scopeValue + " IS NOT NULL" }
         if columns.count == 1 { return "\(columns[0]) \(comparison)" }
-        // Each value but the last has its length in front: two rows never read the same.
+        // Each value but the last is preceded by its length, so that different rows never have the same text.
         let joined = columns.dropLast().map { "octet_length(\($0)) || ':' || \($0) || " }.joined()
         return "(\(joined)\(columns[columns.count - 1])) = ANY (\(scopeValue)::text[])"
     }

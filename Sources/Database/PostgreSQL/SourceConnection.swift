@@ -1,35 +1,34 @@
 import CPostgreSQL
 import Foundation
 
-/// Why an app's PostgreSQL did not do what it was asked for.
+/// The reason why a request to an app's PostgreSQL failed.
 public struct SourceError: Error, Sendable, CustomStringConvertible {
-    /// Nil where the connection could not be made, or is lost.
+    /// Nil if the connection could not be established, or was lost.
     public let sqlState: String?
     public let description: String
 
     init(_ sqlState: String?, _ text: String) {
         self.sqlState = sqlState
-        // libpq indents what follows the first line.
+        // libpq indents the lines after the first.
         description = text.split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }.joined(separator: "; ")
     }
 
-    /// Whether another attempt may succeed without anybody changing anything: the server is away, starts, or has no
-    /// connection left.
+    /// Whether a retry may succeed without intervention: the server is away, is starting, or has no free connection.
     public var isTransient: Bool {
         guard let sqlState else { return true }
         return ["08", "53", "57"].contains(sqlState.prefix(2))
     }
 }
 
-/// One connection to the PostgreSQL of an app, whose log is read: an ordinary one, or one of replication.
+/// A connection to an app's PostgreSQL, whose log is read: either an ordinary or a replication connection.
 ///
-/// It is no connection of the store: it knows no policies, and another server is at its end. It never blocks for longer
-/// than ``pauseMilliseconds`` without asking whether to stop. Belongs to one thread at a time.
+/// It is not a connection of the store: it knows no policies, and is connected to another server. It never blocks for
+/// longer than ``pauseMilliseconds`` without checking whether to stop. It belongs to one thread at a time.
 public final class SourceConnection {
-    /// How often a wait asks whether to stop, in milliseconds.
+    /// The interval at which a wait checks whether to stop, in milliseconds.
     private static let pauseMilliseconds: Int32 = 250
-    /// What texts are written by, and what ends a session whose other end has vanished without a word: within ten seconds
-    /// nobody has the slot, or the lock, of a process that is gone.
+    /// The text formats, and the timeouts that end a session whose peer disappeared silently. The slot and the lock of
+    /// a dead process are released within ten seconds.
     private static let settings: [(name: String, value: String)] = [
         ("DateStyle", "ISO"), ("IntervalStyle", "postgres"), ("TimeZone", "UTC"), ("bytea_output", "hex"),
         ("extra_float_digits", "1"), ("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"),
@@ -41,9 +40,11 @@ public final class SourceConnection {
     private let replicates: Bool
     private let shouldStop: () -> Bool
 
+    /// Connects to the server.
+    ///
     /// - Parameters:
-    ///   - replicates: whether it takes commands of replication, and no parameters.
-    ///   - shouldStop: whether what is waited for is to be given up.
+    ///   - replicates: Whether the connection accepts replication commands, and no parameters.
+    ///   - shouldStop: Whether to give up waiting.
     public init(
         _ url: DatabaseURL, replicates: Bool = false, shouldStop: @escaping () -> Bool = { false }
     ) throws(SourceError) {
@@ -73,11 +74,11 @@ public final class SourceConnection {
 
     deinit { PQfinish(handle) }
 
-    /// As 140005.
+    /// The server's version as a number, such as 140005.
     public var serverVersion: Int { Int(PQserverVersion(handle)) }
 
-    /// libpq has no code for a login that fails. What the server says in words is told apart here alone: a parameter that
-    /// a pooler does not know, and what an operator must mend.
+    /// Returns a code for a failed login. libpq has none, so only here the server's message is interpreted: a parameter
+    /// that a pooler does not know, and problems that an operator must fix.
     private static func refusal(in message: String) -> String? {
         let states = [
             ("startup parameter", "0A000"), ("password authentication failed", "28P01"),
@@ -95,11 +96,11 @@ public final class SourceConnection {
 
     private func lost() -> SourceError { SourceError(nil, "the connection is lost: \(Self.message(of: handle))") }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    /// Runs a statement, or a command of replication, and gives its rows.
+    /// Runs a statement or a replication command, and returns its rows.
     ///
-    /// - Parameter values: in their text form; an ordinary connection alone takes any.
+    /// - Parameter values: The values in text form. Only an ordinary connection accepts any.
     public func ask(_ text: String, _ values: [String?] = []) throws(SourceError) -> [[String?]] {
         let isSent: Int32
         if replicates {
@@ -116,7 +117,7 @@ public final class SourceConnection {
             switch PQresultStatus(result.handle) {
             case PGRES_TUPLES_OK: rows = Self.rows(of: result)
             case PGRES_COMMAND_OK: break
-            // What follows is a stream, and no result.
+            // A stream follows, not a result.
             case PGRES_COPY_BOTH: return []
             default: failure = failure ?? error(of: result)
             }
@@ -148,7 +149,7 @@ public final class SourceConnection {
         }
     }
 
-    /// Waits for bytes up to a time, and reads them.
+    /// Waits for bytes up to a time limit, and reads them.
     private func waitForInput(_ milliseconds: Int32) throws(SourceError) {
         let flushed = PQflush(handle)
         guard flushed >= 0 else { throw lost() }
@@ -161,16 +162,16 @@ public final class SourceConnection {
 
     // MARK: The stream
 
-    /// The next frame of the stream that a command began; nil where none has arrived.
+    /// Returns the next frame of the stream that a command began; nil if none has arrived.
     ///
-    /// - Throws: when the stream has ended, with what the server said.
+    /// - Throws: If the stream has ended, with the server's message.
     public func receive() throws(SourceError) -> [UInt8]? {
         if let frame = try takeFrame() { return frame }
         guard PQconsumeInput(handle) == 1 else { throw lost() }
         return try takeFrame()
     }
 
-    /// Waits until something has arrived, for a short time.
+    /// Waits for a short time until something arrives.
     public func waitForFrame() throws(SourceError) { try waitForInput(Self.pauseMilliseconds) }
 
     private func takeFrame() throws(SourceError) -> [UInt8]? {
@@ -189,7 +190,7 @@ public final class SourceConnection {
         throw SourceError(nil, "the server has ended the stream")
     }
 
-    /// Sends a frame. What the kernel does not take now goes with what follows.
+    /// Sends a frame. Bytes that the kernel does not accept now are sent with the next frame.
     public func send(_ frame: [UInt8]) throws(SourceError) {
         let code = frame.withUnsafeBytes { bytes in
             PQputCopyData(handle, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count))

@@ -4,27 +4,27 @@ import Synchronization
 import Threads
 
 extension DatabaseFile {
-    /// Which file a path leads to, whatever it is called.
+    /// The identity of the file at a path, independent of its name.
     struct Identity: Equatable {
         let device: UInt
         let number: UInt
     }
 
-    /// The files that SQLite works with: the database, its write-ahead log, and the index of that.
+    /// Returns the files that SQLite uses: the database, its write-ahead log, and the index of the log.
     static func paths(_ path: String) -> [String] { [path, path + "-wal", path + "-shm"] }
 
-    /// Notes which files these are, when they are open.
+    /// Records the identities of the open files.
     func noteIdentities() {
         let found = Self.paths(path).map { (path: $0, identity: try? Self.identity(of: $0).get()) }
         identities.withLock { $0 = found }
     }
 
-    /// Looks whether the paths still lead to the files that are open: if one was removed, moved, or replaced by another,
-    /// what is written goes where nobody will find it, and a new connection would read something else. It is true for
-    /// good then: nobody knows what was done to the files meanwhile.
+    /// Checks whether the paths still lead to the open files. If one was removed, moved or replaced, new writes would
+    /// be lost, and a new connection would read something else. The result then stays true for good, because the state
+    /// of the files is unknown.
     ///
-    /// By the inodes, as SQLite's own `SQLITE_FCNTL_HAS_MOVED` does for the database alone. A look that fails for
-    /// another reason says nothing.
+    /// It compares inodes, as SQLite's own `SQLITE_FCNTL_HAS_MOVED` does for the database alone. A check that fails for
+    /// another reason has no effect.
     @discardableResult
     func isMoved() -> Bool {
         if hasMoved.load(ordering: .relaxed) { return true }
@@ -41,19 +41,21 @@ extension DatabaseFile {
         return false
     }
 
-    /// - Throws: `.moved`, if that was found.
+    /// Checks that the files are in place.
+    ///
+    /// - Throws: `.moved` if an earlier check found otherwise.
     func requireInPlace() throws(DatabaseError) {
         if let trouble { throw trouble }
     }
 
-    /// What was found by the last look.
+    /// The result of the last check.
     var trouble: DatabaseError? {
         guard hasMoved.load(ordering: .relaxed) else { return nil }
         return DatabaseError(
             .moved, "\(path), or a file beside it, was removed, moved or replaced: put it right, and start again")
     }
 
-    /// Whether the disk, and what the process may make of a file, have room for more than a few pages.
+    /// Whether the disk and the file size limit of the process have room for more than a few pages.
     var hasRoom: Bool {
         let largest = Self.paths(path).map(Self.bytes).max() ?? 0
         guard csqlite_file_bytes_max() >= UInt64(largest) + Self.roomBytesMin else { return false }
@@ -62,7 +64,7 @@ extension DatabaseFile {
         return UInt64(status.f_bavail) * UInt64(status.f_frsize) >= Self.roomBytesMin
     }
 
-    /// Less, and the next transaction of some size fails again.
+    /// With less room, the next transaction of some size fails again.
     private static let roomBytesMin: UInt64 = 1 << 20
 
     private struct SystemError: Error {

@@ -1,9 +1,9 @@
 import Foundation
 
 extension DatabaseFile {
-    /// Why the system does not let this process use a file or folder, in a line that says what sets it right.
+    /// Returns an error that explains in one line why the system denies access to a file or folder, and how to fix it.
     ///
-    /// - Parameter reason: the `errno` of the attempt.
+    /// - Parameter reason: The `errno` of the attempt.
     static func refusal(of path: String, because reason: Int32) -> DatabaseError {
         let plain = "cannot open \(path): \(String(cString: strerror(reason)))"
         switch reason {
@@ -18,7 +18,7 @@ extension DatabaseFile {
         return DatabaseError(.cannotOpen, plain)
     }
 
-    /// A file or folder with what decides who may use it.
+    /// A file or folder, with the attributes that decide access to it.
     struct Place {
         let path: String
         let isFolder: Bool
@@ -26,7 +26,8 @@ extension DatabaseFile {
         let ownerName: String?
         let mode: Int
 
-        /// Nil where the mode gives the owner, who asks, all that is needed: then something else denies it.
+        /// Returns the reason for the denial. Nil if the mode grants the owner, who is the caller, everything needed;
+        /// then something else denies access.
         func denial(to user: uid_t) -> String? {
             guard owner == user else {
                 let name = ownerName.map { "\($0) (uid \(owner))" } ?? "uid \(owner)"
@@ -41,7 +42,7 @@ extension DatabaseFile {
 }
 
 extension DatabaseFile.Place {
-    /// The file itself; its folder, where it does not exist or the folder hides it; and so on upwards.
+    /// Finds the file itself; its folder if the file does not exist or the folder hides it; and so on upwards.
     init?(closestTo path: String) {
         var place = path
         var found = try? FileManager.default.attributesOfItem(atPath: place)

@@ -2,25 +2,25 @@ import Foundation
 import Synchronization
 import Threads
 
-/// The file of an open database, and what makes it this process's own.
+/// The file of an open database, and the lock that gives this process exclusive ownership.
 ///
-/// A lock file beside it has an advisory lock (`flock`) and the owner's process id. The kernel drops the lock when
-/// the process ends, however it ends, so a stale file never blocks a start. The database file itself is not
-/// locked: other processes of its user may read it (`sqlite3`, `bellhop check`).
+/// A lock file beside the database has an advisory lock (`flock`) and contains the owner's process id. The kernel drops
+/// the lock when the process ends, however it ends, so a stale file never blocks a start. The database file itself is
+/// not locked: other processes of the same user may read it (`sqlite3`, `bellhop check`).
 final class DatabaseFile: Sendable {
     let path: String
     /// The private directory of an in-memory database, removed at the end.
     private let privateDirectory: String?
     /// The open lock file; -1 for a reader, and after the release.
     private let lockDescriptor: Atomic<Int32>
-    /// As they were when the database was opened; none before.
+    /// The identities when the database was opened; empty before that.
     let identities = Locked<[(path: String, identity: Identity?)]>([])
     /// See ``isMoved()``.
     let hasMoved = Atomic<Bool>(false)
 
     private static let privatePrefix = "bellhop-memory-"
     private static let lockName = "owner.lock"
-    /// Containers often give /dev/shm 64 MiB, which a database outgrows; then the temp directory serves.
+    /// Containers often have a /dev/shm of 64 MiB, which a database outgrows. Then the temporary directory is used.
     private static let freeBytesMin: UInt64 = 256 << 20
 
     init(_ url: DatabaseURL, access: StoreOptions.Access) throws(DatabaseError) {
@@ -39,7 +39,7 @@ final class DatabaseFile: Sendable {
                         .cannotOpen, isThere ? "there is no database \(path)" : "the folder \(folder) does not exist")
                 }
             } else {
-                // SQLite makes files beside the database, and would report a folder that takes none without naming it.
+                // SQLite creates files beside the database. It would report an unwritable folder without naming it.
                 let folder = Self.folder(of: path)
                 guard Self.permits(folder, W_OK | X_OK) else {
                     guard errno == ENOENT else { throw Self.refusal(of: folder, because: errno) }
@@ -61,7 +61,8 @@ final class DatabaseFile: Sendable {
             guard mkdir(directory, 0o700) == 0 else {
                 throw DatabaseError(.cannotOpen, "cannot make \(directory): \(Self.lastSystemError())")
             }
-            // Locked under another name first: a sweep that saw the file unlocked would take it for a dead one's.
+            // Locked under another name first. Otherwise a sweep that sees the unlocked file would take it for one of a
+            // dead process.
             let unnamed = directory + "/new.lock"
             lockDescriptor = Atomic(try Self.lock(unnamed, database: directory))
             rename(unnamed, directory + "/" + Self.lockName)
@@ -81,13 +82,14 @@ final class DatabaseFile: Sendable {
         release()
     }
 
-    /// Gives the database up. Called when its last writing connection is closed.
+    /// Releases the database. Called when its last writing connection is closed.
     func release() {
         let descriptor = lockDescriptor.exchange(-1, ordering: .acquiringAndReleasing)
         guard descriptor >= 0 else { return }
         // Unlocked after the directory is gone, so that no sweep comes between.
         if let privateDirectory { try? FileManager.default.removeItem(atPath: privateDirectory) }
-        // Said aloud: a child process that is just being started has a copy of the descriptor, and with it the lock.
+        // Unlocked explicitly, because a child process that is just being started has a copy of the descriptor, and
+        // with it the lock.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
@@ -102,10 +104,11 @@ final class DatabaseFile: Sendable {
         return stat(file, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Makes the file, if there is none, for this user alone. SQLite gives the mode of the database to the files beside
-    /// it, and would itself leave that to the umask.
+    /// Creates the file if there is none, accessible to this user only. SQLite gives the companion files the mode of
+    /// the database, and would itself leave that mode to the umask.
     private static func makePrivate(_ path: String) throws(DatabaseError) {
-        // Never opened where they exist: closing a descriptor drops all of the process's locks on the file, SQLite's too.
+        // Existing files are never opened: closing a descriptor drops all of the process's locks on the file, including
+        // SQLite's.
         for file in paths(path) where !permits(file, R_OK | W_OK) {
             guard errno == ENOENT else { throw refusal(of: file, because: errno) }
         }
@@ -115,7 +118,7 @@ final class DatabaseFile: Sendable {
         close(descriptor)
     }
 
-    /// Whether this process may do that to a file or folder; if not, `errno` says why.
+    /// Whether this process has this access to a file or folder. If not, `errno` has the reason.
     private static func permits(_ path: String, _ access: Int32) -> Bool {
         faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0
     }
@@ -127,7 +130,7 @@ final class DatabaseFile: Sendable {
 
     static func folder(of path: String) -> String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
 
-    /// One name for one file, whichever way it was written: two names would make two locks.
+    /// Returns one canonical path per file, however it was written. Two names would make two locks.
     private static func resolved(_ path: String) -> String {
         let whole = URL(fileURLWithPath: path).standardizedFileURL
         if let known = realpath(whole.path, nil) {
@@ -152,7 +155,7 @@ final class DatabaseFile: Sendable {
                 .locked, "\(database) is in use by process \(owner(of: descriptor)); stop that one first")
         }
         let identity = Array("\(getpid())\n".utf8)
-        // For the message above only; the lock is valid without it.
+        // Only for the error message above; the lock is valid without it.
         _ = ftruncate(descriptor, 0)
         _ = pwrite(descriptor, identity, identity.count, 0)
         return descriptor
@@ -176,7 +179,7 @@ final class DatabaseFile: Sendable {
         return FileManager.default.temporaryDirectory.path
     }
 
-    /// Removes what killed processes left: private directories whose lock nobody has.
+    /// Removes the remains of killed processes: private directories whose lock is free.
     private static func sweep(_ parent: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
         for name in names where name.hasPrefix(privatePrefix) {

@@ -1,25 +1,27 @@
 import Synchronization
 import Threads
 
-/// The reading connections of a store: one owner at a time each, as many as there are readers at a time.
+/// The reading connections of a store. Each has one owner at a time; there are as many as concurrent readers.
 ///
-/// A reader leaves its read transaction open between two reads for a moment and uses it again while nothing has been
-/// committed since: beginning one costs several system calls, more than the read itself. It sees what a new
-/// transaction would see, because every commit of this process counts `commits` up before anybody is answered.
+/// A reader briefly keeps its read transaction open between two reads, and reuses it if nothing was committed since.
+/// Beginning one costs several system calls, which is more than the read itself. It sees the same state as a new
+/// transaction, because every commit of this process increments `commits` before any caller is answered.
 ///
-/// A reader that is out belongs to the thread that took it.
+/// A reader that was taken belongs to the thread that took it.
 final class ReaderPool: Sendable {
     private struct State {
         var idle: [SQLiteConnection] = []
         var isClosed = false
     }
 
-    /// Another process may write too (an operator with the sqlite3 tool); this bounds how long that goes unseen.
+    /// Another process may also write (an operator with the sqlite3 tool). This bounds how long such a write goes
+    /// unseen.
     private static let snapshotDuration: Duration = .milliseconds(100)
 
     private let file: DatabaseFile
     private let options: StoreOptions
-    /// Commits of this process. Raised after each COMMIT, before its jobs are answered; and to end open snapshots.
+    /// The number of commits of this process. It rises after each COMMIT, before the jobs are answered; and to end open
+    /// snapshots.
     private let commits = Atomic<UInt64>(0)
     private let state = Locked(State())
 
@@ -32,7 +34,7 @@ final class ReaderPool: Sendable {
         commits.add(1, ordering: .releasing)
     }
 
-    /// A reader inside a read transaction that sees everything committed so far.
+    /// Returns a reader inside a read transaction that sees everything committed so far.
     func take() throws -> SQLiteConnection {
         try file.requireInPlace()
         let known = try state.withLock { state in
@@ -40,7 +42,7 @@ final class ReaderPool: Sendable {
             return state.idle.popLast()
         }
         let reader = try known ?? SQLiteConnection(file, role: .reader, options: options)
-        // The count first: a commit that comes after it may be in the snapshot, one before it must be.
+        // The count is read first. A later commit may be in the snapshot; an earlier one must be.
         let seen = commits.load(ordering: .acquiring)
         let now = ContinuousClock.now
         if let snapshot = reader.snapshot {
@@ -53,7 +55,7 @@ final class ReaderPool: Sendable {
         return reader
     }
 
-    /// Takes a reader back. After an error its transaction is not used again.
+    /// Returns a reader to the pool. After an error, its transaction is not reused.
     func give(_ reader: SQLiteConnection, isReusable: Bool) {
         if !isReusable || options.access == .readOnly { reader.endSnapshot() }
         let isStored = state.withLock { state in
@@ -64,10 +66,10 @@ final class ReaderPool: Sendable {
         if !isStored { reader.endSnapshot() }
     }
 
-    /// Ends the transactions of readers that are not in use, and has those in use begin anew at their next read.
+    /// Ends the transactions of idle readers, and makes the readers in use start a new one at their next read.
     ///
-    /// A snapshot that began before the last page was moved prevents the WAL from being started anew; readers that
-    /// come one after the other on one open snapshot would do so for good.
+    /// A snapshot that began before the last page was checkpointed prevents the WAL from restarting. Successive readers
+    /// that share one open snapshot would prevent it forever.
     func releaseSnapshots() {
         commits.add(1, ordering: .releasing)
         state.withLock { state in
@@ -75,7 +77,7 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Drops the idle readers: their statements and snapshots belong to an old schema.
+    /// Drops the idle readers, because their statements and snapshots belong to an old schema.
     func drop() {
         let dropped = state.withLock { state in
             defer { state.idle = [] }

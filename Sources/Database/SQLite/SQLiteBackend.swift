@@ -1,12 +1,12 @@
 import Threads
 
-/// A file of this process: readers on the calling threads, one writer.
+/// An SQLite file owned by this process: readers on the calling threads, and one writer.
 final class SQLiteBackend: StoreBackend {
     let queues: [WriteQueue]
     private let options: StoreOptions
     private let file: DatabaseFile
     private let readers: ReaderPool
-    /// Not started for a store that only reads.
+    /// Not started for a read-only store.
     private let writer = LoopThread("sqlite-writer")
 
     init(_ url: DatabaseURL, options: StoreOptions) throws(DatabaseError) {
@@ -15,7 +15,7 @@ final class SQLiteBackend: StoreBackend {
         readers = ReaderPool(file, options: options)
         queues = [WriteQueue(depthMax: options.queueDepthMax)]
         guard options.access != .readOnly else {
-            // A damaged or foreign file shows now and not at the first request.
+            // Detects a damaged or foreign file now, and not at the first request.
             let probe = try SQLiteConnection(file, role: .reader, options: options)
             try probe.runScript("SELECT count(*) FROM sqlite_schema")
             closeQueues()
@@ -28,11 +28,11 @@ final class SQLiteBackend: StoreBackend {
         start(connection, moving)
     }
 
-    /// Starts the writer and the checkpointer, and gives them their connections for good: each is closed when its
-    /// thread ends, the lock of the file after both.
+    /// Starts the writer and the checkpointer, and hands them their connections for good. Each connection is closed
+    /// when its thread ends; the file lock is released after both.
     ///
-    /// The checkpointer has a thread and a connection of its own, so that neither the writer nor anybody who waits for
-    /// it pays for that fsync.
+    /// The checkpointer has its own thread and connection, so that neither the writer nor its callers pay for its
+    /// fsync.
     private func start(_ connection: sending SQLiteConnection, _ moving: sending SQLiteConnection) {
         let queue = queues[0]
         let checkpointer = LoopThread("sqlite-checkpoint")
@@ -43,7 +43,8 @@ final class SQLiteBackend: StoreBackend {
         watch.start { [watch, file] in
             while watch.wait(atMost: Self.lookPause) { file.isMoved() }
         }
-        // Taken out by the thread, so that it is closed with the writer and not with what the thread captures.
+        // Taken out by the thread, so that the connection is closed with the writer and not with the captured
+        // variables.
         var owned: SQLiteConnection? = connection
         writer.start { [readers, file, options] in
             if let connection = owned.take() {
@@ -57,7 +58,7 @@ final class SQLiteBackend: StoreBackend {
         }
     }
 
-    /// Files that were moved are noticed within a second.
+    /// Moved files are noticed within a second.
     private static let lookPause: Duration = .milliseconds(500)
 
     var trouble: DatabaseError? { file.trouble }
@@ -88,7 +89,7 @@ final class SQLiteBackend: StoreBackend {
 
     var isOnWriter: Bool { writer.isCurrent }
 
-    /// One process owns the file: nobody else writes.
+    /// Returns nil, because one process owns the file and no other process writes.
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
 
     func checkpoint() throws {

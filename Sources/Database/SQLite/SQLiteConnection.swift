@@ -2,7 +2,8 @@ import CSQLite
 import Foundation
 import Values
 
-/// The text of a statement, as a key. Texts are long, few, and ours alone: some bytes of each tell most of them apart.
+/// The text of a statement as a hash key. The texts are long, few, and only our own, so hashing some bytes of each is
+/// enough.
 private struct StatementText: Hashable {
     let text: String
 
@@ -29,20 +30,21 @@ final class SQLiteConnection: Connection {
     private let options: StoreOptions
     private var statements: [StatementText: Statement] = [:]
     private var uses: UInt64 = 0
-    /// The WAL's length in pages after the last commit of this connection.
+    /// The length of the WAL in pages after the last commit of this connection.
     private(set) var walPages = 0
     /// Whether a commit has written anything since this was last set to false.
     var hasWritten = false
-    /// The commit count before the open snapshot was taken, and when that was: for the pool of readers.
+    /// The commit count and the time before the open snapshot was taken, for the pool of readers.
     var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
-    /// Whether its end leaves the write-ahead log as it is: who only reads does not move what a service has left there.
+    /// Whether closing leaves the write-ahead log untouched. A connection that only reads does not checkpoint the log
+    /// of a service.
     private let leavesLog: Bool
     private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
 
     private static func text(of control: Control) -> String {
         switch control {
         case .begin: "BEGIN"
-        // Takes the write lock at the start: a later upgrade could fail with busy after half the work.
+        // Takes the write lock at the start. A later upgrade could fail with busy after half of the work.
         case .beginImmediate: "BEGIN IMMEDIATE"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
@@ -52,7 +54,7 @@ final class SQLiteConnection: Connection {
         }
     }
 
-    /// Turns SQLite's memory statistics off, before anything else, for the whole process: they take one mutex at each
+    /// Turns off SQLite's memory statistics for the whole process, before anything else. They lock a mutex at each
     /// allocation, and four readers then run no faster than one.
     private static let library: Void = {
         _ = csqlite_config_memstatus(0)
@@ -65,7 +67,7 @@ final class SQLiteConnection: Connection {
         leavesLog = options.access == .readOnly && DatabaseFile.bytes(path + "-wal") > 0
         var handle: OpaquePointer?
         let create = role == .writer ? SQLITE_OPEN_CREATE : 0
-        // No mutex: one owner at a time is what this class promises.
+        // No mutex: this class guarantees one owner at a time.
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | create
         let result = sqlite3_open_v2(path, &handle, flags, nil)
         guard let handle else { throw DatabaseError(.outOfMemory, "no memory for a connection") }
@@ -83,17 +85,17 @@ final class SQLiteConnection: Connection {
         } catch {
             throw DatabaseError(error.code, "cannot open \(path): \(error.detail)")
         }
-        // What the path leads to now may be another file than the one that the others read.
+        // The path may meanwhile lead to another file than the one that the other connections use.
         file.isMoved()
         try file.requireInPlace()
     }
 
     deinit {
-        // Statements first: a connection with open statements would live on, with its locks.
+        // Statements first: a connection with open statements would stay alive, with its locks.
         statements.removeAll()
         controls.removeAll()
         sqlite3_wal_hook(database, nil, nil)
-        // The last one moves the log's pages and deletes it by its name, which may be somebody else's by now.
+        // The last connection checkpoints the log and deletes it by name. The name may belong to another file by now.
         if leavesLog || file.isMoved() { _ = csqlite_db_config_flag(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
         sqlite3_close_v2(database)
     }
@@ -125,7 +127,7 @@ final class SQLiteConnection: Connection {
             known.lastUse = uses
             return known
         }
-        // The same text inside its own callback: a statement of its own, dropped afterwards.
+        // The same text is used inside its own callback. It gets a separate statement, which is dropped afterwards.
         let isNested = stored != nil
         let statement = try Statement(text, in: database, isPersistent: !isNested)
         statement.isInUse = true
@@ -152,7 +154,7 @@ final class SQLiteConnection: Connection {
 
     override var isInTransaction: Bool { sqlite3_get_autocommit(database) == 0 }
 
-    /// Ends the transaction that a reader has left open for the next read.
+    /// Ends the transaction that a reader has kept open for the next read.
     func endSnapshot() {
         snapshot = nil
         rollback()
@@ -173,13 +175,13 @@ final class SQLiteConnection: Connection {
     // MARK: Upkeep, for the store
 
     enum CheckpointMode {
-        /// Moves what it can without making anybody wait.
+        /// Moves as many pages as possible without blocking anything.
         case passive
-        /// Moves everything and empties the file, waiting for readers up to the busy timeout.
+        /// Moves all pages and truncates the file; waits for readers up to the busy timeout.
         case truncate
     }
 
-    /// Moves pages from the WAL into the database. Returns the pages that are left.
+    /// Moves pages from the WAL into the database. Returns the number of remaining pages.
     func checkpoint(_ mode: CheckpointMode) throws(DatabaseError) -> Int {
         var walPages: Int32 = 0
         var movedPages: Int32 = 0
@@ -189,7 +191,7 @@ final class SQLiteConnection: Connection {
         return Int(max(0, walPages) - max(0, movedPages))
     }
 
-    /// Runs text of any number of statements; for migrations.
+    /// Runs a text with any number of statements, for migrations.
     func runScript(_ text: String) throws(DatabaseError) {
         guard sqlite3_exec(database, text, nil, nil, nil) == SQLITE_OK else {
             throw DatabaseError.last(of: database, sql: text)
@@ -198,7 +200,7 @@ final class SQLiteConnection: Connection {
 
     private func configure(_ role: Role) throws(DatabaseError) {
         sqlite3_busy_timeout(database, Int32(clamping: options.busyTimeout.milliseconds))
-        // Text of the schema cannot call functions with side effects, the schema cannot be edited as data, and a
+        // SQL in the schema cannot call functions with side effects, the schema cannot be edited as data, and a
         // misspelt column in double quotes is an error and not a string.
         for (option, enabled) in [
             (SQLITE_DBCONFIG_TRUSTED_SCHEMA, Int32(0)), (SQLITE_DBCONFIG_DEFENSIVE, 1),
@@ -209,7 +211,7 @@ final class SQLiteConnection: Connection {
         switch role {
         case .writer:
             try enterWAL()
-            // FULL: the WAL is synced at each commit, so that 201 means durable.
+            // FULL: the WAL is synced at each commit, so that a 201 means durable.
             try runScript("PRAGMA synchronous = FULL; PRAGMA cache_size = -\(options.writerCacheKiB)")
             try runScript("PRAGMA journal_size_limit = \(options.journalBytesMax)")
             if options.pagesMax > 0 { try runScript("PRAGMA max_page_count = \(options.pagesMax)") }
@@ -223,8 +225,8 @@ final class SQLiteConnection: Connection {
         try runScript("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")
     }
 
-    /// SQLite answers with the mode it could set, and raises no error where it could not: on a file system without
-    /// shared memory, every read would then wait for the writer.
+    /// Switches to WAL mode. SQLite returns the resulting mode, and raises no error if WAL is impossible. On a file
+    /// system without shared memory, every read would then wait for the writer.
     private func enterWAL() throws(DatabaseError) {
         let statement = try Statement("PRAGMA journal_mode = WAL", in: database, isPersistent: false)
         guard try statement.step() else { throw DatabaseError(.cannotOpen, "no journal mode") }
@@ -234,9 +236,9 @@ final class SQLiteConnection: Connection {
         }
     }
 
-    /// Replaces SQLite's own checkpoint, which would run inside COMMIT while callers wait for their answer.
+    /// Replaces SQLite's own checkpoint, which would run inside COMMIT while callers wait for their answers.
     private func countWALPages() {
-        // Unretained: `deinit` takes the hook away before the connection is gone.
+        // Unretained: `deinit` removes the hook before the connection is gone.
         let context = Unmanaged.passUnretained(self).toOpaque()
         sqlite3_wal_hook(
             database,

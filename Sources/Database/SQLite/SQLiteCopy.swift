@@ -2,11 +2,12 @@ import CSQLite
 import Foundation
 
 extension SQLiteConnection {
-    /// Copies the database as it stands at one moment into a new file, while others write on.
+    /// Copies a snapshot of the database into a new file, while other connections continue to write.
     ///
-    /// In one step: one read transaction. In several, SQLite would begin again whenever another process has written.
+    /// It copies in one step: one read transaction. With several steps, SQLite would start over whenever another
+    /// process has written.
     ///
-    /// - Throws: `.cannotOpen` where something is at that path already.
+    /// - Throws: `.cannotOpen` if the path already exists.
     func copy(to path: String) throws(DatabaseError) {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -30,9 +31,9 @@ extension SQLiteConnection {
 }
 
 extension Store {
-    /// Copies an SQLite database to a new file, beside the service that writes it.
+    /// Copies an SQLite database to a new file, while a service writes to it.
     ///
-    /// - Parameter prepare: changes the copy; only then has it its name.
+    /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(
         _ url: DatabaseURL, to path: String, prepare: (Store) throws -> Void
     ) throws {
@@ -54,17 +55,17 @@ extension Store {
             made.close()
             throw error
         }
-        // Fails where somebody else has made the file meanwhile.
+        // Fails if another process has created the file meanwhile.
         guard link(unfinished, path) == 0 else {
             throw DatabaseError(.ioError, "cannot make \(path): \(DatabaseFile.lastSystemError())")
         }
         try DatabaseFile.synchronize(folder)
     }
 
-    /// Puts a copy in the place of an SQLite database that no service has open. At every moment of it, one of the two is
-    /// there, whole.
+    /// Replaces an SQLite database, which no service has open, with a copy. At every moment, one of the two is there as
+    /// a whole.
     ///
-    /// - Returns: where the database that was there is now; nil if there was none.
+    /// - Returns: The new path of the old database; nil if there was none.
     public static func replace(
         _ url: DatabaseURL, by path: String, keepingAs suffix: String, prepare: (Store) throws -> Void
     ) throws -> String? {
@@ -82,7 +83,7 @@ extension Store {
                 throw DatabaseError(.ioError, "cannot make \(kept): \(DatabaseFile.lastSystemError())")
             }
         }
-        // Done by an administrator, it must stay readable to the service.
+        // If an administrator runs this, the file must stay readable to the service.
         if let owner { for path in [made, file.path + ".lock"] { chown(path, owner.user, owner.group) } }
         guard rename(made, file.path) == 0 else {
             throw DatabaseError(.ioError, "cannot replace \(file.path): \(DatabaseFile.lastSystemError())")
@@ -93,8 +94,8 @@ extension Store {
 }
 
 extension DatabaseFile {
-    /// Leaves no write-ahead log beside the database: SQLite would read it into whatever has that name next. What is too
-    /// damaged to be opened keeps its log beside it under the other name.
+    /// Removes the write-ahead log from beside the database. SQLite would otherwise apply it to the next file of that
+    /// name. A database that is too damaged to be opened keeps its log beside it, under the new name.
     fileprivate func setAside(as kept: String) {
         if let connection = try? SQLiteConnection(self, role: .writer, options: StoreOptions()) {
             _ = try? connection.checkpoint(.truncate)
@@ -102,7 +103,7 @@ extension DatabaseFile {
         for end in ["-wal", "-shm"] { rename(path + end, kept + end) }
     }
 
-    /// Whose the database is, or would be: that of its folder.
+    /// Returns the owner of the database, or of its folder if there is no database yet.
     fileprivate static func owner(of url: DatabaseURL) -> (user: uid_t, group: gid_t)? {
         guard case .file(let path) = url.location else { return nil }
         var status = stat()
@@ -110,7 +111,7 @@ extension DatabaseFile {
         return (status.st_uid, status.st_gid)
     }
 
-    /// A file's name is durable when its folder is.
+    /// Syncs a folder. The name of a file is durable only when its folder is.
     fileprivate static func synchronize(_ folder: String) throws(DatabaseError) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { if descriptor >= 0 { close(descriptor) } }

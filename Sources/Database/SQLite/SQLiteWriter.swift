@@ -1,8 +1,9 @@
 import Threads
 
-/// The one thread that writes: takes what waits, runs each job in a savepoint, commits once, then answers all.
+/// The single writing thread. It takes the waiting jobs, runs each in a savepoint, commits once, and then answers all
+/// of them.
 ///
-/// Made, used and released on its thread.
+/// It is created, used and released on its thread.
 struct SQLiteWriter {
     let connection: SQLiteConnection
     let file: DatabaseFile
@@ -11,10 +12,10 @@ struct SQLiteWriter {
     /// Moves pages from the WAL into the database whenever it is woken.
     let checkpointer: LoopThread
     let options: StoreOptions
-    /// The WAL's length at which the next checkpoint is worth its fsync.
+    /// The length of the WAL at which the next checkpoint is worth its fsync.
     var checkpointWanted = 0
 
-    /// Works until the queue is closed and empty; the checkpointer and the readers have ended then.
+    /// Works until the queue is closed and empty. The checkpointer and the readers have ended by then.
     mutating func run() {
         while let jobs = queue.take(options.batchJobsMax) {
             commit(jobs)
@@ -26,13 +27,13 @@ struct SQLiteWriter {
         do {
             _ = try connection.checkpoint(.truncate)
         } catch {
-            // A reader that is still out only means that the WAL stays; the next start reads it.
+            // A reader that is still in use only means that the WAL remains; the next start reads it.
             if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
         }
     }
 
     private func commit(_ jobs: [WriteJob]) {
-        // This commit ends their use anyway; gone now, they let SQLite start a moved WAL anew.
+        // This commit invalidates the snapshots anyway. Releasing them now lets SQLite restart a checkpointed WAL.
         if connection.walPages >= options.checkpointPages { readers.releaseSnapshots() }
         connection.hasWritten = false
         do {
@@ -68,7 +69,7 @@ struct SQLiteWriter {
         do {
             try connection.runGroupSteps()
             try connection.commit()
-            // What was committed to a file that is gone will be found by nobody.
+            // A commit to a file that is gone would be lost.
             file.isMoved()
             try file.requireInPlace()
         } catch {
@@ -87,7 +88,7 @@ struct SQLiteWriter {
         group.answer(.success(()))
     }
 
-    /// Nothing of the group is stored. Each job receives that as its error; one that failed by itself receives its own.
+    /// Fails all jobs, because nothing of the group is stored. A job that failed by itself receives its own error.
     private func abandon(_ notBegun: [WriteJob], after group: WriteGroup, because error: any Error) {
         connection.rollback()
         let lost = WriteGroup.lost(error)
@@ -101,7 +102,7 @@ struct SQLiteWriter {
 
     private mutating func checkpointIfNeeded() {
         let pages = connection.walPages
-        // The WAL was started anew.
+        // The WAL was restarted.
         if pages < options.checkpointPages { checkpointWanted = 0 }
         guard pages >= max(checkpointWanted, options.checkpointPages) else { return }
         checkpointWanted = pages + options.checkpointPages
@@ -109,19 +110,19 @@ struct SQLiteWriter {
             checkpointer.wake()
             return
         }
-        // Passive here too: while the writer itself moves pages none are added, so all are moved, and the next
-        // commit begins at the front. Waiting for a long reader would stop all writes.
+        // Passive here too: while the writer itself checkpoints, no pages are added, so all pages are moved and the
+        // next commit begins at the front. Waiting for a long reader would stop all writes.
         Self.movePages(by: connection, readers: readers, queue: queue)
     }
 
-    /// One checkpoint that makes nobody wait, and its count.
+    /// Runs one checkpoint that blocks nothing, and counts it.
     static func movePages(by connection: SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
         readers.releaseSnapshots()
         do {
             _ = try connection.checkpoint(.passive)
             queue.count { $0.checkpoints += 1 }
         } catch {
-            // Busy: the other thread is at it already.
+            // Busy: the other thread is already at it.
             if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
         }
     }

@@ -1,12 +1,12 @@
 import CSQLite
 import Foundation
 
-/// One prepared statement: the single owner of its `sqlite3_stmt`.
+/// A prepared statement, the single owner of its `sqlite3_stmt`.
 ///
-/// Used by one connection, on one thread at a time; never shared.
+/// It is used by one connection, on one thread at a time; never shared.
 final class Statement: RowSource {
-    /// Texts and blobs of a call that took more room than this give it back. Without the bound every statement that
-    /// once saw a large value would retain as much memory for good.
+    /// The argument buffer is shrunk after a call with larger texts and blobs. Otherwise every statement that once
+    /// bound a large value would keep that memory for good.
     private static let storedArgumentBytesMax = 16 * 1024
 
     private let handle: OpaquePointer
@@ -15,8 +15,8 @@ final class Statement: RowSource {
     var isInUse = false
     var lastUse: UInt64 = 0
 
-    /// Stores the bytes of bound texts and blobs while the statement runs, so that one copy serves and SQLite makes
-    /// none (`SQLITE_STATIC`). Valid from `bind` to `reset`, the only time in which SQLite looks at it.
+    /// The bytes of bound texts and blobs while the statement runs. One copy is enough, and SQLite makes none
+    /// (`SQLITE_STATIC`). They are valid from `bind` to `reset`, the only time in which SQLite reads them.
     private var arguments: UnsafeMutableRawBufferPointer
 
     init(_ text: String, in database: OpaquePointer, isPersistent: Bool) throws(DatabaseError) {
@@ -85,13 +85,13 @@ final class Statement: RowSource {
             UInt8(SQLITE_UTF8))
     }
 
-    /// Goes to the next row; false at the end.
+    /// Advances to the next row; returns false at the end.
     func step() throws(DatabaseError) -> Bool {
         nextRow()
         let result = sqlite3_step(handle)
         switch result {
         case SQLITE_ROW:
-            // A schema change prepares the statement anew inside `step`, and `SELECT *` may have grown.
+            // A schema change reprepares the statement inside `step`, and `SELECT *` may have more columns.
             if Int(sqlite3_data_count(handle)) != columnCount {
                 columnCount = Int(sqlite3_column_count(handle))
                 columnNames = readNames()
@@ -104,10 +104,10 @@ final class Statement: RowSource {
 
     func reset() {
         nextRow()
-        // The result repeats the error of the last step, which has been thrown already.
+        // The result repeats the error of the last step, which has already been thrown.
         _ = sqlite3_reset(handle)
         if arguments.count > Self.storedArgumentBytesMax {
-            // Nulls first: SQLite must not retain pointers into memory that is about to go.
+            // Nulls first: SQLite must not keep pointers into memory that is about to be freed.
             sqlite3_clear_bindings(handle)
             arguments.deallocate()
             arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
@@ -130,7 +130,7 @@ final class Statement: RowSource {
         }
     }
 
-    /// Copies bytes into `arguments`. Never a null pointer, which SQLite would take for NULL.
+    /// Copies bytes into `arguments`. Never returns a null pointer, which SQLite would interpret as NULL.
     private func store(_ bytes: UnsafeRawBufferPointer, at used: inout Int) -> UnsafeRawBufferPointer {
         let place = UnsafeMutableRawBufferPointer(rebasing: arguments[used..<used + bytes.count])
         place.copyMemory(from: bytes)
@@ -138,7 +138,7 @@ final class Statement: RowSource {
         return UnsafeRawBufferPointer(start: arguments.baseAddress! + (used - bytes.count), count: bytes.count)
     }
 
-    // MARK: Columns of the row the statement stands on
+    // MARK: Columns of the current row
 
     override func readNames() -> [String] {
         (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
@@ -164,7 +164,7 @@ final class Statement: RowSource {
 
     override func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
         let column = Int32(truncatingIfNeeded: index)
-        // The pointer first, then the length: this order converts nothing twice.
+        // The pointer first, then the length: this order avoids a second conversion.
         let start: UnsafeRawPointer? =
             isText
             ? UnsafeRawPointer(sqlite3_column_text(handle, column)) : sqlite3_column_blob(handle, column)
@@ -174,12 +174,12 @@ final class Statement: RowSource {
 }
 
 extension DatabaseError {
-    /// The error of the last call on a connection.
+    /// Returns the error of the last call on a connection.
     static func last(of database: OpaquePointer, sql: String? = nil) -> DatabaseError {
         let result = sqlite3_extended_errcode(database)
         let message = String(cString: sqlite3_errmsg(database))
         var code = Code(sqliteExtended: result)
-        // SQLite's own code is for a disk without room; a quota and a limit of the file's size are the same to us.
+        // SQLite has a code for a full disk only; a quota and a file size limit are treated the same here.
         if code == .ioError, [ENOSPC, EDQUOT, EFBIG].contains(sqlite3_system_errno(database)) { code = .full }
         return DatabaseError(code, "\(message) [SQLite \(result)]", sql: sql)
     }

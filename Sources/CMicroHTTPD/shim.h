@@ -1,4 +1,4 @@
-/* Wrappers for the parts of libmicrohttpd that Swift cannot import: variadic functions, macros with casts, result unions. */
+/* Wrappers for what Swift cannot import of libmicrohttpd: variadic functions, macros with casts, unions of results. */
 #ifndef CMICROHTTPD_SHIM_H
 #define CMICROHTTPD_SHIM_H
 
@@ -122,8 +122,8 @@ static inline uint64_t cmhd_allocated_bytes(void) {
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Pins the calling thread to one core: place 0 is the last core that it may use, place 1 the one before, and so on. It makes
- * the system calls directly, because their wrappers are hidden from Swift. */
+/* Pins the calling thread to one core: place 0 is the last core that it may use, place 1 the one before, and so on. It
+ * makes the system calls directly, because their wrappers are hidden from Swift. */
 static inline void cmhd_keep_on_core(unsigned int place) {
     enum { BITS = 8 * sizeof(unsigned long), WORDS = 8192 / BITS };
     unsigned long allowed[WORDS] = {0}, chosen[WORDS] = {0};

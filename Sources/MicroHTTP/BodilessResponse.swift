@@ -1,11 +1,11 @@
 import CMicroHTTPD
 import Glibc
 
-/// An answer without a body, as libmicrohttpd has it: used again for the next one of its connection, from which it differs
-/// by a field or two. libmicrohttpd copies each field that it is given, and a client that polls is given nothing else.
+/// A libmicrohttpd response without a body. It is reused for the next answer of its connection, which differs in one or
+/// two fields. libmicrohttpd copies each field that it is given, so a polling client causes only these copies.
 final class BodilessResponse {
     let handle: OpaquePointer
-    /// What it has.
+    /// The current fields of the response.
     private var fields: HeaderFields
 
     init?(_ fields: HeaderFields) {
@@ -17,7 +17,7 @@ final class BodilessResponse {
 
     deinit { MHD_destroy_response(handle) }
 
-    /// Replaces the fields that are others.
+    /// Replaces the fields that differ.
     func replace(by wanted: HeaderFields) {
         let handle = handle
         fields.withCStrings { present in

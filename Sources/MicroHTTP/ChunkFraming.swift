@@ -1,21 +1,21 @@
-/// Looks at the lines between the chunks of a body (RFC 9112, 7.1). libmicrohttpd 0.9.75 takes a bare LF for their end,
-/// which others do not, and shows the chunks only.
+/// A check of the lines between the chunks of a body (RFC 9112 §7.1). libmicrohttpd 0.9.75 accepts a bare LF as their
+/// end, which other servers do not, and shows only the chunks.
 ///
-/// The lines stand in its buffer before and behind the pieces that it hands over, until something else is read into it. So
-/// a line is sound, bad, or was not seen. A body of which a line was not seen is accepted and must be the last of its
-/// connection: then nobody can hide a request behind it.
+/// The lines are in its buffer before and after the pieces that it passes on, until new bytes are read into the buffer.
+/// So a line is sound, bad, or unseen. A body with an unseen line is accepted but must be the last of its connection,
+/// so that no request can be hidden behind it.
 struct ChunkFraming {
     enum Verdict { case sound, unseen, bad }
 
     private(set) var verdict = Verdict.sound
-    /// Where the buffer begins: behind the head. Each turn of the reactor reads into it anew.
+    /// The beginning of the buffer, after the head. Each turn of the reactor reads new bytes into it.
     private let start: UnsafePointer<UInt8>
-    /// Where the last piece has ended, and in which turn.
+    /// The end of the last piece, and the turn in which it was read.
     private var end: UnsafePointer<UInt8>
     private var turn: UInt64
-    /// What stood behind the last piece. It is there in the turn in which it was read, and means nothing later.
+    /// The bytes after the last piece. They are valid only in the turn in which they were read.
     private var behind: [UInt8]
-    /// Bytes of the present chunk that are still to come; nil before the first.
+    /// The remaining bytes of the current chunk; nil before the first.
     private var remaining: Int?
 
     init(bufferStart: UnsafePointer<UInt8>, turn: UInt64) {
@@ -25,7 +25,7 @@ struct ChunkFraming {
         behind = Self.eightBytes(at: bufferStart)
     }
 
-    /// Looks at what stands before a piece.
+    /// Checks the bytes before a piece.
     mutating func receive(_ piece: UnsafeBufferPointer<UInt8>, turn now: UInt64) {
         guard let base = piece.baseAddress else { return }
         let from = now == turn ? end : start
@@ -35,13 +35,13 @@ struct ChunkFraming {
         behind = Self.eightBytes(at: end)
     }
 
-    /// Looks at what stands behind the last piece, when the body is over.
+    /// Checks the bytes after the last piece, at the end of the body.
     mutating func finish(turn now: UInt64) {
         guard now == turn, (remaining ?? 0) == 0 else { return note(.unseen) }
         var line = Line(bytes: behind)
         if remaining != nil { line.passEnd() }
         line.passSize()
-        // The line of the last chunk, and the empty one: what has trailers is not read to its end.
+        // The line of the last chunk, and the empty line. A body with trailers is not read to its end.
         line.passEnd()
         line.passEnd()
         note(line.verdict)
@@ -65,8 +65,8 @@ struct ChunkFraming {
         if verdict != .bad, found != .sound { verdict = found }
     }
 
-    /// Eight bytes are there behind every piece: libmicrohttpd's records of the headers, larger than that, follow the
-    /// buffer in one piece of memory.
+    /// Returns the eight bytes at a position. They exist after every piece, because libmicrohttpd's header records,
+    /// which are larger, follow the buffer in the same block of memory.
     private static func eightBytes(at place: UnsafePointer<UInt8>) -> [UInt8] {
         Array(UnsafeBufferPointer(start: place, count: 8))
     }
@@ -85,7 +85,7 @@ struct ChunkFraming {
             bytes.indices.contains { bytes[$0] == 0x0A && ($0 == 0 || bytes[$0 - 1] != 0x0D) }
         }
 
-        /// CR and LF.
+        /// Passes over CR and LF.
         mutating func passEnd() {
             guard verdict == .sound else { return }
             if next == 0x0A { return verdict = .bad }
@@ -93,7 +93,7 @@ struct ChunkFraming {
             index += 2
         }
 
-        /// The size of a chunk, in hexadecimal digits.
+        /// Passes over the size of a chunk, in hexadecimal digits, and returns it.
         @discardableResult mutating func passSize() -> Int {
             let first = index
             var size = 0

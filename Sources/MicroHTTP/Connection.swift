@@ -1,25 +1,25 @@
 import CMicroHTTPD
 
-/// A client's connection, from its acceptance to its end. It owns the request that is under way: libmicrohttpd drops some
-/// whose heads it refuses without a word of it, but it announces the end of every connection.
+/// A client's connection, from acceptance to its end. It owns the current request, because libmicrohttpd silently drops
+/// some requests whose heads it refuses, but announces the end of every connection.
 ///
 /// It belongs to its reactor's thread, and to that reactor's list.
 final class Connection {
-    /// What is waited for.
+    /// The step for which the connection waits.
     enum Phase { case head, body, answer, sending, nextRequest }
 
     let handle: OpaquePointer
     private(set) var request: Request?
-    /// The one before, for the next.
+    /// The previous request object, for reuse by the next request.
     private var spare: Request?
     private var bodiless: BodilessResponse?
-    /// Whether its client may be sending what nobody has read, so that an answer would not survive a plain closing.
+    /// Whether the client may be sending bytes that nothing reads. A plain close would then destroy the answer.
     var lingers = false
-    /// Where it stands in the reactor's list.
+    /// The index in the reactor's list.
     var place = 0
-    /// Requests that are over.
+    /// The number of finished requests.
     private var completedCount: UInt32 = 0
-    /// The phase that it was last seen in, of which request, and since when.
+    /// The last observed phase, the number of the request in it, and the time since when.
     private var seen: (phase: Phase, completedCount: UInt32, since: UInt64)
 
     init(_ handle: OpaquePointer, acceptedAt: UInt64) {
@@ -27,7 +27,7 @@ final class Connection {
         seen = (.head, 0, acceptedAt)
     }
 
-    /// Begins a request, in the place of the one before if nobody has that any more.
+    /// Begins a request. It reuses the previous request object if nothing else refers to it.
     func begin(_ target: UnsafeBufferPointer<UInt8>, receivedAt: UInt64) -> Request {
         let request = spare ?? Request()
         spare = nil
@@ -36,19 +36,19 @@ final class Connection {
         return request
     }
 
-    /// An answer of these fields without a body; nil without memory.
+    /// Returns a response with these fields and no body; nil if memory is short.
     func bodilessResponse(_ fields: HeaderFields) -> OpaquePointer? {
-        // Nothing of the one before is on its way any more: a connection has one request at a time.
+        // The previous response has left completely, because a connection has one request at a time.
         if let bodiless { bodiless.replace(by: fields) } else { bodiless = BodilessResponse(fields) }
         return bodiless?.handle
     }
 
-    /// A request that is over.
+    /// Takes back a finished request.
     func release(_ request: consuming Request) {
         if isKnownUniquelyReferenced(&request) { spare = request }
     }
 
-    /// The request is over; nil: there is none.
+    /// Ends the current request and returns it; nil if there is none.
     func end() -> Request? {
         guard let ended = request else { return nil }
         request = nil
@@ -65,11 +65,11 @@ final class Connection {
         }
     }
 
-    /// Whether it has never completed a request's head.
+    /// Whether the connection has never completed the head of a request.
     var isNew: Bool { completedCount == 0 && phase == .head }
 
-    /// Since when it is in its phase, as far as was seen; looked at about once a second, since a look at each change would
-    /// cost each request something.
+    /// Returns the current phase and since when it was observed. It is polled about once a second, because recording
+    /// each change would add a cost to each request.
     func look(_ now: UInt64) -> (phase: Phase, since: UInt64) {
         let phase = phase
         if seen.phase != phase || seen.completedCount != completedCount { seen = (phase, completedCount, now) }

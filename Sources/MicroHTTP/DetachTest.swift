@@ -1,10 +1,10 @@
 import CMicroHTTPD
 import Glibc
 
-/// Tries, once at start, that a stream's socket lives on when libmicrohttpd has closed its own descriptor of it.
+/// A test at start that a stream's socket survives when libmicrohttpd closes its own descriptor of it.
 ///
-/// It does with `MHD_USE_TURBO`, which makes libmicrohttpd skip `shutdown()`. A version that does otherwise would end
-/// every stream right after its head: better not to start at all.
+/// It survives with `MHD_USE_TURBO`, which makes libmicrohttpd skip `shutdown()`. A version with another behaviour
+/// would end every stream right after its head. Then the server does not start at all.
 enum DetachTest {
     static func run() throws(ServerError) {
         let (descriptors, port) = try SocketAddress.listen(host: "127.0.0.1", port: 0, count: 1, backlog: 1)
@@ -12,7 +12,7 @@ enum DetachTest {
         let context = Unmanaged.passUnretained(trial).toOpaque()
         var options = [
             MHD_OptionItem(.LISTEN_SOCKET, Int(descriptors[0])),
-            // C takes the function's address as an integer; the type before the cast is the one it calls.
+            // C takes the function's address as an integer; the type before the cast is the type that it calls.
             MHD_OptionItem(
                 .NOTIFY_COMPLETED, unsafeBitCast(trialCompleted as MHD_RequestCompletedCallback, to: Int.self), context),
             MHD_OptionItem(.END, 0),
@@ -31,7 +31,8 @@ enum DetachTest {
         _ = request.withCString { send(client, $0, strlen($0), Int32(MSG_NOSIGNAL)) }
         let deadline = cmhd_monotonic_nanoseconds() + 5_000_000_000
         while !trial.isCompleted, cmhd_monotonic_nanoseconds() < deadline { MHD_run_wait(daemon, 20) }
-        // Completed is not yet closed: stopping now would shut down what is about to be released.
+        // A completed connection is not yet closed. Stopping now would shut down the socket that is about to be
+        // released.
         while cmhd_connection_count(daemon) > 0, cmhd_monotonic_nanoseconds() < deadline { MHD_run_wait(daemon, 1) }
         MHD_stop_daemon(daemon)
         guard trial.descriptor >= 0, send(trial.descriptor, "!", 1, Int32(MSG_NOSIGNAL)) == 1,

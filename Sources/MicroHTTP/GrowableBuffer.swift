@@ -1,6 +1,6 @@
-/// A growing row of plain values in memory of its own.
+/// A growable array of plain values in manually managed memory.
 ///
-/// In the sending loop an `Array` would check for uniqueness and bounds at each access, and count references. The owner
+/// In the sending loop, an `Array` would check uniqueness and bounds at each access, and count references. The owner
 /// must call `deallocate()`. Bounds are checked in debug builds.
 struct GrowableBuffer<Element: BitwiseCopyable> {
     private(set) var base: UnsafeMutablePointer<Element>
@@ -46,7 +46,7 @@ struct GrowableBuffer<Element: BitwiseCopyable> {
         return base[count]
     }
 
-    /// Forgets all elements, and gives memory back that a rare burst has taken.
+    /// Removes all elements, and frees memory beyond the given capacity that a rare burst has taken.
     mutating func removeAll(keepingCapacityUpTo capacityMax: Int) {
         count = 0
         guard capacity > capacityMax else { return }

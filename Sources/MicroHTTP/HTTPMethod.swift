@@ -1,4 +1,4 @@
-/// A request's method (RFC 9110, 9.1).
+/// The method of a request (RFC 9110 §9.1).
 public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     public let rawValue: String
 

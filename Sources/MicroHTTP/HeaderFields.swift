@@ -1,29 +1,29 @@
 import Glibc
 
-/// The header fields of an answer (RFC 9110, 5), in the order they are sent.
+/// The header fields of an answer (RFC 9110 §5), in the order in which they are sent.
 ///
-/// They stand as C strings in one block of memory, name and value by turns: fields that are always the same are added by
-/// copying a piece of a block, and libmicrohttpd is given each where it stands.
+/// They are stored as C strings in one block of memory, names and values alternating. Constant fields are added by
+/// copying a part of a block, and libmicrohttpd receives pointers into the block.
 public struct HeaderFields: Sendable {
-    /// Strings that each end with a NUL and have no other; an even number of them.
+    /// An even number of NUL-terminated strings without other NULs.
     private var block: [UInt8] = []
 
     public init() {}
 
-    /// The same fields, with room for more.
+    /// Copies the fields, with room for more.
     public init(_ fields: HeaderFields, reserving bytes: Int) {
         block.reserveCapacity(fields.block.count + bytes)
         block.append(contentsOf: fields.block)
     }
 
-    /// Makes room for fields, counted with their names and two bytes each.
+    /// Reserves room for fields: the bytes of names and values, plus two for each field.
     public mutating func reserve(_ bytes: Int) { block.reserveCapacity(block.count + bytes) }
 
     public mutating func append(_ name: StaticString, _ value: String) {
         append(name) { $0.append(contentsOf: value.utf8) }
     }
 
-    /// A field whose value is written in place.
+    /// Appends a field whose value is written in place.
     public mutating func append(_ name: StaticString, writing write: (inout [UInt8]) -> Void) {
         block.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         block.append(0)
@@ -42,7 +42,7 @@ public struct HeaderFields: Sendable {
 
     public mutating func append(_ fields: HeaderFields) { block.append(contentsOf: fields.block) }
 
-    /// Ends a string. It is cut off at a NUL, behind which the next field would be read.
+    /// Terminates a string. It is cut off at a NUL, because the next field would be read from there.
     private mutating func finish(_ start: Int) {
         let end = block.withUnsafeBytes { bytes -> Int? in
             guard let base = bytes.baseAddress, let found = memchr(base + start, 0, bytes.count - start) else {
@@ -54,10 +54,10 @@ public struct HeaderFields: Sendable {
         block.append(0)
     }
 
-    /// The first value of a name.
+    /// Returns the first value of a name.
     public subscript(name: String) -> String? { first { $0.name == name }?.value }
 
-    /// The same without the fields of a name.
+    /// Returns the fields without those of a name.
     public func without(_ name: String) -> HeaderFields {
         reduce(into: HeaderFields()) { if $1.name != name { $0.append($1) } }
     }
@@ -75,7 +75,7 @@ public struct HeaderFields: Sendable {
         }
     }
 
-    /// The fields where they stand, one after the other.
+    /// A sequence of the fields in place, in order.
     struct CStrings {
         fileprivate var rest: UnsafeBufferPointer<CChar>
 

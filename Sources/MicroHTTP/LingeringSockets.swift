@@ -1,27 +1,31 @@
 import CMicroHTTPD
 import Glibc
 
-/// Sockets that libmicrohttpd is done with, whose clients may still be sending what nobody wants.
+/// Sockets that libmicrohttpd has closed, whose clients may still be sending unwanted bytes.
 ///
-/// A socket that is closed with unread bytes in it answers with a reset, and a reset destroys the answer on its way to the
-/// client. So what comes is thrown away until the client has closed its end too, for a bounded time (RFC 9112, 9.6; nginx
-/// calls it a lingering close).
+/// Closing a socket with unread bytes sends a reset, and a reset destroys the answer on its way to the client. So
+/// incoming bytes are discarded until the client has closed its end too, for a bounded time (RFC 9112 §9.6; nginx calls
+/// it a lingering close).
 struct LingeringSockets {
-    /// How long a client may go on. Many read no answer before they have sent everything.
+    /// How long a client may continue. Many clients read no answer before they have sent everything.
     private static let seconds: UInt64 = 10
-    /// More at a time are closed at once. Without a bound, refused clients would take all descriptors.
+    /// Further sockets are closed at once. Without this limit, refused clients would take all descriptors.
     private static let countMax = 256
-    /// Four of the largest bodies that any route takes. Without a bound, who never stops sending occupies the reactor.
+    /// Four times the largest body that any route accepts. Without this limit, a client that never stops sending
+    /// occupies the reactor.
     private static let bytesMax = 32 << 20
 
     private let pollDescriptor: Int32
-    /// When each is given up, and how many bytes it may still send.
+    /// The deadline of each socket, and the number of bytes that it may still send.
     private var sockets: [Int32: (end: UInt64, bytes: Int)] = [:]
 
-    /// - Parameter pollDescriptor: where they are watched; what rings there is given to ``drain(_:)``.
+    /// Creates the set.
+    ///
+    /// - Parameter pollDescriptor: The epoll descriptor that watches the sockets. Its events are passed to
+    ///   ``drain(_:)``.
     init(pollDescriptor: Int32) { self.pollDescriptor = pollDescriptor }
 
-    /// Takes a second descriptor of the socket, as ``StreamHandOff`` does.
+    /// Duplicates the descriptor of the socket, as ``StreamHandOff`` does.
     mutating func add(_ descriptor: Int32, _ now: UInt64) {
         guard sockets.count < Self.countMax, case let own = cmhd_duplicate(descriptor), own >= 0 else { return }
         shutdown(own, Int32(SHUT_WR))
@@ -32,7 +36,7 @@ struct LingeringSockets {
         if epoll_ctl(pollDescriptor, EPOLL_CTL_ADD, own, &event) != 0 { remove(own) }
     }
 
-    /// Throws away what has come.
+    /// Discards the received bytes.
     mutating func drain(_ descriptor: Int32) {
         guard let socket = sockets[descriptor] else { return }
         let count = recv(descriptor, nil, 1 << 20, Int32(MSG_TRUNC) | Int32(MSG_DONTWAIT))

@@ -1,6 +1,6 @@
 import CMicroHTTPD
 
-/// The monotonic time that reactors and shards measure by. Tests bring one that stands still until they move it.
+/// The monotonic clock of reactors and shards. Tests supply one that they move by hand.
 struct MonotonicClock: Sendable {
     /// Nanoseconds since an arbitrary moment.
     let now: @Sendable () -> UInt64

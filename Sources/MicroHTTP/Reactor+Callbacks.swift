@@ -18,8 +18,8 @@ func connectionChanged(
     }
 }
 
-/// The first sign of a request: its target as it came. What is returned is the request's context from here on: its
-/// connection.
+/// Handles the first sign of a request: its raw target. The returned value is the context of the request from now on:
+/// its connection.
 func targetRead(
     _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
@@ -33,21 +33,23 @@ func targetRead(
     return known
 }
 
-/// Cuts the target off behind the `?`, for libmicrohttpd only: the query is read by ``Request/queryItems``.
+/// Cuts off the target at the `?`, for libmicrohttpd only. ``Request/queryItems`` reads the query.
 ///
-/// It would make a record of each item, in the memory that the headers need. 250 items leave none, and 0.9.75 then goes on
-/// as if it had not refused the request: nobody is answered, and the connection is occupied until it is cut off.
+/// libmicrohttpd would create a record for each item, in the memory that the headers need. 250 items leave no room.
+/// Version 0.9.75 then continues as if it had not refused the request: it sends no answer, and the connection stays
+/// occupied until it is cut off.
 ///
-/// The proof, since the pointer is to constant characters: they are `char *uri` there (`parse_initial_message_line`), a
-/// place in the connection's own buffer, so writing to it is defined. The byte is one of the string that was passed, not
-/// its NUL, so it is in bounds whatever a later version passes. libmicrohttpd writes a NUL over the `?` right behind this
-/// callback and reads the items from the next byte to the next NUL, which it now is; it reads the target nowhere else. If
-/// that changes, what comes back is the refusal, and `queriesOfManyItems_areAnsweredLikeOthers` fails.
+/// The write is safe although the pointer is to constant characters. libmicrohttpd passes a `char *uri`
+/// (`parse_initial_message_line`) into the connection's own buffer, so writing to it is defined. The byte is part of
+/// the string that was passed, not its NUL, so it is in bounds whatever a later version passes. Right after this
+/// callback, libmicrohttpd writes a NUL over the `?` and reads the items from the next byte to the next NUL, which is
+/// now that byte. It reads the target nowhere else. If that changes, the refusal returns, and
+/// `queriesOfManyItems_areAnsweredLikeOthers` fails.
 private func hideQuery(of request: Request, in target: UnsafePointer<CChar>, _ length: Int) {
     if request.pathLength + 1 < length { UnsafeMutablePointer(mutating: target)[request.pathLength + 1] = 0 }
 }
 
-/// Addresses stay as they came: decoding is the router's and the handlers' business.
+/// Keeps addresses encoded, because the router and the handlers decode them.
 func keepEscapes(
     _: UnsafeMutableRawPointer?, _: OpaquePointer?, _ text: UnsafeMutablePointer<CChar>?
 ) -> Int {

@@ -2,16 +2,16 @@ import CMicroHTTPD
 import Glibc
 
 extension Reactor {
-    /// Connections that one turn looks at: ten thousand would make the others wait for some hundred microseconds.
+    /// Connections that one turn checks. Checking ten thousand would delay the others by some hundred microseconds.
     private static let lookedAtOnceMax = 2048
 
-    /// Looks at all connections about once a second, and ends those that have been in one phase for too long.
-    /// libmicrohttpd's own timeout begins anew with each byte.
+    /// Checks all connections about once a second, and ends those that have been in one phase for too long.
+    /// libmicrohttpd's own timeout restarts with each byte.
     func cutOffSlowSenders(_ now: UInt64) {
         guard now >= nextLookAt else { return }
         let isCrowded = connections.count * 4 >= configuration.connectionsMaxOfReactor * 3
         let end = min(nextLooked + Self.lookedAtOnceMax, connections.count)
-        // What is cut here libmicrohttpd closes later: the list does not change meanwhile.
+        // libmicrohttpd closes a cut-off connection later, so the list does not change meanwhile.
         for index in min(nextLooked, end)..<end {
             let connection = connections[index]
             let (phase, since) = connection.look(now)
@@ -25,7 +25,7 @@ extension Reactor {
         nextLookAt = now + (isCrowded ? 250_000_000 : 1_000_000_000)
     }
 
-    /// How long a connection may be in a phase; nil: as long as it takes.
+    /// Returns how long a connection may stay in a phase; nil for no limit.
     private func patience(for connection: Connection, in phase: Connection.Phase, isCrowded: Bool) -> Int? {
         func seconds(for bytes: Int) -> Int { configuration.senderSeconds + bytes / configuration.senderBytesPerSecond }
         switch phase {
@@ -43,8 +43,8 @@ extension Reactor {
     private func cutOff(_ connection: Connection, in phase: Connection.Phase, _ now: UInt64) {
         let descriptor = cmhd_connection_descriptor(connection.handle)
         guard descriptor >= 0 else { return }
-        // Whoever has sent nothing is closed without a word: clients open connections in advance, and would take what is
-        // said there for the answer to the request that they send next.
+        // A client that has sent nothing is closed silently. Clients open connections in advance, and would take a
+        // message on such a connection for the answer to their next request.
         if phase == .body || phase == .head && cmhd_has_received(descriptor) != 0 {
             let request = connection.request ?? .unread(receivedAt: now)
             answerPast(request, on: descriptor, with: .tooSlow)

@@ -3,30 +3,30 @@ import Glibc
 import Synchronization
 import Threads
 
-/// One thread that speaks HTTP: a libmicrohttpd daemon in external-poll mode beside an inbox.
+/// One HTTP thread: a libmicrohttpd daemon in external-poll mode, and an inbox.
 ///
-/// Every call of libmicrohttpd for this daemon is made on this thread, callbacks included; so suspending, resuming and
+/// This thread makes every call of libmicrohttpd for the daemon, including callbacks. So suspending, resuming and
 /// completing cannot race.
 ///
-/// `@unchecked Sendable`: what other threads use is `inbox`, `start` and `join`; the rest belongs to the thread.
+/// `@unchecked Sendable`: other threads use only `inbox`, `start` and `join`; the rest belongs to the thread.
 final class Reactor: @unchecked Sendable {
     let inbox = ReactorInbox()
     let configuration: ServerConfiguration
     let router: Router
     let streams: any StreamAcceptor
-    /// Requests whose head was read since the start.
+    /// The number of requests whose head was read since the start.
     let requestCount = Atomic<Int>(0)
-    /// Requests that have begun and are not over. Written by the thread only.
+    /// The number of open requests. Only the thread writes it.
     let requestsOpen = Atomic<Int>(0)
-    /// Every connection that libmicrohttpd has, in no order.
+    /// All connections of libmicrohttpd, in no order.
     var connections: [Connection] = []
-    /// Where the look at the connections goes on, and when the next one begins.
+    /// The index at which the check of the connections continues, and the time of the next check.
     var nextLooked = 0
     var nextLookAt: UInt64 = 0
-    /// Connections that were accepted.
+    /// The number of accepted connections.
     private var acceptedCount: UInt64 = 0
-    /// Whether the last attempt to accept a connection has failed, as it does when no descriptor is left. With no
-    /// connection of its own libmicrohttpd would try again at once, and again, with a whole core.
+    /// Whether the last attempt to accept a connection failed, for example because no descriptor is left. Without any
+    /// connection, libmicrohttpd would retry immediately and endlessly, at the cost of a whole core.
     private var isStarved = false
     /// Grows with each turn of the loop.
     private var turn: UInt64 = 0
@@ -42,7 +42,7 @@ final class Reactor: @unchecked Sendable {
     /// Called at the end of this turn.
     private var afterTurn: [@Sendable () -> Void] = []
     private var isListening = true
-    /// Nil before the start and from the stop on.
+    /// Nil before the start and after the stop.
     var lingering: LingeringSockets?
     private var firstWaiting: Request?
     private unowned(unsafe) var lastWaiting: Request?
@@ -60,7 +60,7 @@ final class Reactor: @unchecked Sendable {
         thread.start { [self] in run() }
     }
 
-    /// Makes the daemon, which nobody runs yet.
+    /// Creates the daemon, without running it.
     func open() throws(ServerError) {
         pollDescriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         lingering = LingeringSockets(pollDescriptor: pollDescriptor)
@@ -70,15 +70,15 @@ final class Reactor: @unchecked Sendable {
             MHD_OptionItem(.CONNECTION_LIMIT, configuration.connectionsMaxOfReactor),
             MHD_OptionItem(.CONNECTION_TIMEOUT, configuration.connectionTimeoutSeconds),
             MHD_OptionItem(.CONNECTION_MEMORY_LIMIT, configuration.connectionMemoryBytes),
-            // C takes the function's address as an integer; the type before the cast is the one it calls.
+            // C takes the function's address as an integer; the type before the cast is the type that it calls.
             MHD_OptionItem(
                 .NOTIFY_COMPLETED, unsafeBitCast(requestCompleted as MHD_RequestCompletedCallback, to: Int.self),
                 context),
-            // C takes the function's address as an integer; the type before the cast is the one it calls.
+            // C takes the function's address as an integer; the type before the cast is the type that it calls.
             MHD_OptionItem(
                 .NOTIFY_CONNECTION, unsafeBitCast(connectionChanged as MHD_NotifyConnectionCallback, to: Int.self),
                 context),
-            // C takes the function's address as an integer; the type before the cast is the one it calls.
+            // C takes the function's address as an integer; the type before the cast is the type that it calls.
             MHD_OptionItem(
                 .URI_LOG_CALLBACK,
                 unsafeBitCast(
@@ -86,7 +86,7 @@ final class Reactor: @unchecked Sendable {
                         as @convention(c) (
                             UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?
                         ) -> UnsafeMutableRawPointer?, to: Int.self), context),
-            // C takes the function's address as an integer; the type before the cast is the one it calls.
+            // C takes the function's address as an integer; the type before the cast is the type that it calls.
             MHD_OptionItem(
                 .UNESCAPE_CALLBACK,
                 unsafeBitCast(
@@ -122,9 +122,9 @@ final class Reactor: @unchecked Sendable {
         stop(daemon)
     }
 
-    /// Does what there is to do. False: this was the last turn.
+    /// Does the pending work. Returns false if this was the last turn.
     ///
-    /// - Parameter patienceMilliseconds: how long it waits for something to do.
+    /// - Parameter patienceMilliseconds: How long to wait for work.
     func runTurn(of daemon: OpaquePointer, patienceMilliseconds: UInt64) -> Bool {
         if isStarved { inbox.wait(milliseconds: 100) }
         var milliseconds: UInt64 = 0
@@ -132,7 +132,7 @@ final class Reactor: @unchecked Sendable {
         let wait = Int32(isUrgent ? min(milliseconds, patienceMilliseconds) : patienceMilliseconds)
         let found = max(0, Int(epoll_wait(pollDescriptor, &events, Int32(events.count), wait)))
         var isDaemonReady = false
-        // Under load almost every turn is for the daemon alone: the inbox is asked when it has rung.
+        // Under load almost every turn is for the daemon alone. The inbox is read only if it has signalled.
         for event in events[..<found] {
             switch event.data.fd {
             case daemonDescriptor: isDaemonReady = true
@@ -141,7 +141,7 @@ final class Reactor: @unchecked Sendable {
             }
         }
         turn &+= 1
-        // Without connections, the only thing that can be ready is the listening socket.
+        // Without connections, only the listening socket can be ready.
         let acceptedBefore = acceptedCount
         let mustAccept = isDaemonReady && connections.isEmpty && ending == nil
         MHD_run(daemon)
@@ -171,8 +171,8 @@ final class Reactor: @unchecked Sendable {
         }
     }
 
-    /// Accepts what the kernel has accepted already, and no more: with the listening socket it would be reset, with what
-    /// it has sent.
+    /// Accepts only the connections that the kernel has already accepted. Closing the listening socket would reset
+    /// them, and lose what they have sent.
     private func stopListening(_ daemon: OpaquePointer) {
         isListening = false
         for _ in 0..<configuration.backlog {
@@ -180,13 +180,13 @@ final class Reactor: @unchecked Sendable {
             MHD_run(daemon)
             if acceptedCount == before { break }
         }
-        // Quiescing on this very thread: from another it can abort the process under load.
+        // Quiesces on this thread; from another thread it can abort the process under load.
         let descriptor = MHD_quiesce_daemon(daemon)
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Whether nobody has to be waited for any more: whose request is here as a whole gets an answer. A part of a head is
-    /// no request yet, nor is the silence between two.
+    /// Whether no request has to be waited for any more. Every complete request gets an answer. A partial head is not a
+    /// request, and neither is the silence between two requests.
     private func isOver(_ ending: ReactorInbox.Ending, _ now: UInt64) -> Bool {
         if now >= ending.deadline { return true }
         return now >= ending.idleUntil
@@ -208,12 +208,12 @@ final class Reactor: @unchecked Sendable {
         MHD_resume_connection(connection)
     }
 
-    /// Answers what has waited for too long: a suspended connection neither times out nor notices that its client
-    /// is gone.
+    /// Answers requests that have waited for too long. A suspended connection neither times out nor notices that its
+    /// client is gone.
     private func giveUpWaiting(_ now: UInt64) {
         guard firstWaiting != nil else { return }
         let patience = UInt64(configuration.answerSeconds) * 1_000_000_000
-        // A sum, not a difference: the clock starts with the machine, and may be younger than the patience.
+        // A sum, not a difference: the clock starts with the machine, and may be smaller than the time limit.
         while let request = firstWaiting, request.suspendedAt + patience < now { answerUnanswered(request) }
     }
 
@@ -226,12 +226,12 @@ final class Reactor: @unchecked Sendable {
         resume(request, request.suspension) { $0.state = .answerReady(response) }
     }
 
-    /// libmicrohttpd may not be stopped with suspended connections: they are answered first.
+    /// Stops the daemon. libmicrohttpd may not be stopped with suspended connections, so they are answered first.
     private func stop(_ daemon: OpaquePointer) {
         answerAllUnanswered()
         for _ in 0..<8 where requestsOpen.load(ordering: .relaxed) > 0 {
             MHD_run(daemon)
-            // Behind an answered request the next one of its connection is read, and may wait again.
+            // After an answered request, the next one of its connection is read, and may wait again.
             answerAllUnanswered()
         }
         lingering?.removeAll()
@@ -241,9 +241,9 @@ final class Reactor: @unchecked Sendable {
         self.daemon = nil
     }
 
-    // MARK: A request's way
+    // MARK: The steps of a request
 
-    /// The head is read: what is wrong with it shows before any byte of the body.
+    /// Handles a complete head. Its errors are found before any byte of the body is read.
     func begin(_ request: Request, _ connection: OpaquePointer, _ head: RequestHead) -> MHD_Result {
         request.connection = connection
         requestCount.wrappingAdd(1, ordering: .relaxed)
@@ -254,8 +254,8 @@ final class Reactor: @unchecked Sendable {
         if request.refusal == nil, case .length(let count) = framing, count > max {
             request.refusal = .bodyTooLarge(max: max)
         }
-        // A body that nobody wants is not read: the answer goes out now, and the connection is closed behind it. So it is
-        // when nobody can say for sure where the request ends.
+        // An unwanted body is not read: the answer is sent now, and the connection is then closed. The same applies if
+        // the end of the request is uncertain.
         request.isLeftUnread = framing != .none || mistake != nil
         if let refusal = request.refusal, framing != .none || mistake != nil {
             return answer(request, with: configuration.problem(refusal))
@@ -306,7 +306,7 @@ final class Reactor: @unchecked Sendable {
         return .YES
     }
 
-    /// The request is whole, or its connection was resumed.
+    /// Handles a complete request, or one whose connection was resumed.
     func proceed(_ request: Request) -> MHD_Result {
         switch request.state {
         case .receiving:
@@ -318,7 +318,7 @@ final class Reactor: @unchecked Sendable {
             return run(request)
         case .readyToRunAgain: return run(request)
         case .answerReady(let response):
-            // From here on its headers are nobody else's, and grow where they stand.
+            // From here on its headers are not shared, and grow in place.
             request.state = .answered
             return answer(request, with: response)
         case .waiting, .answered: return .YES
@@ -348,7 +348,7 @@ final class Reactor: @unchecked Sendable {
         }
     }
 
-    /// Suspends first, so that the answer, whenever it comes, finds a suspended connection.
+    /// Suspends the connection first, so that the answer always finds a suspended connection.
     private func suspend(_ request: Request) -> UInt32 {
         request.leaveReactor()
         request.suspension &+= 1
@@ -379,7 +379,7 @@ final class Reactor: @unchecked Sendable {
     private func answer(_ request: Request, with response: consuming Response) -> MHD_Result {
         guard let connection = request.connection else { return .NO }
         configuration.decorate(request, &response)
-        // What follows a body whose end is not certain is not taken for a request.
+        // If the end of the body is uncertain, the following bytes must not be taken for a request.
         let isUncertain = request.chunks.map { $0.verdict != .sound } ?? false
         if isUncertain || isDraining { response.headers.append("Connection", "close") }
         request.state = .answered
@@ -407,15 +407,15 @@ final class Reactor: @unchecked Sendable {
         cmhd_connection_context(handle).map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Answers a request that is not whole: libmicrohttpd takes no answer before it has all it waits for. It sends nothing
-    /// meanwhile either, so the answer goes past it. The connection has to end behind this.
+    /// Answers an incomplete request. libmicrohttpd accepts no answer before it has received everything, and sends
+    /// nothing meanwhile. So the answer is written directly to the socket, and the connection must then end.
     func answerPast(_ request: Request, on descriptor: Int32, with problem: TransportProblem) {
         var response = configuration.problem(problem)
         configuration.decorate(request, &response)
         request.state = .answered
         request.answeredStatus = response.status
         request.answeredBytes = response.bodyBytes
-        // A socket that nothing was sent to takes it whole.
+        // A socket to which nothing was sent yet accepts the whole answer.
         _ = response.closingBytes.withUnsafeBytes {
             send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
         }
@@ -443,13 +443,13 @@ final class Reactor: @unchecked Sendable {
     // MARK: Beginning and end
 
     func opened(_ connection: Connection, _ target: UnsafeBufferPointer<UInt8>) -> Request {
-        // libmicrohttpd has not announced the end of the one before.
+        // libmicrohttpd has not announced the end of the previous request.
         completed(connection)
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
         return connection.begin(target, receivedAt: configuration.clock.now())
     }
 
-    /// The connection's request is over, if it has one.
+    /// Finishes the connection's request, if it has one.
     func completed(_ connection: Connection) {
         guard let request = connection.end() else { return }
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)
@@ -474,7 +474,7 @@ final class Reactor: @unchecked Sendable {
 
     func closed(_ connection: Connection) {
         completed(connection)
-        // The socket is closed behind this.
+        // The socket is closed after this.
         if connection.lingers, case let descriptor = cmhd_connection_descriptor(connection.handle), descriptor >= 0 {
             lingering?.add(descriptor, configuration.clock.now())
         }

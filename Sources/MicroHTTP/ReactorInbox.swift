@@ -2,27 +2,27 @@ import CMicroHTTPD
 import Glibc
 import Threads
 
-/// What other threads have for a reactor to do.
+/// The queue of work from other threads for a reactor.
 final class ReactorInbox: Sendable {
     enum Item {
         case answer(Request, suspension: UInt32, Response)
         case runAgain(Request, suspension: UInt32)
-        /// Each answer is the last of its connection from here on.
+        /// From now on, each answer is the last of its connection.
         case drain
         /// Reports the end of the turn that takes it.
         case turn(@Sendable () -> Void)
         case stop(Ending)
     }
 
-    /// When a reactor is done, in monotonic nanoseconds.
+    /// The deadlines for stopping a reactor, in monotonic nanoseconds.
     struct Ending {
-        /// For those whose requests are under way.
+        /// The deadline of open requests.
         let deadline: UInt64
-        /// For connections without a request: one may be on its way.
+        /// The deadline of connections without a request, because one may be on its way.
         let idleUntil: UInt64
     }
 
-    /// Readable when there is something to take.
+    /// An eventfd that is readable if the queue is not empty.
     let descriptor: Int32
     private let items = Locked<[Item]>([])
 
@@ -38,11 +38,11 @@ final class ReactorInbox: Sendable {
             items.append(item)
             return items.count == 1
         }
-        // Whoever finds it empty wakes the reactor; those who come before it looks need not.
+        // The first producer wakes the reactor; the next ones need not, until it has read the queue.
         if isFirst { eventfd_write(descriptor, 1) }
     }
 
-    /// Waits until there is something to take, or the time is over.
+    /// Waits for work, or for the time limit.
     func wait(milliseconds: Int32) {
         var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         _ = poll(&ready, 1, milliseconds)

@@ -1,19 +1,20 @@
-/// How a handler answers.
+/// The ways in which a handler answers.
 public enum Reply {
     case response(Response)
-    /// The connection waits, then the closure is called: it hands the work on, and must not block.
+    /// Suspends the connection, then calls the closure. It hands on the work, and must not block.
     case deferred(@Sendable (Responder) -> Void)
-    /// The connection waits; when `resume` is called the handler runs again from its beginning, with the same request.
+    /// Suspends the connection. When `resume` is called, the handler runs again from the beginning, with the same
+    /// request.
     case again(@Sendable (_ resume: @escaping @Sendable () -> Void) -> Void)
     case stream(StreamOpening)
 }
 
-/// The beginning of an event stream: 200, a body without end, and what the stream's program is given.
+/// The opening of an event stream: status 200, an endless body, and the context for the stream's program.
 public struct StreamOpening {
     public var headers: HeaderFields
-    /// Given to the program; released if the stream never opens.
+    /// Passed to the program; released if the stream never opens.
     public var context: any Sendable
-    /// Nil: the shards take turns.
+    /// Nil distributes streams over the shards in turn.
     public var shard: Int?
 
     public init(headers: HeaderFields, context: any Sendable, shard: Int? = nil) {
@@ -27,6 +28,6 @@ public struct StreamOpening {
 public struct Responder: Sendable {
     let answer: @Sendable (Response) -> Void
 
-    /// A second answer, and one that comes after the server gave up waiting, goes nowhere.
+    /// Sends the answer. A second answer, and one after the server stopped waiting, is dropped.
     public func complete(_ response: Response) { answer(response) }
 }

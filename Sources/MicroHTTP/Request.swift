@@ -1,37 +1,37 @@
-/// One request. It is owned by one thread at a time: the reactor that read it, then whoever a handler hands it to, then
+/// A request. One thread owns it at a time: the reactor that read it, then the thread to which a handler hands it, then
 /// the reactor again.
 ///
-/// `@unchecked Sendable`: handing it on goes through the queue of a pool or through the reactor's inbox, and each side
-/// is done with it before the other begins. What belongs to libmicrohttpd (`connection`, and the head's bytes) is touched
-/// by the reactor only: before the request leaves it, the headers are copied. Another request takes the object over when
-/// nobody else refers to it any more.
+/// `@unchecked Sendable`: it is handed over through the queue of a pool or the reactor's inbox, and each side has
+/// finished with it before the other begins. Only the reactor touches what belongs to libmicrohttpd (`connection`, and
+/// the head's bytes); before the request leaves the reactor, the headers are copied. Another request reuses the object
+/// when nothing else refers to it.
 ///
-/// `@exclusivity(unchecked)`: what is marked so is read, replaced or appended to by its owner's thread alone, and none of
-/// these asks the request for anything meanwhile; so two accesses cannot overlap. Checks of each at run time were a
-/// twelfth of the instructions of an answer 304.
+/// `@exclusivity(unchecked)`: only the owner's thread reads, replaces or appends to the marked properties, and none of
+/// these operations calls back into the request. So two accesses cannot overlap. Run-time checks took a twelfth of the
+/// instructions of a 304 answer.
 public final class Request: @unchecked Sendable {
     public internal(set) var method = HTTPMethod.get
     @exclusivity(unchecked) public internal(set) var body: [UInt8] = []
-    /// When its head was read: monotonic nanoseconds.
+    /// The time when its head was read, in monotonic nanoseconds.
     public private(set) var receivedAt: UInt64 = 0
-    /// The application's own.
+    /// For use by the application.
     @exclusivity(unchecked) public var context: AnyObject?
 
-    /// The request target as it came, percent-encoded, with its query.
+    /// The raw request target, percent-encoded, with its query.
     @exclusivity(unchecked) private(set) var target: [UInt8] = []
     private(set) var pathLength = 0
     private(set) var targetMistake: RequestHead.Mistake?
-    /// Whether there is anything to decode in the target.
+    /// Whether the target contains anything to decode.
     private(set) var isEncoded = false
     @exclusivity(unchecked) var route: Route?
     var parameters = PathParameters()
-    /// As they came.
+    /// The header fields as received.
     let fields = RequestFields()
 
-    // The reactor's own.
+    // Used by the reactor only.
     var connection: OpaquePointer?
     @exclusivity(unchecked) var state = State.receiving
-    /// Never the same again, so that an answer to another suspension than the present one is known.
+    /// A unique number per suspension, to detect an answer to an earlier one.
     var suspension: UInt32 = 0
     var suspendedAt: UInt64 = 0
     var answeredStatus = 0
@@ -39,7 +39,7 @@ public final class Request: @unchecked Sendable {
     @exclusivity(unchecked) var refusal: TransportProblem?
     /// Whether it was answered before its body was read.
     var isLeftUnread = false
-    /// As many as were announced; as many as may come where nothing is announced.
+    /// The announced length, or the maximum if none is announced.
     var bodyBytesExpected = 0
     @exclusivity(unchecked) var chunks: ChunkFraming?
     /// The list of waiting requests, oldest first.
@@ -48,21 +48,21 @@ public final class Request: @unchecked Sendable {
 
     enum State {
         case receiving
-        /// Suspended; a responder or a resumption is owed.
+        /// Suspended; a responder or a resumption is outstanding.
         case waiting
         case answerReady(Response)
         case readyToRunAgain
         case answered
     }
 
-    /// One whose head was never read.
+    /// Returns a request whose head was never read.
     static func unread(receivedAt: UInt64) -> Request {
         let request = Request()
         [UInt8(ascii: "/")].withUnsafeBufferPointer { request.begin($0, receivedAt: receivedAt) }
         return request
     }
 
-    /// Begins another request in this one's place, which nobody else has any more.
+    /// Reuses this object for another request, once nothing else refers to it.
     func begin(_ target: UnsafeBufferPointer<UInt8>, receivedAt: UInt64) {
         self.receivedAt = receivedAt
         method = .get
@@ -78,7 +78,7 @@ public final class Request: @unchecked Sendable {
         readTarget(target)
     }
 
-    /// The memory of a longer target is given back.
+    /// The memory of a longer target is freed.
     private static let targetBytesRetained = 256
 
     private func readTarget(_ target: UnsafeBufferPointer<UInt8>) {
@@ -94,22 +94,22 @@ public final class Request: @unchecked Sendable {
         (pathLength, targetMistake, self.isEncoded) = (length, isDamaged ? .target : nil, isEncoded)
     }
 
-    /// Nothing of libmicrohttpd's is read from here on.
+    /// Ends the use of libmicrohttpd's memory.
     func end() {
         connection = nil
         fields.forget()
     }
 
-    /// The path as it came, without the query.
+    /// The raw path, without the query.
     public var path: String { String(decoding: target[..<pathLength], as: UTF8.self) }
 
-    /// A path parameter, percent-decoded, in the order of the pattern.
+    /// Returns a path parameter, percent-decoded, by its index in the pattern.
     public func parameter(_ index: Int) -> String {
-        // The router has refused what cannot be decoded.
+        // The router has refused undecodable parameters.
         PercentEncoding.decode(target[parameters[index]], plusIsSpace: false) ?? ""
     }
 
-    /// The items of the query, percent-decoded, in their order, with repeated names.
+    /// The items of the query, percent-decoded, in order, including repeated names.
     public var queryItems: [(name: String, value: String?)] {
         guard pathLength < target.count else { return [] }
         return target[(pathLength + 1)...].split(separator: UInt8(ascii: "&")).map { item in
@@ -120,26 +120,26 @@ public final class Request: @unchecked Sendable {
         }
     }
 
-    /// The first header of the name, whatever its case.
+    /// Returns the first header of the name, in any case.
     public func header(_ name: StaticString) -> String? {
         withHeader(name) { $0.map { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// All headers, in their order.
+    /// All headers, in order.
     public var headers: [(name: String, value: String)] { fields.texts }
 
-    /// A header's bytes, not copied: for what is asked of every request.
+    /// Calls the body with a header's bytes, without a copy. For headers that every request needs.
     public func withHeader<Result>(
         _ name: StaticString, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
     ) -> Result {
         fields.withValue(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), body)
     }
 
-    /// Copies what libmicrohttpd owns; from here on any thread may have the request. Reactor only.
+    /// Copies what libmicrohttpd owns. From now on, any thread may own the request. Only the reactor may call it.
     func leaveReactor() { fields.leaveBuffer() }
 }
 
-/// Where the parameters of a path stand in the target; at most four.
+/// The positions of path parameters in the target; at most four.
 struct PathParameters {
     static let countMax = 4
     private var bounds = SIMD8<UInt16>()
@@ -159,9 +159,9 @@ struct PathParameters {
     }
 }
 
-/// RFC 3986, 2.1.
+/// Percent-encoding (RFC 3986 §2.1).
 enum PercentEncoding {
-    /// Nil for what is no encoding of UTF-8 text, or has a NUL.
+    /// Decodes; nil if the result is not UTF-8 text, or contains a NUL.
     static func decode(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String? {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count)

@@ -1,10 +1,10 @@
 import Glibc
 
-/// The header fields of a request, as places in its head: in libmicrohttpd's buffer while the reactor has the request,
-/// and in a copy of it from then on.
+/// The header fields of a request, as positions in its head. The head is in libmicrohttpd's buffer while the reactor
+/// owns the request, and in a copy afterwards.
 final class RequestFields {
-    /// Counted from where the head begins. What libmicrohttpd has put together of a damaged head stands outside of it; such
-    /// a request never leaves the reactor.
+    /// Offsets from the beginning of the head. Fields that libmicrohttpd assembled from a damaged head lie outside of
+    /// it; such a request never leaves the reactor.
     private struct Field {
         let name: Int
         let nameCount: Int
@@ -16,10 +16,10 @@ final class RequestFields {
     @exclusivity(unchecked) private var head = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     @exclusivity(unchecked) private var copy: [UInt8] = []
 
-    /// The head whose fields are added next, to none.
+    /// Sets the head of the fields that are added next.
     func begin(_ head: UnsafeBufferPointer<UInt8>) { self.head = head }
 
-    /// The memory is used again for the next ones.
+    /// Removes the fields, and keeps the memory for the next request.
     func clear() {
         if !fields.isEmpty { fields.removeAll(keepingCapacity: true) }
         if !copy.isEmpty { copy = [] }
@@ -34,19 +34,19 @@ final class RequestFields {
             Field(name: name - start, nameCount: nameCount, value: value - start, valueCount: valueCount))
     }
 
-    /// From here on the buffer is not needed.
+    /// Copies the head, so that the buffer is no longer needed.
     func leaveBuffer() {
         guard head.baseAddress != nil else { return }
         copy = Array(head)
         head = UnsafeBufferPointer(start: nil, count: 0)
     }
 
-    /// The buffer is gone; so is what was not copied.
+    /// Drops the references to the buffer, which is gone.
     func forget() {
         if head.baseAddress != nil { clear() }
     }
 
-    /// The first value of a name, whatever its case.
+    /// Calls the body with the first value of a name, in any case.
     func withValue<Result>(
         _ wanted: UnsafeBufferPointer<UInt8>, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
     ) -> Result {
@@ -65,7 +65,7 @@ final class RequestFields {
         return nil
     }
 
-    /// All of them, in their order.
+    /// All fields, in order.
     var texts: [(name: String, value: String)] {
         if let start = head.baseAddress { return texts(from: start) }
         return copy.withUnsafeBufferPointer { copy in copy.baseAddress.map(texts(from:)) ?? [] }

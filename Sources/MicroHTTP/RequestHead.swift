@@ -1,12 +1,13 @@
 import Glibc
 
-/// A request's head as libmicrohttpd has left it in its buffer, read once for what libmicrohttpd takes more generously than
-/// RFC 9112 allows. Servers that read one head differently can be made to disagree about where a request ends.
+/// A request's head as libmicrohttpd has left it in its buffer. It is read once for deviations that libmicrohttpd
+/// accepts and RFC 9112 does not. Servers that read one head differently can be made to disagree about where a request
+/// ends.
 ///
-/// libmicrohttpd 0.9.75 has no mode that refuses all of it, and the one there is answers twice. It cuts the head into C
-/// strings where it stands, by NULs in the place of separators. So a sound head is a chain without gaps: each name begins
-/// two bytes behind the value before it, and the last value ends four bytes before the head does. A folded line, a NUL, a
-/// bare LF and a line that was left out each break it.
+/// libmicrohttpd 0.9.75 has no mode that refuses all deviations, and its strict mode answers twice. It cuts the head
+/// into C strings in place, with NULs instead of separators. So a sound head is a chain without gaps: each name begins
+/// two bytes after the value before it, and the last value ends four bytes before the head does. A folded line, a NUL,
+/// a bare LF and a skipped line each break the chain.
 struct RequestHead {
     enum Mistake: String {
         case line = "The request line is damaged."
@@ -19,18 +20,20 @@ struct RequestHead {
     private(set) var mistake: Mistake?
     private(set) var contentLength: UnsafeBufferPointer<UInt8>?
     private(set) var transferCoding: UnsafePointer<CChar>?
-    /// How many headers say where the body ends.
+    /// The number of headers that define where the body ends.
     private(set) var framingHeaderCount = 0
     let isHTTP10: Bool
     private var hostCount = 0
-    /// Where the next name must stand.
+    /// The expected position of the next name.
     private var next: UnsafePointer<CChar>
     private let start: UnsafePointer<CChar>
     private let byteCount: Int
 
+    /// Creates a reader of the head.
+    ///
     /// - Parameters:
-    ///   - targetCount: bytes of the target as it came, which `target` no longer has all of.
-    ///   - byteCount: of the whole head, from the method to the empty line.
+    ///   - targetCount: The bytes of the target as received; `target` may be cut off.
+    ///   - byteCount: The bytes of the whole head, from the method to the empty line.
     init(
         method: UnsafePointer<CChar>, target: UnsafePointer<CChar>, targetCount: Int, version: UnsafePointer<CChar>,
         byteCount: Int
@@ -43,7 +46,7 @@ struct RequestHead {
         if target != method + strlen(method) + 1 || version != target + targetCount + 1 { mistake = .line }
     }
 
-    /// All of it, as it stands.
+    /// The whole head, as it is in the buffer.
     var bytes: UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: UnsafeRawPointer(start).assumingMemoryBound(to: UInt8.self), count: byteCount)
     }
@@ -68,19 +71,19 @@ struct RequestHead {
         }
     }
 
-    /// To be called when all headers are added.
+    /// Finishes the check. To be called when all headers are added.
     mutating func finish() {
-        // What remains of CR was no part of a line's end.
+        // A remaining CR was not part of a line's end.
         if next + 2 != start + byteCount || memchr(start, 0x0D, byteCount) != nil { note(.broken) }
         if hostCount > 1 || hostCount == 0 && !isHTTP10 { note(.host) }
     }
 
-    /// Where libmicrohttpd reads the body into: right behind the head.
+    /// Calls the body with the position into which libmicrohttpd reads the body: right after the head.
     func withBodyStart<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result {
         (start + byteCount).withMemoryRebound(to: UInt8.self, capacity: 1) { body($0) }
     }
 
-    /// RFC 9110, 5.6.2: letters, digits and !#$%&'*+-.^_`|~, a bit for each character of ASCII.
+    /// The token characters of RFC 9110 §5.6.2: letters, digits and !#$%&'*+-.^_`|~, as a bit for each ASCII character.
     private static let tokenBytes: (low: UInt64, high: UInt64) = (0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE)
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
@@ -90,12 +93,12 @@ struct RequestHead {
     private mutating func note(_ found: Mistake) { mistake = mistake ?? found }
 }
 
-/// How a request's body is separated from what follows it (RFC 9112, 6).
+/// The rule that separates a request's body from the following bytes (RFC 9112 §6).
 enum BodyFraming: Equatable {
     case none
     case length(Int)
     case chunked
-    /// Two readers could understand it differently, which is how requests are smuggled; or nobody knows its end.
+    /// Ambiguous, which allows request smuggling; or without a known end.
     case unusable(String)
 
     init(_ head: RequestHead) {
@@ -113,7 +116,7 @@ enum BodyFraming: Equatable {
         }
     }
 
-    /// Whether a body may be longer than so many bytes.
+    /// Whether the body may be longer than this number of bytes.
     func isAbove(_ bytes: Int) -> Bool {
         switch self {
         case .none, .unusable: false
@@ -126,7 +129,7 @@ enum BodyFraming: Equatable {
         if case .unusable(let detail) = self { detail } else { nil }
     }
 
-    /// Nil for what is no number.
+    /// Returns the number; nil if malformed.
     private static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
         var number = 0
         for byte in bytes {

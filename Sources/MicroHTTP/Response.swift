@@ -1,6 +1,6 @@
 import CMicroHTTPD
 
-/// What a request is answered with.
+/// An answer to a request.
 public struct Response: Sendable {
     public enum Body: Sendable {
         case none
@@ -9,7 +9,7 @@ public struct Response: Sendable {
     }
 
     public var status: Int
-    /// In the order they are sent; `Date`, `Content-Length` and `Connection` are the server's.
+    /// The headers in the order in which they are sent. The server adds `Date`, `Content-Length` and `Connection`.
     public var headers: HeaderFields
     public var body: Body
 
@@ -27,7 +27,7 @@ public struct Response: Sendable {
         }
     }
 
-    /// The whole answer as it is sent, as the last one of its connection.
+    /// The complete answer on the wire, as the last one of its connection.
     var closingBytes: [UInt8] {
         var fields = headers
         fields.append("Content-Length", "\(bodyBytes)")
@@ -39,8 +39,8 @@ public struct Response: Sendable {
     }
 }
 
-/// A body that is made once and sent for ever without copying. Its memory is never given back: libmicrohttpd may still
-/// be sending it when nobody else knows of it.
+/// A body that is created once and sent any number of times without copying. Its memory is never freed, because
+/// libmicrohttpd may still be sending it when nothing else refers to it.
 public struct SharedBody: Sendable {
     let bytes: SharedBytes
 

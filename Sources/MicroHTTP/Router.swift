@@ -1,12 +1,12 @@
-/// One address that is served, and by what.
+/// One served address, with its handler.
 public final class Route: Sendable {
     public let method: HTTPMethod
-    /// `/v1/bookings/{id}`: segments are constants or parameters in braces.
+    /// The pattern, such as `/v1/bookings/{id}`: segments are constants or parameters in braces.
     public let pattern: String
-    /// The longest body that is accepted; more is refused before it is read.
+    /// The maximum length of a body; longer ones are refused before they are read.
     public let bodyBytesMax: Int
-    /// Looks at the head of a request that announces a body of unusual length, or of none that is announced; an answer
-    /// refuses it before the body is read. So only those who may send a large body make the server buffer one.
+    /// A check of the head of a request whose body is long or of unannounced length. If it returns an answer, the
+    /// request is refused before the body is read. So only authorized callers can make the server buffer a large body.
     public let screen: Screen?
     let handler: @Sendable (Request) -> Reply
 
@@ -24,7 +24,7 @@ public final class Route: Sendable {
 
 extension Route {
     public struct Screen: Sendable {
-        /// Bodies up to this size are not asked about.
+        /// Bodies up to this size are not checked.
         public let bodyBytes: Int
         public let refuse: @Sendable (Request) -> Response?
 
@@ -35,11 +35,11 @@ extension Route {
     }
 }
 
-/// Finds the route of a request by its path's bytes; nothing is decoded and no text is made on the way.
+/// Finds the route of a request by the bytes of its path, without decoding or creating texts.
 ///
-/// A constant segment wins over a parameter. HEAD is served by the route of GET.
+/// A constant segment takes precedence over a parameter. The route of GET also serves HEAD.
 public struct Router: Sendable {
-    /// Two routes that a request could not choose between, or a pattern that is none.
+    /// The error for two routes between which a request could not choose, or for a malformed pattern.
     public struct Ambiguity: Error, CustomStringConvertible, Sendable {
         public let description: String
     }
@@ -50,7 +50,7 @@ public struct Router: Sendable {
         case methodNotAllowed(allow: String)
     }
 
-    /// Where the names of its constant segments and its routes stand in the lists of all nodes.
+    /// The ranges of its constant segments and its routes in the lists of all nodes.
     private struct Node: Sendable {
         var constants = 0..<0
         var routes = 0..<0
@@ -74,7 +74,7 @@ public struct Router: Sendable {
         _ = lay(tree)
     }
 
-    /// Puts a node and those below it into the lists. A look at numbers counts no references.
+    /// Adds a node and its descendants to the lists. Reading numbers counts no references.
     private mutating func lay(_ tree: RouteTree) -> Int {
         let place = nodes.count
         nodes.append(Node(routes: routes.count..<routes.count + tree.routes.count, place: place))
@@ -89,7 +89,9 @@ public struct Router: Sendable {
         return place
     }
 
-    /// - Parameter path: the bytes of the request's path, percent-encoded.
+    /// Returns the route for a path.
+    ///
+    /// - Parameter path: The bytes of the request's path, percent-encoded.
     func match(_ method: HTTPMethod, _ path: UnsafeBufferPointer<UInt8>) -> Match {
         guard path.first == UInt8(ascii: "/") else { return .notFound }
         var parameters = PathParameters()
@@ -103,7 +105,8 @@ public struct Router: Sendable {
         return .methodNotAllowed(allow: (allowed + ["OPTIONS"]).joined(separator: ", "))
     }
 
-    /// Follows the path from a segment's beginning; a parameter is tried when the constant leads nowhere.
+    /// Follows the path from the beginning of a segment. A parameter is tried if the constant segment leads to no
+    /// route.
     private func descend(
         _ node: Int, _ path: UnsafeBufferPointer<UInt8>, from start: Int, _ parameters: inout PathParameters
     ) -> Int? {
@@ -133,7 +136,7 @@ public struct Router: Sendable {
 /// The routes by the segments of their patterns, while they are collected.
 private struct RouteTree {
     var constants: [(name: [UInt8], tree: RouteTree)] = []
-    /// One, or none.
+    /// At most one.
     var parameter: [RouteTree] = []
     var routes: [Route] = []
 

@@ -1,17 +1,17 @@
 import Foundation
 import Synchronization
 
-/// An HTTP server with event streams: reactors in front, shards behind.
+/// An HTTP server with event streams: reactors accept requests, shards own the streams.
 public final class Server: Sendable {
     private let streams: any StreamAcceptor
     private let configuration: ServerConfiguration
     private let reactors: [Reactor]
-    /// The port that is listened on.
+    /// The port on which the server listens.
     public let port: Int
 
-    /// Opens the listening sockets; nothing is accepted before ``start()``.
+    /// Opens the listening sockets. No connection is accepted before ``start()``.
     ///
-    /// - Parameter streams: made from the same configuration, and started by whoever made them; this server ends them.
+    /// - Parameter streams: Created from the same configuration, and started by their creator; this server stops them.
     /// - Throws: `ServerError` or `Router.Ambiguity`.
     public init(
         configuration: ServerConfiguration, routes: [Route], streams: StreamShards<some StreamProgram>
@@ -30,21 +30,21 @@ public final class Server: Sendable {
         }
     }
 
-    /// Accepts connections from here on.
+    /// Starts accepting connections.
     ///
-    /// - Throws: `ServerError`, also when this libmicrohttpd does not let a stream's socket live on.
+    /// - Throws: `ServerError`, also if this version of libmicrohttpd closes a stream's socket.
     public func start() throws {
         try DetachTest.run()
         for reactor in reactors { try reactor.start() }
     }
 
-    /// From here on each answer is the last of its connection, so that clients come back to whoever serves next. New
+    /// Makes each answer the last of its connection from now on, so that clients move to the next server. New
     /// connections are accepted as before.
     public func drain() {
         for reactor in reactors { reactor.inbox.post(.drain) }
     }
 
-    /// Waits until every reactor has made a turn that began after this call. For tests that move the clock.
+    /// Waits until every reactor has completed a turn that began after this call. For tests that move the clock.
     func completeTurn() async {
         for reactor in reactors {
             await withCheckedContinuation { waiting in reactor.inbox.post(.turn { waiting.resume() }) }
@@ -53,8 +53,8 @@ public final class Server: Sendable {
 
     /// Stops accepting, lets requests finish until the deadline, then ends the streams. Blocks.
     ///
-    /// - Parameter idleSeconds: how long connections without a request are waited for. One that is closed while a request
-    ///   is on its way leaves its client without knowing whether that was done.
+    /// - Parameter idleSeconds: How long to wait for connections without a request. If a connection is closed while a
+    ///   request is on its way, its client cannot know whether the request was processed.
     public func shutdown(deadlineSeconds: Double, idleSeconds: Double = 0) {
         let now = configuration.clock.now()
         let ending = ReactorInbox.Ending(
@@ -64,10 +64,10 @@ public final class Server: Sendable {
         streams.stop(deadlineSeconds: min(5, deadlineSeconds))
     }
 
-    /// Connections that may be open at a time, after the limit of descriptors.
+    /// The maximum number of open connections, after applying the limit of descriptors.
     public var connectionsMax: Int { configuration.connectionsMax }
-    /// Requests that have begun and are not over.
+    /// The number of open requests.
     public var requestsOpen: Int { reactors.reduce(0) { $0 + $1.requestsOpen.load(ordering: .relaxed) } }
-    /// Requests whose head was read since the start.
+    /// The number of requests whose head was read since the start.
     public var requestCount: Int { reactors.reduce(0) { $0 + $1.requestCount.load(ordering: .relaxed) } }
 }

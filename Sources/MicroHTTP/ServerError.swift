@@ -1,11 +1,11 @@
 import Glibc
 
-/// Why a server or its shards could not start.
+/// The reason why a server or its shards could not start.
 public struct ServerError: Error, CustomStringConvertible, Sendable {
     public let description: String
 }
 
 extension ServerError {
-    /// The system refused a call that the server cannot do without.
+    /// Creates the error for a failed system call that the server depends on.
     init(_ call: String, _ code: Int32) { description = "\(call): \(String(cString: strerror(code)))" }
 }

@@ -1,10 +1,10 @@
-/// Bytes encoded once and shared by every stream that gets them.
+/// Bytes that are encoded once and shared by all streams that receive them.
 ///
-/// A class with memory of its own, not an array: the sending loop uses plain pointers to the bytes of a whole batch, and
-/// counts one reference per batch instead of one per stream.
+/// A class with manual memory instead of an array: the sending loop uses plain pointers to the bytes of a whole batch,
+/// and counts one reference per batch instead of one per stream.
 ///
-/// `@unchecked Sendable`: the memory is written in `init` only, before anybody else has the object, and freed in
-/// `deinit`, when nobody has it any more.
+/// `@unchecked Sendable`: the memory is written only in `init`, before the object is shared, and freed in `deinit`,
+/// when it is no longer referenced.
 public final class SharedBytes: @unchecked Sendable {
     @usableFromInline let base: UnsafeMutableRawPointer
     public let count: Int

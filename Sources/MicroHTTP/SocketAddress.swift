@@ -3,10 +3,10 @@ import Glibc
 
 /// Listening sockets.
 enum SocketAddress {
-    /// Opens one listening socket for each reactor, on one port; the kernel spreads connections over them.
+    /// Opens one listening socket for each reactor, on one port. The kernel spreads connections over them.
     ///
-    /// The first one listens alone before it lets others of this process share its port: two services that start side by
-    /// side would otherwise share it, each with a part of the connections.
+    /// The first socket binds exclusively before others of this process share its port. Otherwise two services that are
+    /// started at the same time could share the port, each with a part of the connections.
     static func listen(
         host: String, port: Int, count: Int, backlog: Int
     ) throws(ServerError) -> (descriptors: [Int32], port: Int) {
@@ -53,7 +53,7 @@ enum SocketAddress {
         let length = info.ai_addrlen
         let isBound = withUnsafeMutableBytes(of: &storage) { bytes -> Bool in
             bytes.copyMemory(from: UnsafeRawBufferPointer(start: info.ai_addr, count: Int(length)))
-            // The port's place is the same in both families.
+            // The port is at the same offset in both address families.
             let big = UInt16(port).bigEndian
             bytes.storeBytes(of: big, toByteOffset: 2, as: UInt16.self)
             guard let start = bytes.baseAddress else { return false }

@@ -1,27 +1,27 @@
-/// A shard's unit of time, a quarter of a second: what is measured in seconds need not be known better.
+/// The time unit of a shard: a quarter of a second, which is precise enough for limits in seconds.
 enum Ticks {
     static let perSecond = 4
     static let nanoseconds = 1_000_000_000 / UInt64(perSecond)
 
-    /// At least one.
+    /// Returns the number of ticks, at least one.
     static func count(seconds: Double) -> UInt32 { UInt32(max(1, min(seconds, 1e6) * Double(perSecond))) }
 }
 
 /// Heartbeats: a wheel over the slots.
 ///
-/// Each stream is looked at four times per interval, and gets a heartbeat if the silence would otherwise last longer
-/// than the interval before the next look. A tick looks at every nth slot only, so that neither the looking nor, among
-/// idle streams, the sending comes all at once.
+/// Each stream is checked four times per interval. It gets a heartbeat if the silence would otherwise exceed the
+/// interval before the next check. Each tick checks only every nth slot, so that neither the checks nor, among idle
+/// streams, the sends happen all at once.
 extension SocketTable {
     private var intervalTicks: UInt32 { UInt32(max(0, options.heartbeatSeconds) * Ticks.perSecond) }
-    /// Ticks between two looks at a stream.
+    /// Ticks between two checks of a stream.
     private var lookTicks: UInt32 { max(1, intervalTicks / 4) }
 
-    /// When a new stream counts as last sent to: spread over the interval, or all streams of a burst of openings would
-    /// be silent at the same time for ever.
+    /// Returns the initial time of the last send of a new stream, spread over the interval. Otherwise all streams that
+    /// opened in one burst would get their heartbeats at the same time forever.
     func firstHeartbeatPhase(_ index: UInt32) -> UInt32 { tick &- (index / lookTicks) % 4 * lookTicks }
 
-    /// The time is now `next`, in ticks.
+    /// Advances the time to `next`, in ticks.
     func advance(to next: UInt32) {
         let passed = min(next &- tick, lookTicks)
         tick = next
@@ -37,7 +37,7 @@ extension SocketTable {
                 tick &- slot.pointee.lastSentTick > intervalTicks - lookTicks
             else { continue }
             if slot.pointee.backlog != nil {
-                // Nothing is to be added to what waits, but if the kernel was short of memory, nobody else tries again.
+                // Nothing is to be added to the backlog. But after a memory shortage of the kernel, only this retries.
                 drain(UInt32(index))
             } else {
                 send(heartbeat, to: handle(UInt32(index)), collapse: 0)

@@ -26,14 +26,14 @@ extension SocketTable {
             + (slot.pointee.backlog?.takeUnretainedValue().waitingBytes ?? 0)
     }
 
-    /// True if the lists have become so long that they should leave before more is queued: a list longer than a stream's
-    /// buffer would make slow readers of healthy ones.
+    /// Whether the lists are so long that they should be sent before more is queued. A list longer than a stream's
+    /// buffer would turn healthy streams into slow readers.
     var isFlushDue: Bool { batch.longestBytes >= options.bufferBytesMax / 2 }
 
     // MARK: Sending
 
-    /// Sends what the batch has queued, one call of the kernel for each stream, to so many streams at most.
-    /// - Returns: false if there are more.
+    /// Sends what the batch has queued, with one system call for each stream, up to a number of streams.
+    /// - Returns: False if there are more.
     func flushSlice() -> Bool {
         guard dirty.count > 0 else { return true }
         var (delivered, sends, sentBytes) = (0, 0, 0)
@@ -43,7 +43,7 @@ extension SocketTable {
             let slot = slots.pointer(at: Int(index))
             let list = slot.pointee.list
             slot.pointee.list = StreamBatch.empty
-            // Empty: the slot is another stream's by now. Ended: the socket is of no use.
+            // Empty: the slot belongs to another stream by now. Ended: the socket is unusable.
             guard list != StreamBatch.empty, slot.pointee.phase != .ended else { continue }
             if batch.lists[Int(list)].joined == nil { batch.join(list) }
             let entry = batch.lists.pointer(at: Int(list))
@@ -73,7 +73,7 @@ extension SocketTable {
         return true
     }
 
-    /// More pieces than this are left to the backlog, which sends them by and by.
+    /// Lists with more pieces are left to the backlog, which sends them gradually.
     private static var piecesMax: Int { 64 }
 
     private func sendPieces(of list: Int32, to descriptor: Int32) -> Int {
@@ -88,7 +88,7 @@ extension SocketTable {
         }
     }
 
-    /// The socket did not take all of a list: the rest waits.
+    /// Moves the rest of a list to the backlog, because the socket did not accept all of it.
     private func stall(_ index: UInt32, _ list: Int32, sent: Int) {
         guard sent >= 0 else { return fail(index, code: Int32(-sent)) }
         counters.sentBytes += sent
@@ -110,12 +110,12 @@ extension SocketTable {
                 skipped = 0
             }
         }
-        // What was cut off only for the number of its pieces finds the socket ready, and no event would report that.
+        // If only the number of pieces cut the list off, the socket is still ready, and no event would report that.
         if scratch.count > Self.piecesMax { drain(index) }
         if slot.pointee.phase == .open { noteOverflow(slot, handle(index)) }
     }
 
-    /// Sends what waits until the socket is full again.
+    /// Sends the backlog until the socket is full again.
     func drain(_ index: UInt32) {
         let slot = slots.pointer(at: Int(index))
         guard let backlog = slot.pointee.backlog?.takeUnretainedValue() else { return }
@@ -154,7 +154,7 @@ extension SocketTable {
         overflowing.append(stream)
     }
 
-    /// The next stream that has more waiting than may wait, although its socket was offered it once more.
+    /// Returns the next stream whose backlog exceeds the limit although its socket was tried once more.
     func takeOverflowing() -> StreamHandle? {
         while let stream = overflowing.popLast() {
             guard let slot = slot(of: stream), slot.pointee.phase == .open else { continue }

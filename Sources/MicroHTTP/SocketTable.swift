@@ -1,34 +1,34 @@
 import CMicroHTTPD
 import Glibc
 
-/// The streams of one shard: their sockets, what is queued for them, and what has become of them.
+/// The streams of one shard: their sockets, queued data and state.
 ///
-/// Belongs to the shard's thread and calls no program: what a program is to know is noted, and the shard asks for it
-/// between the program's calls. Not generic, so that the code that runs for each stream and event is compiled once,
-/// with everything about it known.
+/// It belongs to the shard's thread and does not call the program. Events for the program are recorded, and the shard
+/// reads them between the program's calls. The class is not generic, so that the code that runs for each stream and
+/// event is compiled once, fully specialized.
 @usableFromInline
 final class SocketTable {
     enum Phase: UInt8, BitwiseCopyable {
         case free
         case open
-        /// To be closed when what was queued has left; nothing more is accepted.
+        /// Closing once the queued data has been sent; nothing more is accepted.
         case closing
-        /// Over, but the program does not know of it yet.
+        /// Ended, but the program has not been informed yet.
         case ended
     }
 
-    /// All that an idle stream costs here: 32 bytes.
+    /// The cost of an idle stream here: 32 bytes.
     struct Slot: BitwiseCopyable {
         var descriptor: Int32 = -1
         var generation: UInt32 = 0
-        /// What the present batch has queued for it.
+        /// The list that the current batch has queued for it.
         var list = StreamBatch.empty
         var lastSentTick: UInt32 = 0
         /// Retained while the socket is full.
         var backlog: Unmanaged<StreamBacklog>?
         var phase = Phase.free
         var isOverflowing = false
-        /// Bytes the client has sent, which nobody reads.
+        /// Bytes that the client has sent, which nothing reads.
         var ignoredBytes: UInt32 = 0
     }
 
@@ -36,40 +36,40 @@ final class SocketTable {
     let options: StreamShardOptions
     let heartbeat: SharedBytes
     let poller: StreamPoller
-    // `slots`, `batch` and `dirty` are touched for each stream and event, so they go without the check at run time that
-    // no two accesses overlap. They cannot: one thread, and no access calls out of this type.
+    // `slots`, `batch` and `dirty` are accessed for each stream and event, so the run-time check for overlapping
+    // accesses is turned off. Accesses cannot overlap: there is one thread, and no access calls out of this type.
     @exclusivity(unchecked) var slots = GrowableBuffer<Slot>(capacity: 64)
     var freeSlots = GrowableBuffer<UInt32>(capacity: 64)
-    /// Streams that are not free.
+    /// The number of streams in use.
     private(set) var count = 0
     var counters = StreamCounters()
-    /// The clock, in ticks since the shard began.
+    /// The current time, in ticks since the shard began.
     var tick: UInt32 = 0
 
     @exclusivity(unchecked) var batch = StreamBatch()
-    /// Streams for which the batch has queued something. Some may be over by now.
+    /// Streams for which the batch has queued something. Some may have ended by now.
     @exclusivity(unchecked) var dirty = GrowableBuffer<UInt32>(capacity: 64)
-    /// How many of these are served already.
+    /// The number of these that are already served.
     var flushed = 0
-    /// Streams that are sent to before sockets and program are attended to again. Without it no client's end would be
-    /// noticed and no slow reader served while a whole shard is sent to, which takes 50 to 100 ms.
+    /// Streams that are served before sockets and program get attention again. Without this limit, clients that leave
+    /// and slow readers would be ignored while a whole shard is served, which takes 50 to 100 ms.
     var flushSliceMax = 2_048
-    /// Storage for the items of one list.
+    /// Reusable storage for the items of one list.
     var scratch: [StreamBatch.Item] = []
 
     /// Each of these waits for the shard to call the program.
     var overflowing: [StreamHandle] = []
     var closings: [StreamHandle] = []
     private var ended: [(stream: StreamHandle, reason: StreamCloseReason)] = []
-    /// Closing streams whose readers are slow, and the tick until which they may take their time.
+    /// Closing streams with slow readers, and the ticks of their deadlines.
     private var lingering: [(stream: StreamHandle, until: UInt32)] = []
-    /// From here on streams close because the shard stops.
+    /// Whether streams close because the shard stops.
     private var isStopping = false
 
     /// The shard's thread; 0 before it runs.
     private var owner: pthread_t = 0
 
-    /// A client that sends more than this where nobody reads is cut off: it would occupy the shard.
+    /// A client that sends more than this on a stream is disconnected, because it would occupy the shard.
     static let ignoredBytesMax: UInt32 = 64 * 1024
 
     init(shard: Int, options: StreamShardOptions, wakeDescriptor: Int32) throws(ServerError) {
@@ -99,7 +99,7 @@ final class SocketTable {
 
     // MARK: Opening and closing
 
-    /// Takes a socket over; nil if the kernel refuses to watch it, and then it is closed.
+    /// Takes over a socket. Returns nil, and closes it, if the kernel refuses to watch it.
     func open(_ descriptor: Int32) -> StreamHandle? {
         let index: UInt32
         if let free = freeSlots.popLast() {
@@ -126,7 +126,7 @@ final class SocketTable {
         StreamHandle(shard: shard, index: index, generation: slots[Int(index)].generation)
     }
 
-    /// The stream's slot, if the handle names a stream that is not free.
+    /// Returns the stream's slot; nil if the handle's stream has ended.
     @inline(__always)
     func slot(of stream: StreamHandle) -> UnsafeMutablePointer<Slot>? {
         guard Int(stream.index) < slots.count, stream.shard == shard else { return nil }
@@ -160,11 +160,11 @@ final class SocketTable {
 
     func fail(_ index: UInt32, code: Int32) { end(index, code == ETIMEDOUT ? .timedOut : .reset) }
 
-    /// Ends what was to be closed and has nothing left to send; the rest gets until its deadline.
+    /// Ends the closing streams that have nothing left to send. The others wait until their deadline.
     func concludeClosings() {
         closings.removeAll { stream in
             guard let slot = slot(of: stream), slot.pointee.phase == .closing else { return true }
-            // Queued by a call that came after the last sending: it leaves first.
+            // This was queued by a call after the last send, so it is sent first.
             guard slot.pointee.list == StreamBatch.empty else { return false }
             if slot.pointee.backlog == nil {
                 end(stream.index, .requested)
@@ -184,17 +184,17 @@ final class SocketTable {
         }
     }
 
-    /// The next stream that is over, and why. Its socket is closed, its slot free for another.
+    /// Returns the next ended stream and its reason. Its socket is closed, and its slot is free for another.
     func takeEnded() -> (stream: StreamHandle, reason: StreamCloseReason)? {
         guard let (stream, reason) = ended.popLast() else { return nil }
         let slot = slots.pointer(at: Int(stream.index))
         let descriptor = slot.pointee.descriptor
         if reason == .requested || reason == .shutdown {
-            // Unread input would turn the close into a reset, which can take the last bytes from the client.
+            // Unread input would turn the close into a reset, which can destroy the last bytes to the client.
             poller.ignoreInput(of: descriptor, bytesMax: Int(Self.ignoredBytesMax))
             shutdown(descriptor, Int32(SHUT_WR))
         }
-        // By hand, because the socket may have another descriptor for a moment, and would stay watched.
+        // Removed explicitly, because the socket may briefly have another descriptor, and would stay watched.
         poller.remove(descriptor)
         Glibc.close(descriptor)
         slot.pointee.backlog?.release()
@@ -205,18 +205,18 @@ final class SocketTable {
         return (stream, reason)
     }
 
-    /// True if the program's last calls have left something to be done before the shard may wait.
+    /// Whether the program's last calls have left work to be done before the shard may wait.
     var hasWork: Bool { dirty.count > 0 || !overflowing.isEmpty || !closings.isEmpty || !ended.isEmpty }
 
     // MARK: Events
 
-    /// Waits, and handles what the kernel reports.
-    /// - Parameter milliseconds: -1: as long as it takes.
+    /// Waits, and handles the events that the kernel reports.
+    /// - Parameter milliseconds: -1 waits without a limit.
     func poll(milliseconds: Int32) {
         poller.wait(milliseconds: milliseconds) { key, flags in
             let index = UInt32(truncatingIfNeeded: key)
             let stream = StreamHandle(shard: shard, index: index, generation: UInt32(truncatingIfNeeded: key >> 32))
-            // An event may be about a stream that an event before it has ended.
+            // The event may be for a stream that an earlier event has ended.
             guard let slot = slot(of: stream), slot.pointee.phase != .ended else { return }
             handle(flags, on: index, slot)
         }

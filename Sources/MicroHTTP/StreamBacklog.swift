@@ -1,9 +1,10 @@
 import CMicroHTTPD
 import Glibc
 
-/// What a socket did not take: the items that wait for one slow reader, oldest first.
+/// The backlog of a slow reader: the items that its socket did not accept, oldest first.
 ///
-/// Made when a socket is full and dropped when it has caught up; a stream whose reader is fast enough never has one.
+/// It is created when a socket is full and dropped when the reader has caught up. A stream with a fast reader never has
+/// one.
 final class StreamBacklog {
     private struct Item {
         let bytes: SharedBytes
@@ -11,19 +12,19 @@ final class StreamBacklog {
     }
 
     private var items: [Item] = []
-    /// Bytes of the first item that were sent. An item that has begun must be finished, or the client would read half an
+    /// The sent bytes of the first item. A started item must be finished; otherwise the client would read half an
     /// event.
     private var sentOfFirst = 0
     private(set) var waitingBytes = 0
 
-    /// So many pieces go to the kernel at once; the limit of `sendmsg` is 1,024. It bounds what lies on the stack.
+    /// The number of pieces per system call; the limit of `sendmsg` is 1,024. It bounds the memory on the stack.
     private static var piecesMax: Int { 64 }
 
     var isEmpty: Bool { items.isEmpty }
 
-    /// Puts an item at the end. One that waits under the same key goes: the reader would only see it overtaken.
-    /// - Parameter sent: bytes of it that are sent already. Only the first item can have any.
-    /// - Returns: items replaced.
+    /// Appends an item. A waiting item with the same key is removed, because it is outdated.
+    /// - Parameter sent: The bytes of it that are already sent. Only the first item can have any.
+    /// - Returns: The number of replaced items.
     @discardableResult
     func append(_ bytes: SharedBytes, collapse: UInt64, sent: Int = 0) -> Int {
         assert(sent == 0 || items.isEmpty, "bytes are sent in order")
@@ -41,7 +42,7 @@ final class StreamBacklog {
         return replaced
     }
 
-    /// Throws away all but an item that has begun. Answers how many.
+    /// Discards everything except a started item. Returns the number of discarded items.
     func discard() -> Int {
         let begun = sentOfFirst > 0 ? 1 : 0
         let discarded = items.count - begun
@@ -50,8 +51,8 @@ final class StreamBacklog {
         return discarded
     }
 
-    /// Hands the next pieces to `body`, which says how many bytes of them are gone.
-    /// - Returns: what `body` returned, and how many items are gone with it.
+    /// Passes the next pieces to `body`, which returns how many of their bytes were sent.
+    /// - Returns: The result of `body`, and the number of items that were sent completely.
     func withPieces(_ body: (UnsafeMutableBufferPointer<iovec>, Int) -> Int) -> (sent: Int, items: Int) {
         let sent = withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.piecesMax) { pieces in
             var (count, byteCount) = (0, 0)

@@ -1,8 +1,8 @@
-/// What a batch has queued for the streams, before any of it is sent.
+/// The data that a batch has queued for the streams, before any of it is sent.
 ///
-/// Most streams of a shard get the same items in the same order, so their lists are stored once: a list is its last item
-/// and the list before it, and streams with equal lists have the same number. Queueing for one stream more then costs a
-/// comparison and no memory, and a list's joined bytes are made once for all who share it.
+/// Most streams of a shard get the same items in the same order, so their lists are stored once. A list consists of its
+/// last item and the list before it, and streams with equal lists share a number. So queueing for one more stream costs
+/// a comparison and no memory, and a list's joined bytes are created once for all streams that share it.
 struct StreamBatch {
     struct Item: BitwiseCopyable {
         /// Retained from `item(for:)` to `removeAll()`.
@@ -14,17 +14,17 @@ struct StreamBatch {
         /// The list without its last item.
         let before: Int32
         let lastItem: Int32
-        /// The list that was last made by adding an item to this one.
+        /// The most recent list that was made by adding an item to this one.
         var longer: Int32 = 0
-        /// Streams that have exactly this list.
+        /// The number of streams that have exactly this list.
         var holders: Int32 = 0
         let itemCount: Int32
         let byteCount: Int
-        /// All the bytes in one piece; nil if they were not joined.
+        /// All bytes in one piece; nil if they were not joined.
         var joined: UnsafeMutableRawPointer?
     }
 
-    /// The empty list. A stream that gets nothing from the batch has it.
+    /// The empty list, of a stream that gets nothing from the batch.
     static let empty: Int32 = 0
 
     private(set) var items = GrowableBuffer<Item>(capacity: 64)
@@ -33,10 +33,11 @@ struct StreamBatch {
     private(set) var longestBytes = 0
     private var joinedBytes = 0
 
-    /// Memory for joined bytes of one batch. Thousands of streams with lists of their own would take too much of it; past
-    /// the bound they are sent piecewise.
+    /// Memory for the joined bytes of one batch. Thousands of streams with different lists would take too much. Beyond
+    /// this limit, lists are sent in pieces.
     private static let joinedBytesMax = 4 << 20
-    /// Elements whose memory is reused from batch to batch. A batch in which each stream gets something else takes more.
+    /// The number of elements whose memory is reused from batch to batch. A batch with different data for each stream
+    /// takes more.
     private static let reusedCapacityMax = 16_384
 
     init() { lists.append(List(before: 0, lastItem: -1, itemCount: 0, byteCount: 0)) }
@@ -47,7 +48,7 @@ struct StreamBatch {
         lists.deallocate()
     }
 
-    /// The item's number; sending the same thing to one stream after the other makes one item.
+    /// Returns the item's number. Sending the same bytes to consecutive streams makes only one item.
     @inline(__always)
     mutating func item(for bytes: SharedBytes, collapse: UInt64) -> Int32 {
         let last = items.count - 1
@@ -60,7 +61,7 @@ struct StreamBatch {
         return Int32(truncatingIfNeeded: last + 1)
     }
 
-    /// A stream with the list `before` gets one more item: its list from now on.
+    /// Adds an item to a stream with the list `before`, and returns its new list.
     @inline(__always)
     mutating func list(_ before: Int32, adding item: Int32, byteCount: Int) -> Int32 {
         let parent = lists.pointer(at: Int(before))
@@ -86,7 +87,7 @@ struct StreamBatch {
         return made
     }
 
-    /// Joins the list's bytes, if enough streams share it for that to pay.
+    /// Joins the list's bytes if enough streams share it.
     mutating func join(_ list: Int32) {
         let entry = lists.pointer(at: Int(list))
         guard entry.pointee.holders > 1, joinedBytes + entry.pointee.byteCount <= Self.joinedBytesMax else { return }
@@ -102,7 +103,7 @@ struct StreamBatch {
         entry.pointee.joined = memory
     }
 
-    /// The list's items, first to last, in `storage`.
+    /// Stores the list's items, first to last, in `storage`.
     func items(of list: Int32, in storage: inout [Item]) {
         storage.removeAll(keepingCapacity: true)
         var rest = list
@@ -113,7 +114,7 @@ struct StreamBatch {
         storage.reverse()
     }
 
-    /// Every list has been sent: nobody has any.
+    /// Removes everything, once every list has been sent.
     mutating func removeAll() {
         for index in 0..<lists.count where lists[index].itemCount > 1 { lists[index].joined?.deallocate() }
         for index in 0..<items.count { items[index].bytes.release() }

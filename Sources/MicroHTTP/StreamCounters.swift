@@ -1,23 +1,23 @@
-/// What a shard has done since it was made, and how much waits in its inbox.
+/// The counters of a shard since its creation, and the depth of its inbox.
 public struct StreamCounters: Sendable, Hashable {
     public var opened = 0
     public var closed = 0
-    /// Items that a program sent and a socket took whole.
+    /// Items that a program sent and a socket accepted completely.
     public var delivered = 0
-    /// Calls of `send` that carried them: fewer, when items were joined.
+    /// Calls of `send` that carried them. There are fewer if items were joined.
     public var sends = 0
     public var sentBytes = 0
     public var heartbeats = 0
-    /// How often a socket was full and a buffer had to be made.
+    /// The number of times that a socket was full and a backlog had to be created.
     public var stalls = 0
     public var overflows = 0
-    /// Items thrown away by the rule for slow readers.
+    /// Items discarded by the rule for slow readers.
     public var discarded = 0
-    /// Items that a later one with the same key replaced.
+    /// Items replaced by a later one with the same key.
     public var collapsed = 0
     /// Rounds of the loop that found something in the inbox.
     public var batches = 0
-    /// Messages and openings that the shard has yet to take. If it grows on and on, the shard is overloaded.
+    /// Messages and openings that the shard has yet to take. If it grows continuously, the shard is overloaded.
     public var inboxDepth = 0
 
     public static func + (left: StreamCounters, right: StreamCounters) -> StreamCounters {

@@ -1,19 +1,19 @@
 import CMicroHTTPD
 import Foundation
 
-/// Takes the sockets of streams from the reactors, and ends them with the server.
+/// The receiver of stream sockets from the reactors. It ends them with the server.
 protocol StreamAcceptor: Sendable {
-    /// A place for one more stream; nil: there is none.
+    /// Reserves a place for one more stream; nil if there is none.
     func reserve(_ opening: StreamOpening) -> StreamHandOff?
     /// Ends all streams.
     func stop(deadlineSeconds: Double)
 }
 
-/// Carries a connection from libmicrohttpd to a place on a shard: the socket gets a second descriptor, and when all of the
-/// head is sent, libmicrohttpd learns that the body is over. It closes its own descriptor, and with `MHD_USE_TURBO` it does
-/// so without shutting the connection down; the stream lives on by the second.
+/// The transfer of a connection from libmicrohttpd to a place on a shard. The socket gets a second descriptor, and once
+/// the whole head is sent, libmicrohttpd is told that the body is over. It closes its own descriptor; with
+/// `MHD_USE_TURBO` it does so without shutting down the connection. The stream continues on the second descriptor.
 ///
-/// The place and the descriptor are given back when this is released without having been used.
+/// If the transfer is released unused, the place and the descriptor are returned.
 final class StreamHandOff {
     /// The second descriptor of the connection.
     private var own: Int32 = -1
@@ -34,7 +34,8 @@ final class StreamHandOff {
         giveBack()
     }
 
-    /// To be called before the head is sent, while there is still another answer to give. False: no descriptor is left.
+    /// Duplicates the descriptor. To be called before the head is sent, while another answer is still possible. Returns
+    /// false if no descriptor is left.
     func duplicate(_ descriptor: Int32) -> Bool {
         own = cmhd_duplicate(descriptor)
         return own >= 0
@@ -52,7 +53,7 @@ final class StreamHandOff {
     }
 }
 
-/// Called when the head is on its way: there is no body of libmicrohttpd's.
+/// Called once the head has been sent; libmicrohttpd has no body to send.
 func readStream(
     _ context: UnsafeMutableRawPointer?, _: UInt64, _: UnsafeMutablePointer<CChar>?, _: Int
 ) -> Int {

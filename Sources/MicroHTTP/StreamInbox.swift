@@ -2,35 +2,36 @@ import CMicroHTTPD
 import Glibc
 import Threads
 
-/// What one thread takes and all others put in: messages and newly opened streams, in one order.
+/// A queue with one consumer thread and many producers, for messages and newly opened streams, in one order.
 ///
-/// It has no bound of its own: a message that was accepted cannot be dropped without breaking the order that programs
-/// rely on, and a poster that waited for a shard could wait for itself. What bounds it are its posters: openings by the
-/// limit on streams, answers of workers by their queue, events by the rate of committed transactions. Its depth is a
-/// counter, so that overload is seen.
+/// It has no bound of its own. An accepted message cannot be dropped without breaking the order that programs rely on,
+/// and a producer that waited for a shard could wait for itself. The producers bound it: openings by the limit on
+/// streams, answers of workers by their queue, events by the rate of committed transactions. Its depth is a metric, so
+/// that overload is visible.
 final class StreamInbox<Message: Sendable>: Sendable {
     enum Item {
         case message(Message)
         case opening(descriptor: Int32, context: any Sendable)
     }
 
-    /// Wakes the taker out of `epoll_wait`. Registered edge-triggered, so it is never read. It stays open as long as the
-    /// inbox, so that a late poster cannot write into somebody else's descriptor.
+    /// Wakes the consumer from `epoll_wait`. It is registered edge-triggered, so it is never read. It stays open as
+    /// long as the inbox, so that a late producer cannot write into a reused descriptor.
     let wakeDescriptor: Int32
 
     private struct State {
         var items: [Item] = []
-        /// True from the taker's decision to sleep until somebody wakes it: one write to the descriptor per sleep.
+        /// True from the consumer's decision to sleep until it is woken. There is one write to the descriptor per
+        /// sleep.
         var isTakerAsleep = false
         var stopDeadline: UInt64?
-        /// What the taker last published.
+        /// The counters as last published by the consumer.
         var counters = StreamCounters()
     }
 
-    /// Nothing is called while it is locked.
+    /// No function is called while it is locked.
     private let state = Locked(State())
 
-    /// Storage above this many items is given back after a burst, because it would stay for ever.
+    /// Storage beyond this number of items is freed after a burst; otherwise it would stay forever.
     private static var storedCapacityMax: Int { 4_096 }
 
     init() throws(ServerError) {
@@ -40,7 +41,7 @@ final class StreamInbox<Message: Sendable>: Sendable {
 
     deinit { Glibc.close(wakeDescriptor) }
 
-    /// False if the taker is to stop; the item is the caller's then.
+    /// Adds an item. Returns false if the consumer must stop; then the caller keeps the item.
     func put(_ item: Item) -> Bool {
         var isWakeDue = false
         let isTaken = state.withLock { state in
@@ -65,7 +66,7 @@ final class StreamInbox<Message: Sendable>: Sendable {
         if isWakeDue { wake() }
     }
 
-    /// After everything put so far the taker stops; what is put from here on is refused.
+    /// Makes the consumer stop after everything queued so far. Later items are refused.
     func requestStop(deadline: UInt64) {
         state.withLock { state in
             if state.stopDeadline == nil { state.stopDeadline = deadline }
@@ -74,8 +75,9 @@ final class StreamInbox<Message: Sendable>: Sendable {
         wake()
     }
 
-    /// The taker is about to wait, and publishes what it has counted: once per round, with the lock that it takes anyway,
-    /// so that counting costs the sending loop nothing. False if there is something to take instead.
+    /// Prepares the consumer to wait, and publishes its counters. This happens once per round, under a lock that is
+    /// taken anyway, so that counting costs the sending loop nothing. Returns false if there is something to take
+    /// instead.
     func prepareToSleep(publishing counters: StreamCounters) -> Bool {
         state.withLock { state in
             state.counters = counters
@@ -84,7 +86,7 @@ final class StreamInbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// Exchanges `batch`, which must be empty, for everything that waits. Answers when to stop, if it is to stop.
+    /// Exchanges `batch`, which must be empty, for all waiting items. Returns the deadline if the consumer must stop.
     func take(into batch: inout [Item]) -> UInt64? {
         state.withLock { state in
             state.isTakerAsleep = false
@@ -93,14 +95,14 @@ final class StreamInbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// What is left, once stopping was requested: nothing comes after it.
+    /// Returns the remaining items after a stop was requested. No more follow.
     func takeAll() -> [Item] {
         var rest: [Item] = []
         _ = take(into: &rest)
         return rest
     }
 
-    /// What the taker has counted, as of its last round, and how much waits now.
+    /// The consumer's counters of its last round, with the current depth.
     var counters: StreamCounters {
         state.withLock { state in
             var counters = state.counters
@@ -109,17 +111,17 @@ final class StreamInbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// Publishes what the taker has counted to its end.
+    /// Publishes the consumer's final counters.
     func publish(_ counters: StreamCounters) { state.withLock { $0.counters = counters } }
 
-    /// Empties a batch that was handled, to be filled again.
+    /// Empties a handled batch for reuse.
     func reuse(_ batch: inout [Item]) {
         batch.removeAll(keepingCapacity: batch.capacity <= Self.storedCapacityMax)
     }
 
     private func wake() {
         var one: UInt64 = 1
-        // It can only fail when the counter is full, and then the descriptor is readable anyway.
+        // It can fail only if the counter is full, and then the descriptor is readable anyway.
         _ = write(wakeDescriptor, &one, MemoryLayout<UInt64>.size)
     }
 }

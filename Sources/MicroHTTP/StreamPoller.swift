@@ -1,14 +1,14 @@
 import CMicroHTTPD
 import Glibc
 
-/// The kernel's calls about sockets, in the form that the streams' table needs.
+/// The system calls for sockets, in the form that the stream table needs.
 struct StreamPoller: ~Copyable {
     private let descriptor: Int32
     private let events: UnsafeMutableBufferPointer<epoll_event>
 
-    /// Events taken at a time. More come with the next call; it only bounds the memory.
+    /// Events per call. Further events come with the next call; this only bounds the memory.
     private static var eventsMax: Int { 256 }
-    /// What the inbox's descriptor is registered under; no stream has this key, for indices end far below.
+    /// The key of the inbox's descriptor. No stream has it, because indices are far smaller.
     private static var wakeKey: UInt64 { .max }
 
     init(wakeDescriptor: Int32) throws(ServerError) {
@@ -31,8 +31,8 @@ struct StreamPoller: ~Copyable {
         Glibc.close(descriptor)
     }
 
-    /// Watches a socket in both directions at once: edge-triggered, being writable is reported only after the socket was
-    /// full, so that a stalled stream needs no further call.
+    /// Watches a socket in both directions, edge-triggered. Writability is reported only after the socket was full, so
+    /// a stalled stream needs no further call.
     func add(_ socket: Int32, key: UInt64) -> Bool {
         var event = epoll_event()
         event.events = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
@@ -51,7 +51,7 @@ struct StreamPoller: ~Copyable {
         for event in events[..<Int(count)] where event.data.u64 != Self.wakeKey { body(event.data.u64, event.events) }
     }
 
-    /// Drops what a client has sent, without copying it. Answers how much.
+    /// Discards input from a client without copying it. Returns its size.
     @discardableResult
     func ignoreInput(of socket: Int32, bytesMax: Int) -> Int {
         var total = 0
@@ -71,7 +71,7 @@ struct StreamPoller: ~Copyable {
 
     private static var sendFlags: Int32 { Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT) }
 
-    /// Bytes that the kernel took, 0 if it takes none now, or the negative error code.
+    /// Sends bytes. Returns the number that the kernel accepted, 0 if it accepts none now, or the negative error code.
     @inline(__always)
     func send(_ bytes: UnsafeMutableRawPointer, _ count: Int, to socket: Int32) -> Int {
         Self.outcome { Glibc.send(socket, bytes, count, Self.sendFlags) }
@@ -91,7 +91,7 @@ struct StreamPoller: ~Copyable {
             if sent >= 0 { return sent }
             switch errno {
             case EINTR: continue
-            // A kernel short of memory is treated as a full socket: the heartbeat tries again.
+            // A memory shortage of the kernel is treated like a full socket: the heartbeat retries.
             case EAGAIN, ENOBUFS, ENOMEM: return 0
             case let code: return -Int(code)
             }

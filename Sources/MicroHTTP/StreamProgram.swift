@@ -1,61 +1,61 @@
-/// Names one open stream of one shard.
+/// The handle of one open stream of one shard.
 ///
-/// The index is dense and used again after the stream has closed, so an application may store its own state in an array;
-/// the generation distinguishes the streams that had the same index. A handle of a closed stream is harmless: whatever is
-/// sent to it is dropped.
+/// The index is dense and reused after the stream has closed, so an application may keep its own state in an array. The
+/// generation distinguishes streams with the same index. A handle of a closed stream is harmless: whatever is sent to
+/// it is dropped.
 public struct StreamHandle: Hashable, Sendable {
     public let shard: UInt32
     public let index: UInt32
     public let generation: UInt32
 }
 
-/// Why a stream is no more.
+/// The reason why a stream ended.
 public enum StreamCloseReason: Sendable, Hashable {
     /// The client closed its end.
     case peerClosed
-    /// The connection broke, or the client sent what no reader of a stream sends.
+    /// The connection broke, or the client sent unexpected data.
     case reset
-    /// The client vanished: the kernel gave up on getting bytes acknowledged.
+    /// The client vanished: the kernel stopped waiting for acknowledgements.
     case timedOut
     /// The client read too slowly, and the program chose to close.
     case overflow
-    /// The program asked for it.
+    /// The program requested it.
     case requested
     /// The shard stopped.
     case shutdown
 }
 
-/// What happens to a stream whose reader is too slow.
+/// The action for a stream with a slow reader.
 public enum OverflowAction: Sendable {
-    /// Throw away all that waits, except the rest of an item that is partly sent; then send this.
+    /// Discard the backlog, except the rest of a partly sent item; then send this.
     case discard(thenSend: SharedBytes?)
     case close
 }
 
-/// What an application runs on a shard.
+/// The application's code on a shard.
 ///
-/// There is one instance per shard, and every call comes on that shard's thread, so it needs no lock. No call may block:
-/// all streams of the shard would wait. Calls never nest: `send` and `close` take note, and what follows from them is
-/// called for after the present call has returned.
+/// There is one instance per shard, and every call comes on that shard's thread, so it needs no lock. No call may
+/// block, because all streams of the shard would wait. Calls never nest: `send` and `close` only record, and the
+/// resulting calls come after the current call has returned.
 public protocol StreamProgram: AnyObject, SendableMetatype {
     associatedtype Message: Sendable
 
-    /// A client is there, and has the head of its response.
+    /// A client has connected and received the head of its response.
     func streamOpened(_ stream: StreamHandle, context: any Sendable)
-    /// Something that was posted, in order of posting, openings included.
+    /// A posted message, in posting order, which includes openings.
     func received(_ message: Message)
-    /// The stream's socket is closed. Once for every stream that was opened.
+    /// The stream's socket is closed. Called once for every opened stream.
     func streamClosed(_ stream: StreamHandle, reason: StreamCloseReason)
-    /// More waits for the client than may wait.
+    /// The client's backlog exceeds the limit.
     func streamOverflowed(_ stream: StreamHandle) -> OverflowAction
-    /// About four times a second while there are streams.
-    /// - Parameter now: monotonic nanoseconds.
+    /// Called about four times a second while there are streams.
+    /// - Parameter now: The time in monotonic nanoseconds.
     func ticked(_ now: UInt64)
-    /// When ``woken(_:)`` wants to be called, in monotonic nanoseconds; nil: not at all. Asked after each batch.
+    /// The time of the next call of ``woken(_:)``, in monotonic nanoseconds; nil for none. Read after each batch.
     var wakesAt: UInt64? { get }
-    /// The moment of ``wakesAt`` has come.
+    /// Called at the time of ``wakesAt``.
     func woken(_ now: UInt64)
-    /// The last chance to send something to each stream.
+    /// The last opportunity to send something to each stream.
     func shardWillStop()
 }
 

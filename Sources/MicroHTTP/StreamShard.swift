@@ -2,11 +2,11 @@ import CMicroHTTPD
 import Glibc
 import Threads
 
-/// A thread that owns streams: the only one that writes to their sockets, and that closes them.
+/// A thread that owns streams. Only this thread writes to their sockets and closes them.
 ///
-/// Openings, messages and the end come through one inbox, which gives them one order. The thread takes all that waits
-/// there as one batch, lets the program handle it, and then sends each stream what the batch has queued for it in one
-/// call of the kernel; what comes meanwhile is the next batch. So the busier the shard, the more it joins.
+/// Openings, messages and the stop come through one inbox, which defines their order. The thread takes everything that
+/// waits there as one batch, lets the program handle it, and then sends each stream its queued data in one system call.
+/// Whatever arrives meanwhile is the next batch. So the busier the shard, the larger its batches.
 ///
 /// `@unchecked Sendable`: `table` and `program` belong to the shard's thread once `start` has started it.
 public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
@@ -27,35 +27,35 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
 
     // MARK: Any thread
 
-    /// Hands the program a message. After the shard has stopped, messages are dropped.
+    /// Posts a message to the program. After the shard has stopped, messages are dropped.
     public func post(_ message: Program.Message) { _ = inbox.put(.message(message)) }
 
-    /// The same for many, in order and with nothing between them.
+    /// Posts messages in order, with nothing between them.
     public func post(contentsOf messages: some Sequence<Program.Message>) { inbox.put(messages: messages) }
 
-    /// As of the end of the last batch.
+    /// The counters at the end of the last batch.
     public var counters: StreamCounters { inbox.counters }
 
-    /// The shard owns the descriptor from here on; after it has stopped, it closes it at once.
+    /// Hands a descriptor to the shard, which owns it from now on. A stopped shard closes it at once.
     func adopt(descriptor: Int32, context: any Sendable) {
         if !inbox.put(.opening(descriptor: descriptor, context: context)) { refuse(descriptor) }
     }
 
-    /// Starts the shard's thread, on which everything of the program happens from here on.
+    /// Starts the shard's thread, on which all of the program's code runs from now on.
     func start(program: Program) {
         precondition(self.program == nil, "a shard starts once")
         self.program = program
         thread.start { [self] in run() }
     }
 
-    /// Handles what was posted before, lets the program send its last, sends that, closes all streams and waits for the
-    /// thread. A second call does nothing. Never to be called from the shard's own thread, which would wait for itself.
-    /// - Parameter deadlineSeconds: how long slow readers may take for their last bytes.
+    /// Handles the earlier messages, lets the program send its last data, closes all streams and waits for the thread.
+    /// A second call does nothing. Must not be called on the shard's own thread, which would wait for itself.
+    /// - Parameter deadlineSeconds: How long slow readers may take for their last bytes.
     func stop(deadlineSeconds: Double) {
         let nanoseconds = UInt64(max(0, min(deadlineSeconds, 1e6)) * 1e9)
         inbox.requestStop(deadline: options.clock.now() + nanoseconds)
         thread.join()
-        // What is left in the inbox has no thread to take it.
+        // The rest of the inbox has no thread to take it.
         for case .opening(let descriptor, _) in inbox.takeAll() { refuse(descriptor) }
     }
 
@@ -64,25 +64,25 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         options.released()
     }
 
-    // MARK: The shard's thread only
+    // MARK: Shard's thread only
 
-    /// Queues bytes for a stream. All that one batch queues for a stream leaves in one call of the kernel at its end.
-    /// What is sent to a stream that is closed, or that is to be closed, is dropped.
-    /// - Parameter collapse: not 0: while the stream is backed up, this replaces what waits under the same key, unless
-    ///   that is partly sent, and goes to the end of what waits.
+    /// Queues bytes for a stream. All bytes that one batch queues for a stream are sent in one system call at its end.
+    /// Bytes for a stream that is closed or closing are dropped.
+    /// - Parameter collapse: If not 0, and the stream has a backlog, this replaces the waiting item with the same key,
+    ///   unless that is partly sent, and goes to the end of the backlog.
     @inlinable
     public func send(_ bytes: SharedBytes, to stream: StreamHandle, collapse: UInt64 = 0) {
         table.send(bytes, to: stream, collapse: collapse)
     }
 
-    /// Closes a stream when what was queued for it has left, or after a bounded wait.
+    /// Closes a stream once its queued data has been sent, or after a bounded wait.
     @inlinable
     public func close(_ stream: StreamHandle) { table.close(stream) }
 
-    /// The shard's clock: monotonic nanoseconds.
+    /// The shard's clock, in monotonic nanoseconds.
     public var now: UInt64 { options.clock.now() }
 
-    /// Bytes that wait for a stream in this process.
+    /// Returns the bytes that wait for a stream in this process.
     @inlinable
     public func waitingBytes(of stream: StreamHandle) -> Int { table.waitingBytes(of: stream) }
 
@@ -130,7 +130,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         }
     }
 
-    /// Sends what is queued, and calls the program for what has come of it, until nothing is left.
+    /// Sends the queued data, and calls the program for the resulting events, until nothing is left.
     private func settle(_ program: Program) {
         while table.hasWork {
             if !table.flushSlice() { table.poll(milliseconds: 0) }
@@ -181,7 +181,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
         if wakesAt <= now { program.woken(now) }
     }
 
-    /// Without streams nothing is due.
+    /// Returns how long to sleep. Without streams, nothing is due.
     private func millisecondsToSleep(_ startedAt: UInt64, _ program: Program) -> Int32 {
         guard table.count > 0 else { return -1 }
         let nextTick = startedAt + (UInt64(table.tick) + 1) * Ticks.nanoseconds

@@ -2,10 +2,10 @@ import CMicroHTTPD
 import Foundation
 import Synchronization
 
-/// The threads that own streams, and the places for streams over all of them.
+/// The threads that own streams, and the count of streams over all of them.
 ///
-/// They are made before whatever sends to streams and before the server that hands connections over: a message that is
-/// posted before ``start(makeProgram:)`` waits for it.
+/// They are created before the code that sends to streams, and before the server that hands over connections. A message
+/// that is posted before ``start(makeProgram:)`` waits for it.
 public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
     public let all: [StreamShard<Program>]
     private let configuration: ServerConfiguration
@@ -23,27 +23,27 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
         self.places = places
     }
 
-    /// Streams that may be open at a time, after the limit of descriptors.
+    /// The maximum number of open streams, after applying the limit of descriptors.
     public var streamsMax: Int { configuration.streamsMax }
 
     /// Starts all threads.
     ///
-    /// - Parameter makeProgram: called once for each shard, in their order.
+    /// - Parameter makeProgram: Called once for each shard, in order.
     public func start(makeProgram: (StreamShard<Program>) -> Program) {
         for shard in all { shard.start(program: makeProgram(shard)) }
     }
 
-    /// Hands every program a message.
+    /// Posts a message to every program.
     public func post(_ message: Program.Message) {
         for shard in all { shard.post(message) }
     }
 
-    /// The same for many, in order and with nothing between them.
+    /// Posts messages to every program, in order, with nothing between them.
     public func post(contentsOf messages: [Program.Message]) {
         for shard in all { shard.post(contentsOf: messages) }
     }
 
-    /// What all have done, as of the end of their last batches.
+    /// The sum of all counters, at the end of the shards' last batches.
     public var counters: StreamCounters { all.reduce(StreamCounters()) { $0 + $1.counters } }
 
     func stop(deadlineSeconds: Double) {
@@ -61,7 +61,7 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
     }
 }
 
-/// Counts the streams that are open or about to be.
+/// Counts the streams that are open or opening.
 private final class StreamPlaces: Sendable {
     private let max: Int
     private let taken = Atomic<Int>(0)

@@ -1,11 +1,11 @@
-/// What libmicrohttpd or the server refuses before any handler, or instead of one.
+/// A problem for which libmicrohttpd or the server refuses a request, before or instead of a handler.
 public enum TransportProblem: Sendable {
     case notFound
     case methodNotAllowed(allow: String)
     case bodyTooLarge(max: Int)
     case malformed(detail: String)
     case tooManyStreams
-    /// The head or the body came too slowly.
+    /// The head or the body arrived too slowly.
     case tooSlow
     /// A handler has not answered its request in time.
     case unanswered

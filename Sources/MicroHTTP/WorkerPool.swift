@@ -1,10 +1,10 @@
 import Threads
 
-/// Threads for work that may block, with a bounded queue in front.
+/// Threads for blocking work, with a bounded queue.
 public final class WorkerPool: Sendable {
     private struct Queue {
         var jobs: [@Sendable () -> Void] = []
-        /// The first job that is not taken; the taken ones are dropped together.
+        /// The index of the first waiting job; the taken ones before it are removed together.
         var first = 0
         var isStopping = false
 
@@ -42,7 +42,7 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    /// False: the queue is full, or the pool has stopped; the job is not done.
+    /// Queues a job. Returns false, without doing the job, if the queue is full or the pool has stopped.
     public func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = queue.withLock { queue in
             guard !queue.isStopping, queue.depth < queueMax else { return false }
@@ -53,10 +53,10 @@ public final class WorkerPool: Sendable {
         return isTaken
     }
 
-    /// Jobs that wait.
+    /// The number of waiting jobs.
     public var depth: Int { queue.withLock { $0.depth } }
 
-    /// Does what is queued, and returns when all threads have ended. Not to be called by one of them.
+    /// Does the queued work, and returns when all threads have ended. Must not be called on one of them.
     public func shutdown() {
         queue.withLock { $0.isStopping = true }
         queue.broadcast()

@@ -1,5 +1,5 @@
-/// A GET request whose answer is observed as it arrives. The arrival times of the bytes reveal the intermediaries. It
-/// uses HTTP/2 if the server supports it, as browsers do.
+/// A GET request whose answer is observed as it arrives. The arrival times of the bytes reveal buffering by
+/// intermediaries. The request uses HTTP/2 if the server supports it, as browsers do.
 public struct OutboundProbe: Sendable {
     public let url: String
     /// Names and values have no line breaks.

@@ -1,24 +1,24 @@
 import Values
 
-/// The contents of a delivery, item by item, in its order.
+/// The items of a delivery, in order.
 public struct ChangeBatch: Sendable, Hashable {
     public enum Item: Sendable, Hashable {
         case change(TableChange)
-        /// Well formed, and nothing to do: a tombstone.
+        /// Well formed, but without any effect: a tombstone.
         case ignored(reason: String)
         case rejected(ChangeRejection)
     }
 
-    /// An item's index here is its place in the delivery.
+    /// The items. The index of an item is its place in the delivery.
     public private(set) var items: [Item] = []
-    /// Whether the delivery is an array: then places in it begin with the item's index.
+    /// Whether the delivery is an array. Pointers into it then begin with the index of the item.
     let isArray: Bool
 
     public var changes: [TableChange] {
         items.compactMap { if case .change(let change) = $0 { change } else { nil } }
     }
 
-    /// Changes that were read elsewhere.
+    /// Creates a batch of changes that were read elsewhere.
     public init(_ items: [Item]) {
         self.items = items
         isArray = true
@@ -28,11 +28,12 @@ public struct ChangeBatch: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - body: JSON. Numbers are never rounded (``TableChange``).
-    ///   - delivery: what the headers say.
-    ///   - format: a form that every item must have; nil to recognize each by its shape.
-    ///     ``ChangeFormat/batch`` asks for an array of whatever forms.
-    /// - Throws: a failure if the body as a whole cannot be read: it is too large, no JSON, its items cannot be
-    ///   separated, or it has too many. Whatever is wrong with one item rejects that item alone.
+    ///   - delivery: The metadata from the headers.
+    ///   - format: The required format of every item; nil to recognize each item by its shape. ``ChangeFormat/batch``
+    ///     requires an
+    ///     array of any formats.
+    /// - Throws: A failure if the body as a whole cannot be read: it is too large, it is not JSON, its items cannot be
+    ///   separated, or it has too many. An error in one item rejects only that item.
     public init(
         reading body: [UInt8], delivery: ChangeDelivery = ChangeDelivery(), format: ChangeFormat? = nil
     ) throws(Failure) {
@@ -43,7 +44,7 @@ public struct ChangeBatch: Sendable, Hashable {
         }
         var scanner = DeliveryScanner(bytes: body)
         var found = try scanner.items()
-        // One frame, in the form of an array: no delivery of several.
+        // A single frame in the form of an array, not a delivery of several items.
         let isFrame = scanner.isArray && RealtimeFrame.isSerialized(found.map { body[$0] })
         if isFrame { found = [0..<body.count] }
         isArray = scanner.isArray && !isFrame
@@ -63,10 +64,10 @@ public struct ChangeBatch: Sendable, Hashable {
         }
     }
 
-    /// Nil for a tombstone. An object that comes alone is rejected as it is in an array, whatever is wrong with it:
-    /// senders such as Debezium's stop for good at an answer that refuses the delivery.
+    /// Reads one item; nil for a tombstone. A malformed object that comes alone is rejected like one in an array,
+    /// because senders such as Debezium stop for good if the whole delivery is refused.
     ///
-    /// - Throws: for a body that is neither an array nor an object, and so no delivery at all.
+    /// - Throws: For a body that is neither an array nor an object, and so not a delivery at all.
     private func read(
         _ item: ArraySlice<UInt8>, _ delivery: ChangeDelivery, _ expectation: ChangeExpectation
     ) throws(Failure) -> Result<TableChange?, ChangeFault> {
@@ -87,13 +88,13 @@ public struct ChangeBatch: Sendable, Hashable {
         return Result { () throws(ChangeFault) in try expectation.change(value, delivery) }
     }
 
-    /// A rejection of an item; the pointer begins at the item.
+    /// Returns the rejection of an item. The pointer begins at the item.
     public func rejection(of index: Int, at pointer: String, _ reason: String) -> ChangeRejection {
         ChangeRejection(index: index, pointer: (isArray ? "/\(index)" : "") + pointer, reason: reason)
     }
 }
 
-/// Which forms a delivery's items may have.
+/// The formats that a delivery's items may have.
 private enum ChangeExpectation {
     case any
     case only(ChangeFormat)
@@ -102,7 +103,7 @@ private enum ChangeExpectation {
 
     init(delivery: ChangeDelivery, format: ChangeFormat?, isArray: Bool) throws(Failure) {
         let isBatchType = delivery.mediaType == "application/cloudevents-batch+json"
-        // Debezium Server names it for arrays as well, which by the specification are of the other type.
+        // Debezium Server sends this type for arrays too, although the specification requires the batch type for them.
         let isEventType = delivery.mediaType == "application/cloudevents+json"
         guard isArray || !isBatchType, isArray || format != .batch else {
             throw Failure(.invalid, "changes.not_a_batch", "The body must be a JSON array of changes.")
@@ -129,7 +130,7 @@ private enum ChangeExpectation {
         }
     }
 
-    /// Whether it is a change, or a tombstone: another value is no delivery that has an item to reject.
+    /// Whether the value is a change or a tombstone. A body with another value contains no item that could be rejected.
     func mayBeDelivered(_ value: JSONValue) -> Bool {
         switch (value, self) {
         case (.object, _), (.array, _), (.null, .any), (.null, .only(.debezium)), (.null, .binaryCloudEvent): true
@@ -137,7 +138,7 @@ private enum ChangeExpectation {
         }
     }
 
-    /// Nil for a tombstone.
+    /// Reads a change; nil for a tombstone.
     func change(_ item: JSONValue, _ delivery: ChangeDelivery) throws(ChangeFault) -> TableChange? {
         if case .binaryCloudEvent = self {
             var members = delivery.attributes.mapValues { JSONValue.string($0) }
@@ -176,7 +177,7 @@ private enum ChangeExpectation {
         return try ChangeFormat.read(ChangeMembers(members: members, pointer: ""))
     }
 
-    /// In binary mode the body is the data, and the attributes are headers.
+    /// Returns the fault as seen in binary mode, where the body is the data and the attributes are headers.
     private static func inBinaryMode(_ fault: ChangeFault) -> ChangeFault {
         if fault.pointer == "/data" || fault.pointer.hasPrefix("/data/") {
             return ChangeFault(String(fault.pointer.dropFirst(5)), fault.reason)

@@ -3,7 +3,7 @@ import Values
 /// The metadata of a delivery of changes, from the request's headers.
 public struct ChangeDelivery: Sendable, Hashable {
     public var contentType: String?
-    /// CloudEvents attributes of the binary mode (`ce-type: …`): names in lower case without the prefix.
+    /// The CloudEvents attributes of the binary mode (`ce-type: …`), with names in lower case without the prefix.
     public var attributes: [String: String] = [:]
     /// `webhook-id`: the same for every attempt to deliver this body, so it identifies duplicates.
     public var deliveryID: String?
@@ -12,7 +12,7 @@ public struct ChangeDelivery: Sendable, Hashable {
 
     public init() {}
 
-    /// Reads the headers; throws the name of each that is not usable.
+    /// Reads the headers; throws the names of all unusable ones.
     public init(headers: some Sequence<(String, String)>) throws(Failure) {
         var mistakes: [Failure.Field] = []
         var seen: Set<String> = []
@@ -20,7 +20,7 @@ public struct ChangeDelivery: Sendable, Hashable {
             let name = name.lowercased()
             let isAttribute = name.hasPrefix("ce-")
             guard isAttribute || Self.names.contains(name) else { continue }
-            // Of two values one reader takes the first and another the last: the one that was signed, or not.
+            // Of two values, one reader takes the first and another the last, and only one of them was signed.
             guard seen.insert(name).inserted else {
                 mistakes.append(Failure.Field(name, "stands twice"))
                 continue
@@ -50,7 +50,8 @@ public struct ChangeDelivery: Sendable, Hashable {
         Failure.Field(name, "must be 1 to \(Fields.idBytesMax) bytes without control characters")
     }
 
-    /// Header values of CloudEvents (HTTP binding, 3.1.3.2): quotes may enclose the value, `%20` stands for a space.
+    /// Decodes a header value of CloudEvents (HTTP binding §3.1.3.2): quotes may enclose the value, `%20` stands for a
+    /// space.
     private static func percentDecoded(_ value: String) -> String? {
         var bytes = Array(value.utf8)[...]
         if bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") {
@@ -74,7 +75,7 @@ public struct ChangeDelivery: Sendable, Hashable {
         return String(validating: decoded, as: UTF8.self)
     }
 
-    /// Whether the body may be JSON, according to its type.
+    /// Whether the content type allows JSON.
     public var isJSON: Bool {
         guard let mediaType else { return true }
         return mediaType == "application/json" || mediaType.hasSuffix("+json")

@@ -1,10 +1,10 @@
 import Values
 
-/// Why an item, or a value of it, is not usable, and where.
+/// The reason why an item, or a value of it, is unusable, with its place.
 public struct ChangeFault: Error, Sendable, Hashable {
-    /// A JSON pointer (RFC 6901) that begins at the item: `/payload/data/record`, empty for the item as a whole.
+    /// A JSON pointer (RFC 6901) that begins at the item: `/payload/data/record`; empty for the whole item.
     public let pointer: String
-    /// A predicate whose subject is what the pointer names: `must be an object, not a string`.
+    /// A predicate about the place of the pointer: `must be an object, not a string`.
     public let reason: String
 
     public init(_ pointer: String, _ reason: String) {
@@ -13,9 +13,9 @@ public struct ChangeFault: Error, Sendable, Hashable {
     }
 }
 
-/// One item of a delivery that was not accepted, as `POST /v1/changes` answers it.
+/// A rejected item of a delivery, as `POST /v1/changes` returns it.
 public struct ChangeRejection: Sendable, Hashable, JSONObjectWritable {
-    /// The item's place in the delivery, from 0; 0 for a delivery that is no array.
+    /// The item's index in the delivery, from 0; 0 for a delivery that is not an array.
     public let index: Int
     /// A JSON pointer that begins at the delivery's body: `/12/payload/data/record` in an array.
     public let pointer: String
@@ -29,14 +29,14 @@ public struct ChangeRejection: Sendable, Hashable, JSONObjectWritable {
     }
 }
 
-/// Members of one JSON object, read with the place of every mistake.
+/// A reader of the members of a JSON object that records the place of every mistake.
 ///
-/// Unknown members are allowed, unlike in ``Fields``: these are other projects' formats, which grow.
+/// Unlike in ``Fields``, unknown members are allowed, because these formats belong to other projects and grow.
 struct ChangeMembers {
     let members: [String: JSONValue]
     let pointer: String
 
-    /// One step of a JSON pointer, escaped as RFC 6901 asks.
+    /// Returns one step of a JSON pointer, escaped by RFC 6901.
     static func step(_ name: String) -> String {
         guard name.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else { return name }
         var escaped = ""
@@ -54,7 +54,7 @@ struct ChangeMembers {
         ChangeFault("\(pointer)/\(ChangeMembers.step(name))", reason)
     }
 
-    /// Nil if the member is absent **or null**.
+    /// Returns a member; nil if it is absent **or null**.
     func value(_ name: String) -> JSONValue? {
         guard let value = members[name], value != .null else { return nil }
         return value
@@ -66,7 +66,7 @@ struct ChangeMembers {
         return ChangeMembers(members: nested, pointer: "\(pointer)/\(ChangeMembers.step(name))")
     }
 
-    /// The value that one of the functions below reads, which must be there.
+    /// Returns the value that one of the functions below reads; throws if it is missing.
     func required<Value>(
         _ name: String, _ read: (String) throws(ChangeFault) -> Value?
     ) throws(ChangeFault) -> Value {
@@ -80,7 +80,7 @@ struct ChangeMembers {
         return text
     }
 
-    /// The name of a schema or table.
+    /// Reads the name of a schema or table.
     func databaseName(_ name: String) throws(ChangeFault) -> String? {
         guard let text = try string(name) else { return nil }
         guard !text.isEmpty else { throw fault(name, "must not be empty") }
@@ -91,7 +91,7 @@ struct ChangeMembers {
         return text
     }
 
-    /// An id of a person or client, with the bounds that ids have everywhere.
+    /// Reads the id of a user or client, with the same limits as all ids.
     func identifier(_ name: String) throws(ChangeFault) -> String? {
         guard let text = try string(name) else { return nil }
         guard Fields.isIdentifier(text) else {
@@ -108,8 +108,8 @@ struct ChangeMembers {
         return time
     }
 
-    /// A row: the columns by name. Nil if it is absent, null, has no columns, or has nulls alone, which are the ways in
-    /// which senders say that there is no row. A row with a primary key is none of these.
+    /// Reads a row: its columns by name. Returns nil if it is absent, null, without columns, or all null, which are the
+    /// ways in which senders express that there is no row. A row with a primary key is none of these.
     func row(_ name: String) throws(ChangeFault) -> [String: JSONValue]? {
         guard let value = members[name], value != .null else { return nil }
         guard case .object(let columns) = value else { throw fault(name, "must be an object, not \(value.typeName)") }

@@ -1,23 +1,23 @@
 import Values
 
-/// The forms in which table changes arrive. Each is recognized by its shape; the name is for senders who want a
-/// delivery of any other form refused.
+/// The formats of table changes. Each is recognized by its shape. A sender can name a format to have deliveries of
+/// other formats refused.
 public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
     /// `{"type": "INSERT", "table", "schema", "record", "old_record"}`: a Supabase Database Webhook.
     case supabaseWebhook = "supabase-webhook"
     /// `{"topic", "event": "postgres_changes", "ref", "payload": {"ids", "data": {…}}}`: a Supabase Realtime frame.
     case supabaseRealtime = "supabase-realtime"
-    /// `{"event", "payload": {"id", "operation", "table", "schema", "record", "old_record"}}`: what
-    /// `realtime.broadcast_changes()` sends.
+    /// `{"event", "payload": {"id", "operation", "table", "schema", "record", "old_record"}}`: a message of
+    /// `realtime.broadcast_changes()`.
     case broadcastChanges = "broadcast-changes"
     /// `{"before", "after", "source", "op", "ts_ms"}`, bare or inside `{"schema", "payload"}`.
     case debezium
     /// CloudEvents 1.0, binary (`ce-` headers), structured or batched, around one of the forms above.
     case cloudEvents = "cloudevents"
-    /// A JSON array of any of these. Without a name every form may stand in an array.
+    /// A JSON array of any of these. If no format is named, an array may contain every format.
     case batch
 
-    /// The form of one item, recognized by its shape alone; nil if it is none. Never ``batch``.
+    /// Returns the format of an item, recognized by its shape; nil if there is none. Never ``batch``.
     static func recognize(_ item: [String: JSONValue]) -> ChangeFormat? {
         if item["specversion"] != nil { return .cloudEvents }
         if isDebezium(item) { return .debezium }
@@ -44,7 +44,7 @@ public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Reads an item of whatever form; nil for a tombstone.
+    /// Reads an item of any format; nil for a tombstone.
     static func read(_ item: ChangeMembers) throws(ChangeFault) -> TableChange? {
         switch recognize(item.members) {
         case .supabaseWebhook: try SupabaseChange.read(item, kindAt: "type", format: .supabaseWebhook)
@@ -56,7 +56,7 @@ public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The reason by which an item of no known form is rejected.
+    /// The reason for the rejection of an item of no known format.
     static let unrecognized =
         "is none of the known forms: a Supabase Database Webhook, a Realtime postgres_changes frame, a "
         + "broadcast_changes message, a Debezium event or a CloudEvent"

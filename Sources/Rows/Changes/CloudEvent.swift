@@ -1,9 +1,9 @@
 import Values
 
-/// A CloudEvent 1.0 whose data is a table change: one of the other forms, or Debezium's own CloudEvents, where the
-/// attributes `iodebezium…` say what an envelope would.
+/// A CloudEvent 1.0 whose data is a table change: in one of the other formats, or as Debezium's own CloudEvent, whose
+/// attributes `iodebezium…` replace the envelope.
 struct CloudEvent {
-    /// The attributes, and `data` or `data_base64`; in binary mode the attributes come from headers and are all text.
+    /// The attributes, and `data` or `data_base64`. In binary mode the attributes come from headers and are all texts.
     let members: ChangeMembers
 
     func change() throws(ChangeFault) -> TableChange? {
@@ -17,7 +17,7 @@ struct CloudEvent {
         let data = try data()
         guard var change = try change(of: data) else { return nil }
         if members.value("iodebeziumop") == nil {
-            // A source is a URI reference and has no spaces.
+            // A source is a URI reference and contains no spaces.
             let deduplicationID = "cloudevents:\(source) \(id)"
             guard deduplicationID.utf8.count <= ChangeLimits.deduplicationIDBytesMax else {
                 throw members.fault(
@@ -63,7 +63,7 @@ struct CloudEvent {
         return ChangeMembers(members: data, pointer: "\(members.pointer)/data_base64")
     }
 
-    /// `application/json`, `application/vnd.example+json; charset=utf-8`.
+    /// Accepts `application/json` and `application/vnd.example+json; charset=utf-8`.
     static func isJSON(_ mediaType: String) -> Bool {
         let type = mediaType.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
         return type.hasSuffix("/json") || type.hasSuffix("+json")
@@ -81,14 +81,14 @@ struct CloudEvent {
 
     // MARK: Debezium's converter
 
-    /// True for `{"schema", "payload": {"before", "after"}}`, which carries no `op` of its own.
+    /// True for `{"schema", "payload": {"before", "after"}}`, which has no `op` of its own.
     private func isEnvelopeLess(_ data: ChangeMembers) -> Bool {
         guard case .object(let payload) = data.members["payload"] else { return false }
         return payload["op"] == nil
     }
 
-    /// Puts the envelope together again. The attributes are the envelope's and its source's members in lower case, and
-    /// all of them are text.
+    /// Restores the envelope. The attributes are the members of the envelope and its source in lower case, and all of
+    /// them are texts.
     private func debezium(_ data: ChangeMembers) throws(ChangeFault) -> DebeziumEvent {
         var rows = data
         var schema: ConnectSchema?
@@ -105,8 +105,8 @@ struct CloudEvent {
             let short = String(name.dropFirst(CloudEvent.debeziumPrefix.utf8.count))
             if let original = CloudEvent.sourceNames[short] { renamed[original] = value } else { source[short] = value }
         }
-        // Older converters preserve the capitals, and `txid` beside `txId` is the id among the transaction's
-        // attributes.
+        // Older converters preserve capitals. They also send `txid` beside `txId`, where it is the id of the
+        // transaction's attributes.
         source.merge(renamed) { original, _ in original }
         var event = rows.members
         event["op"] = source["op"]
@@ -117,7 +117,7 @@ struct CloudEvent {
     }
 
     private static let debeziumPrefix = "iodebezium"
-    /// Attributes have no capitals and no underscores; these are the names they had.
+    /// Attributes have no capitals and no underscores. This maps them to the original names.
     private static let sourceNames = [
         "txid": "txId", "tsms": "ts_ms", "tsus": "ts_us", "commitlsn": "commit_lsn", "changelsn": "change_lsn",
         "eventserialno": "event_serial_no", "rsid": "rs_id",

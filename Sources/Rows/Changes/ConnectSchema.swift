@@ -1,32 +1,33 @@
 import Values
 
-/// A Kafka Connect schema as `{"schema": {…}, "payload": …}` carries it, and the columns whose values it gives a
-/// meaning: days that are a date, bytes that are a decimal.
+/// A Kafka Connect schema of `{"schema": {…}, "payload": …}`, and the columns whose values need it for their meaning:
+/// days that are a date, bytes that are a decimal.
 ///
-/// The forms are those of Debezium's "Temporal types", "Decimal types" and "Basic types"; they become what PostgreSQL's
-/// `to_jsonb` writes for the same column, so that one filter fits a table however its changes arrive.
+/// The types are those of Debezium's "Temporal types", "Decimal types" and "Basic types". They are converted to the
+/// form that PostgreSQL's `to_jsonb` writes for the same column. So the same filter fits a table, whichever format
+/// delivers its changes.
 struct ConnectSchema {
     private let schema: [String: JSONValue]
 
-    /// The schema of `{"schema", "payload"}`; nil if it carries none.
+    /// Creates the schema of `{"schema", "payload"}`; nil if it has none.
     init?(of envelope: ChangeMembers) throws(ChangeFault) {
         guard let object = try envelope.object("schema") else { return nil }
         self.init(object.members)
     }
 
-    /// Nil if this is no schema.
+    /// Creates a schema; nil if the object is not one.
     private init?(_ schema: [String: JSONValue]?) {
         guard let schema, schema["type"] != nil else { return nil }
         self.schema = schema
     }
 
-    /// The schema of one member of a struct.
+    /// Returns the schema of one member of a struct.
     func field(_ name: String) -> ConnectSchema? {
         ConnectSchema(schema.objects("fields")?.first { $0.string("field") == name })
     }
 
-    /// The members of a struct whose values are not what they look like, in their order, so that of several mistakes
-    /// always the same one is reported.
+    /// The members of a struct whose values must be converted. They are in order, so that of several mistakes always
+    /// the same one is reported.
     var translatedFields: [(name: String, schema: ConnectSchema)] {
         (schema.objects("fields") ?? []).compactMap { field in
             guard let name = field.string("field"), let schema = ConnectSchema(field), schema.isTranslated
@@ -37,7 +38,7 @@ struct ConnectSchema {
 
     private var isTranslated: Bool { schema.string("name") != nil || schema.string("type") == "array" }
 
-    /// The value as `to_jsonb` would write it. The elements of arrays are counted down from `elementsLeft`.
+    /// Returns the value in the form of `to_jsonb`. Elements of arrays are subtracted from `elementsLeft`.
     func json(
         _ value: JSONValue, at pointer: String, _ elementsLeft: inout Int
     ) throws(ChangeFault) -> JSONValue {
@@ -95,14 +96,14 @@ struct ConnectSchema {
         _ value: JSONValue, unitsPerSecond: Int64, at pointer: String
     ) throws(ChangeFault) -> JSONValue {
         let units = try integer(value, at: pointer)
-        // 24:00:00 is a time in PostgreSQL.
+        // PostgreSQL accepts 24:00:00 as a time.
         guard units >= 0, units <= 86_400 * unitsPerSecond else { throw outOfRange(pointer) }
         if units == 86_400 * unitsPerSecond { return .string("24:00:00") }
         guard let text = ConnectSchema.civil(units / unitsPerSecond) else { throw outOfRange(pointer) }
         return .string(text.suffix(8) + ConnectSchema.fraction(units % unitsPerSecond, of: unitsPerSecond))
     }
 
-    /// What the PostgreSQL connector writes, in milliseconds, for `infinity` and `-infinity`.
+    /// The values, in milliseconds, that the PostgreSQL connector writes for `infinity` and `-infinity`.
     private static let infinityMilliseconds: [Int64: String] = [
         9_223_372_036_825_200_000: "infinity", -9_223_372_036_832_400_000: "-infinity",
     ]
@@ -125,13 +126,13 @@ struct ConnectSchema {
         ChangeFault(pointer, "is a time that cannot be written: it lies outside the day, or the years 1 to 9999")
     }
 
-    /// `2018-06-20T15:13:16`: as PostgreSQL writes a moment that has no time zone.
+    /// Returns `2018-06-20T15:13:16`, PostgreSQL's form of a timestamp without time zone.
     private static func civil(_ seconds: Int64) -> String? {
         guard Timestamp.writableSeconds.contains(seconds) else { return nil }
         return String(Timestamp(microseconds: seconds * 1_000_000).rfc3339.prefix(19))
     }
 
-    /// `.945104` without zeros at its end, empty for none.
+    /// Returns `.945104` without trailing zeros; empty for zero.
     private static func fraction(_ units: Int64, of unitsPerSecond: Int64) -> String {
         guard units > 0 else { return "" }
         var digits = String(units + unitsPerSecond).dropFirst()
@@ -142,7 +143,7 @@ struct ConnectSchema {
     // MARK: Decimals and JSON
 
     private func decimal(_ value: JSONValue, at pointer: String) throws(ChangeFault) -> JSONValue {
-        // `decimal.handling.mode` may have made a string or a double of it.
+        // `decimal.handling.mode` may have converted it to a string or a double.
         guard case .string(let text) = value else { return value }
         guard let scale = schema.object("parameters")?.string("scale").flatMap({ Int($0) }) else {
             throw ChangeFault(pointer, "is a decimal whose schema tells no scale")
@@ -158,7 +159,7 @@ struct ConnectSchema {
         return try ConnectSchema.decimal(text, scale: Int(scale), at: pointer)
     }
 
-    /// A whole number in two's complement, highest byte first, in base64, divided by 10^scale.
+    /// Converts a two's complement integer, highest byte first, in base64, divided by 10^scale.
     private static func decimal(_ base64: String, scale: Int, at pointer: String) throws(ChangeFault) -> JSONValue {
         guard let bytes = RFC4648.decode(base64), !bytes.isEmpty else {
             throw ChangeFault(pointer, "must be a decimal's bytes in base64")
@@ -181,7 +182,8 @@ struct ConnectSchema {
         return .exactNumber(String(decoding: digits, as: UTF8.self))
     }
 
-    /// The digits of a whole number in two's complement, without its sign: nine at a time, by 32-bit words.
+    /// Returns the digits of a two's complement integer, without its sign. It computes nine digits at a time with
+    /// 32-bit words.
     private static func decimalDigits(_ bytes: [UInt8]) -> (digits: [UInt8], isNegative: Bool) {
         let isNegative = bytes[0] & 0x80 != 0
         let inversion: UInt8 = isNegative ? 0xFF : 0

@@ -8,13 +8,13 @@ import Values
 /// | `r` | snapshot |
 /// | `m` and events without a row (heartbeats, schema changes, transactions) | rejected |
 struct DebeziumEvent {
-    /// What a connector writes for a column whose value it did not receive (`unavailable.value.placeholder`).
+    /// The text that a connector writes for a column whose value it did not receive (`unavailable.value.placeholder`).
     static let unavailableValue = "__debezium_unavailable_value"
     private static let unavailableBytes = Array(unavailableValue.utf8)
     private static let unavailableBase64 = RFC4648.encode(unavailableBytes)
 
-    /// Where in its log the source stood, for each of the connectors: PostgreSQL, MySQL and MariaDB, SQL Server and
-    /// Db2, Oracle.
+    /// The members that locate the event in the source's log, for each connector: PostgreSQL, MySQL and MariaDB, SQL
+    /// Server and Db2, Oracle.
     private static let positionNames = [
         "lsn", "txId", "file", "pos", "row", "gtid", "commit_lsn", "change_lsn", "event_serial_no", "scn", "rs_id",
         "ssn",
@@ -25,10 +25,10 @@ struct DebeziumEvent {
 
     let event: ChangeMembers
     let source: ChangeMembers
-    /// The Connect schema of the event, if it came along.
+    /// The Connect schema of the event, if it was sent.
     let schema: ConnectSchema?
 
-    /// Nil for a tombstone.
+    /// Reads an event; nil for a tombstone.
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange? {
         var event = members
         var schema: ConnectSchema?
@@ -46,7 +46,7 @@ struct DebeziumEvent {
         guard op != "m" else { throw event.fault("op", "is m: a logical decoding message has no row") }
         guard let kind = DebeziumEvent.kinds[op] else { throw event.fault("op", "must be c, u, d, r or t") }
         let table = try source.required("table", source.databaseName)
-        // MySQL and its kin have databases where others have schemas.
+        // MySQL and related databases have databases instead of schemas.
         var named = try source.databaseName("schema")
         if named == nil { named = try source.databaseName("db") }
         guard let schemaName = named else {
@@ -77,8 +77,8 @@ struct DebeziumEvent {
         return row
     }
 
-    /// When the source committed: `source.ts_us`, else `source.ts_ms`; 0 is how connectors say that they do not know.
-    /// The event's own `ts_ms` is the time at which Debezium processed it.
+    /// Returns the time of the commit at the source: `source.ts_us`, else `source.ts_ms`. Connectors write 0 if they do
+    /// not know it. The event's own `ts_ms` is the time at which Debezium processed it.
     private func commitTimestamp() throws(ChangeFault) -> Timestamp? {
         for (name, microseconds) in [("ts_us", Int64(1)), ("ts_ms", 1_000)] {
             let number: Int64?
@@ -96,17 +96,17 @@ struct DebeziumEvent {
         return nil
     }
 
-    /// `debezium:` and the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the JSON
-    /// `[connector, name, schema, table, op, {position}, before, after]` with sorted keys and without spaces; the
-    /// position is what `source` has of `lsn`, `txId`, `file`, `pos`, … Nil if it has nothing of the kind.
+    /// Returns `debezium:` and the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the JSON `[connector, name,
+    /// schema, table, op, {position}, before, after]` with sorted keys and without spaces. The position consists of the
+    /// members `lsn`, `txId`, `file`, `pos`, … of `source`. Nil if there are none.
     ///
-    /// The position alone does not distinguish rows: all rows of a snapshot have one `lsn`, and so have rows that one
-    /// COPY wrote together. The content alone does not either, since rows may go A→B→A. Together they do, and a
-    /// connector that sends an event again after a restart sends both unchanged.
+    /// The position alone does not distinguish rows: all rows of a snapshot have one `lsn`, and so do rows that one
+    /// COPY wrote together. The content alone does not either, because rows may go A→B→A. Both together do. A connector
+    /// that sends an event again after a restart sends both unchanged.
     private func deduplicationID(schema: String, table: String, op: String) -> String? {
         var position: [String: JSONValue] = [:]
         for name in DebeziumEvent.positionNames {
-            // CloudEvents carry the same attributes as text.
+            // CloudEvents carry the same attributes as texts.
             switch source.value(name) {
             case .integer(let number): position[name] = .string(String(number))
             case .some(let value): position[name] = value
@@ -130,8 +130,8 @@ struct DebeziumEvent {
 
     // MARK: Unavailable values
 
-    /// Removes the placeholders from both rows. A value that the old row has is copied to the new row: the column is
-    /// stored apart and did not change, or it would have been sent.
+    /// Removes the placeholders from both rows. If the old row has the value, it is copied to the new row: the column
+    /// is stored out of line and did not change, because otherwise it would have been sent.
     private static func removeUnavailable(_ change: inout TableChange) {
         for (column, value) in change.oldRecord ?? [:] where isUnavailable(value) { change.oldRecord?[column] = nil }
         for (column, value) in change.record ?? [:] where isUnavailable(value) {
@@ -148,8 +148,8 @@ struct DebeziumEvent {
         }
     }
 
-    /// The placeholder in the forms of the columns' types: text, binary (base64), arrays of text, arrays of numbers
-    /// (its bytes), hstore as an object.
+    /// Recognizes the placeholder in the forms of the columns' types: text, binary (base64), arrays of texts, arrays of
+    /// numbers (its bytes), hstore as an object.
     private static func isUnavailable(_ value: JSONValue) -> Bool {
         switch value {
         case .string(let text): return text == unavailableValue || text == unavailableBase64
@@ -164,6 +164,6 @@ struct DebeziumEvent {
 }
 
 extension Timestamp {
-    /// The seconds that RFC 3339 can write: from the year 1 to the year 9999.
+    /// The seconds that RFC 3339 can express: from the year 1 to the year 9999.
     static let writableSeconds: Range<Int64> = -62_135_596_800..<253_402_300_800
 }

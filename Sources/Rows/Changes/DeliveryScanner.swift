@@ -1,9 +1,9 @@
 import Values
 
-/// A scanner that finds the items of a delivery without reading them, so that one malformed item does not reject the
-/// others.
+/// A scanner that separates the items of a delivery without parsing them, so that one malformed item does not reject
+/// the others.
 ///
-/// It knows of JSON only what it takes to find an item's end: strings, and how deep the brackets are.
+/// It knows only as much JSON as is needed to find the end of an item: strings, and the nesting of brackets.
 struct DeliveryScanner {
     let bytes: [UInt8]
     private(set) var isArray = false
@@ -13,8 +13,8 @@ struct DeliveryScanner {
         Failure(.malformed, "request.malformed_json", "The body is not valid JSON: \(what) at byte \(index).")
     }
 
-    /// The bytes of the items: the elements of an array, or the body as a whole. A body whose items cannot be separated,
-    /// or that has too many, is refused as a whole.
+    /// Returns the byte ranges of the items: the elements of an array, or the whole body. A body whose items cannot be
+    /// separated, or that has too many, is refused as a whole.
     mutating func items() throws(Failure) -> [Range<Int>] {
         skipSpace()
         guard index < bytes.count else { throw malformed("the document ends too early") }

@@ -1,9 +1,9 @@
 import Values
 
-/// What the Supabase formats have in common: a type of change and the rows before and after it.
+/// The common part of the Supabase formats: a type of change, and the rows before and after it.
 enum SupabaseChange {
-    /// Reads `{<kindName>, schema, table, record, old_record}` and checks that the rows are those of the kind: an
-    /// INSERT has no row before it, a DELETE none after it. A change that says both would be understood in two ways.
+    /// Reads `{<kindName>, schema, table, record, old_record}`, and checks that the rows match the kind: an INSERT has
+    /// no old row, a DELETE no new row. A contradictory change could be understood in two ways.
     static func read(
         _ members: ChangeMembers, kindAt kindName: String, format: ChangeFormat
     ) throws(ChangeFault) -> TableChange {
@@ -46,9 +46,9 @@ enum SupabaseChange {
     }
 }
 
-/// What `realtime.broadcast_changes()` sends, as a client's handler gets it,
-/// `{"event", "payload": {"id", "operation", …}, "type": "broadcast", "meta"}`, or the whole frame around it,
-/// `{"topic", "event": "broadcast", "payload": {…}, "ref"}`.
+/// A message of `realtime.broadcast_changes()` as a client's handler receives it, `{"event", "payload": {"id",
+/// "operation", …}, "type": "broadcast", "meta"}`, or the whole frame around it, `{"topic", "event": "broadcast",
+/// "payload": {…}, "ref"}`.
 enum BroadcastChange {
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
         var message = members
@@ -76,14 +76,14 @@ enum BroadcastChange {
 enum RealtimeFrame {
     private static let names = ["join_ref", "ref", "topic", "event", "payload"]
 
-    /// Whether these are the elements of one frame of version 2.0.0, as bytes: an array of changes has no texts in it.
+    /// Whether these are the elements of one frame of version 2.0.0, as bytes. An array of changes contains no texts.
     static func isSerialized(_ elements: [ArraySlice<UInt8>]) -> Bool {
         func begins(_ index: Int, with byte: UInt8) -> Bool { elements[index].first == byte }
         return elements.count == names.count && begins(2, with: UInt8(ascii: "\""))
             && begins(3, with: UInt8(ascii: "\"")) && begins(4, with: UInt8(ascii: "{"))
     }
 
-    /// The frame as version 1.0.0 writes it; nil for another array.
+    /// Returns the frame in the form of version 1.0.0; nil for another array.
     static func members(of elements: [JSONValue]) -> [String: JSONValue]? {
         guard elements.count == names.count, case .string = elements[2], case .string = elements[3],
             case .object = elements[4]
@@ -91,7 +91,7 @@ enum RealtimeFrame {
         return Dictionary(uniqueKeysWithValues: zip(names, elements))
     }
 
-    /// The place in the array of a place in the members.
+    /// Maps a pointer to a member to a pointer into the array.
     static func place(of pointer: String) -> String {
         for (index, name) in names.enumerated() where pointer == "/\(name)" || pointer.hasPrefix("/\(name)/") {
             return "/\(index)" + pointer.dropFirst(name.utf8.count + 1)
@@ -99,7 +99,8 @@ enum RealtimeFrame {
         return pointer
     }
 
-    /// The error that Realtime reports when it cut a row of more than a mebibyte to the columns of at most 64 bytes.
+    /// The error that Realtime reports if it truncated a row of more than a mebibyte to the columns of at most 64
+    /// bytes.
     private static let rowWasCut = "413"
 
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
@@ -128,7 +129,7 @@ enum RealtimeFrame {
         return change
     }
 
-    /// Null, a string, or an array of strings: all three are in use.
+    /// Reads null, a string, or an array of strings; all three occur.
     private static func errors(_ data: ChangeMembers) throws(ChangeFault) -> [String] {
         switch data.value("errors") {
         case nil: return []
@@ -141,7 +142,7 @@ enum RealtimeFrame {
         }
     }
 
-    /// The names in `columns`, which lists the table's columns whether or not the row carries them.
+    /// Returns the names in `columns`, which lists all columns of the table, even those that the row lacks.
     private static func columns(_ data: ChangeMembers) throws(ChangeFault) -> [String] {
         guard let value = data.value("columns") else { return [] }
         guard case .array(let values) = value else {

@@ -1,15 +1,15 @@
 import Values
 
-/// A write to one row of some table, in the one form that all formats are read into.
+/// A write to one row of a table, in the common form into which all formats are read.
 ///
-/// **Values** are JSON as PostgreSQL's `to_jsonb` writes it, which is what the Supabase formats carry already:
-/// booleans, numbers, text, null, arrays, objects; moments, uuids and binaries as text. What differs:
-/// - A number that neither a 64-bit integer nor a double represents to its last digit is a **string** of its digits, so
-///   that nothing is rounded. `9223372036854775807` and `19.90` are numbers; `12345678901234567890` and
+/// **Values** are JSON in the form of PostgreSQL's `to_jsonb`, which the Supabase formats already use: booleans,
+/// numbers, text, null, arrays, objects; timestamps, uuids and binaries as text. The differences are:
+/// - A number that neither a 64-bit integer nor a double represents exactly is a **string** of its digits, so that
+///   nothing is rounded. `9223372036854775807` and `19.90` are numbers; `12345678901234567890` and
 ///   `0.123456789012345678` are strings.
-/// - Debezium events that carry their schema have dates, times, decimals and JSON columns turned into the same forms;
-///   without schema the connector's own numbers stay, since nothing says that 17_702 is a date.
-/// - Binaries stay as the sender writes them: `\x6869` in Supabase's formats, base64 in Debezium's.
+/// - Debezium events with a schema have dates, times, decimals and JSON columns converted to the same forms. Without a
+///   schema, the connector's own numbers stay, because nothing tells that 17_702 is a date.
+/// - Binaries stay as sent: `\x6869` in Supabase's formats, base64 in Debezium's.
 /// - Values that the sender did not send are absent from the row, never null (``unchangedColumns``,
 ///   ``withheldColumns``).
 public struct TableChange: Sendable, Hashable {
@@ -17,32 +17,33 @@ public struct TableChange: Sendable, Hashable {
         case insert = "INSERT"
         case update = "UPDATE"
         case delete = "DELETE"
-        /// All rows went at once; there is no row to show. Debezium reports it, and the log.
+        /// All rows were removed at once, so there is no row to show. Debezium and the log report it.
         case truncate = "TRUNCATE"
-        /// The row exists, and nothing happened: from reading a table as it stands, as Debezium's `r` does. It updates
+        /// The row exists, but did not change. It comes from reading a whole table, such as Debezium's `r`. It updates
         /// memberships and reaches no stream.
         case snapshot = "SNAPSHOT"
     }
 
-    /// The form it came in; for a CloudEvent that is ``ChangeFormat/cloudEvents``, whatever its data was. Nil for what was
-    /// read from the database's own log.
+    /// The format in which the change arrived; for a CloudEvent ``ChangeFormat/cloudEvents``, whatever its data was.
+    /// Nil for a change from the database's own log.
     public internal(set) var format: ChangeFormat?
     public let schema: String
     public let table: String
     public let kind: Kind
     /// The row after the change; nil for a delete and a truncate.
     public var record: [String: JSONValue]?
-    /// The row before it, as far as the sender has it: the whole row, the key columns alone (replica identity), or nil.
-    /// Debezium writes null for the other columns of a deleted row when it knows the key alone.
+    /// The row before the change, to the extent that the sender has it: the whole row, only the key columns (replica
+    /// identity), or nil. If only the key of a deleted row is known, Debezium writes null for the other columns.
     public var oldRecord: [String: JSONValue]?
-    /// Columns of an update that are absent from ``record`` because they did not change and their value is stored apart
-    /// (TOAST). Where ``oldRecord`` has the value, it has been copied and the column is not among these.
+    /// Columns of an update that are absent from ``record`` because they did not change and their value is stored out
+    /// of line (TOAST). If ``oldRecord`` has the value, it has been copied, and the column is not listed here.
     public var unchangedColumns: Set<String> = []
-    /// Columns that are absent from ``record`` because the sender cut the row (Realtime's 413); they may have changed.
+    /// Columns that are absent from ``record`` because the sender truncated the row (Realtime's 413); they may have
+    /// changed.
     public var withheldColumns: Set<String> = []
     public var commitTimestamp: Timestamp?
-    /// The id by which a second delivery of the same change is recognized, nil where the form has none: equal content
-    /// alone never makes a duplicate, since a row may go A→B→A→B.
+    /// The id that identifies a second delivery of the same change; nil if the format has none. Equal content alone is
+    /// never a duplicate, because a row may go A→B→A→B.
     ///
     /// | form | id |
     /// |---|---|
@@ -51,28 +52,28 @@ public struct TableChange: Sendable, Hashable {
     /// | Debezium, also in CloudEvents | `debezium:{digest}`, see ``DebeziumEvent/deduplicationID`` |
     /// | any other, delivered with a `webhook-id` | `webhook:{webhook-id}/{index}` |
     public var deduplicationID: String?
-    /// Who made the change (CloudEvents' `authid`), where the form names it.
+    /// The user who made the change (CloudEvents' `authid`), if the format names one.
     public var actorID: String?
     /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).
     public var originID: String?
-    /// Where the rows and the table's name stand in the item, as JSON pointers: mistakes that are found later
-    /// are reported at their place in what was sent.
+    /// The JSON pointers of the rows and the table's name in the item. Mistakes that are found later are reported with
+    /// their place in the original item.
     var recordPointer = "/record"
     var oldRecordPointer = "/old_record"
     var tablePointer = "/table"
 
-    /// The row's key: of the row after the change, of the row before it for a delete.
+    /// Returns the key of the row: of the new row, or of the old row for a delete.
     ///
-    /// Throws what is wrong with the pointer `/record/{column}` or `/oldRecord/{column}`
-    /// (``place(of:)`` gives its place in the item): the row or a column is
-    /// missing, null, not a scalar, or the key is longer than ``ChangeLimits/primaryKeyBytesMax``.
+    /// Throws a fault with the pointer `/record/{column}` or `/oldRecord/{column}` (``place(of:)`` maps it to a place
+    /// in the item) if the row or a column is missing, null, or not a scalar, or if the key is longer than
+    /// ``ChangeLimits/primaryKeyBytesMax``.
     public func primaryKey(_ columns: [String]) throws(ChangeFault) -> PrimaryKey {
         if let record { return try PrimaryKey(columns, of: record, at: "/record") }
         guard let oldRecord else { throw ChangeFault("", "names no row: a \(kind.rawValue) has none") }
         return try PrimaryKey(columns, of: oldRecord, at: "/oldRecord")
     }
 
-    /// The place in the item of a pointer to `/record/…`, `/oldRecord/…` or `/table`.
+    /// Maps a pointer to `/record/…`, `/oldRecord/…` or `/table` to a place in the item.
     public func place(of pointer: String) -> String {
         for (name, place) in [("/record", recordPointer), ("/oldRecord", oldRecordPointer), ("/table", tablePointer)]
         where pointer == name || pointer.hasPrefix(name + "/") {
@@ -81,7 +82,7 @@ public struct TableChange: Sendable, Hashable {
         return pointer
     }
 
-    /// Changes the pointers to the rows: what was sent had another form than what was read.
+    /// Changes the pointers to the rows, because the item was sent in another form than it was read.
     mutating func movePointers(_ moved: (String) -> String) {
         for place in [\TableChange.recordPointer, \.oldRecordPointer, \.tablePointer] {
             self[keyPath: place] = moved(self[keyPath: place])
@@ -93,7 +94,7 @@ public struct TableChange: Sendable, Hashable {
 public struct PrimaryKey: Sendable, Hashable {
     public let columns: [String]
     public let values: [JSONValue]
-    /// The key as one string: the value itself if there is one column, else a JSON array of the values.
+    /// The key as one string: the value itself for one column, otherwise a JSON array of the values.
     public let text: String
 
     init(_ columns: [String], of row: [String: JSONValue], at pointer: String) throws(ChangeFault) {
@@ -124,8 +125,8 @@ public struct PrimaryKey: Sendable, Hashable {
     }
 }
 
-/// The 128-bit FNV-1a hash (Fowler, Noll, Vo): equal bytes have equal hashes in every process and version,
-/// and no two different contents at one position of a log will meet by accident.
+/// The 128-bit FNV-1a hash (Fowler, Noll, Vo). It is the same in every process and version. Two different contents at
+/// one position of a log do not collide by accident.
 enum FNV1a128 {
     static func hexadecimal(of bytes: some Sequence<UInt8>) -> String {
         var hash: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d

@@ -1,29 +1,29 @@
 import Values
 
-/// The signature of a webhook, as Standard Webhooks 1.0.0 defines it: HMAC-SHA256 over `{id}.{timestamp}.{body}`.
+/// The signature of a webhook by Standard Webhooks 1.0.0: HMAC-SHA256 over `{id}.{timestamp}.{body}`.
 ///
-/// The hash and the time are parameters, so that this needs no cryptography of its own and no clock.
+/// The HMAC function and the time are parameters, so that this code depends on no cryptography library and no clock.
 public enum WebhookSignature {
-    /// HMAC-SHA256 (RFC 2104): the 32 bytes for a key and a message.
+    /// An HMAC-SHA256 function (RFC 2104): the 32 bytes for a key and a message.
     public typealias HMAC = (_ key: [UInt8], _ message: [UInt8]) -> [UInt8]
 
-    /// How far a delivery's time may lie from now, before or after. An intercepted delivery can be sent again for as
-    /// long.
+    /// The allowed difference of a delivery's time from now, in either direction. An intercepted delivery can be
+    /// replayed within this time.
     static let toleranceSeconds: Int64 = 300
-    /// Signatures that are looked at. A sender who changes keys sends two; each costs a comparison for each secret.
+    /// Signatures that are checked. A sender that rotates keys sends two; each costs a comparison per secret.
     public static let signaturesMax = 16
-    /// Secrets that are tried. Each costs a hash over the whole body, which an unknown sender chooses.
+    /// Secrets that are tried. Each costs a hash of the whole body, whose size an unknown sender chooses.
     public static let secretsMax = 4
 
-    /// The key behind a secret's text.
+    /// The key that a secret's text encodes.
     public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-        /// Bytes of a key: what the standard asks of senders. A shorter key can be guessed; a longer one than a block
-        /// of SHA-256 is hashed first and gains nothing.
+        /// Bytes of a key, as the standard requires. A shorter key can be guessed. A key longer than a SHA-256 block is
+        /// hashed first, so the extra length adds nothing.
         static let keyBytes = 24...64
 
         let key: [UInt8]
 
-        /// Reads `whsec_` and base64; the prefix may be missing. Throws what is wrong, without the secret.
+        /// Reads `whsec_` and base64; the prefix is optional. The thrown error does not contain the secret.
         public init(_ text: String) throws(Failure) {
             let encoded = text.hasPrefix("whsec_") ? String(text.dropFirst(6)) : text
             guard let key = RFC4648.decode(encoded) else {
@@ -38,15 +38,15 @@ public enum WebhookSignature {
             self.key = key
         }
 
-        /// Without the key, so that no log ever contains one.
+        /// Excludes the key, so that no log ever contains one.
         public var description: String { "a webhook's secret" }
         public var customMirror: Mirror { Mirror(self, children: []) }
     }
 
-    /// Why a delivery was refused. It reveals to an attacker only what they sent.
+    /// The reason for refusing a delivery. It reveals to attackers only what they sent.
     public enum Refusal: String, Error, Sendable, Hashable, CaseIterable {
         case missingID = "webhook-id is missing"
-        /// A full stop would let the parts be divided otherwise under the same signature.
+        /// With a full stop, the parts could be divided differently under the same signature.
         case badID = "webhook-id must be 1 to 128 bytes without full stops, spaces and control characters"
         case missingTimestamp = "webhook-timestamp is missing"
         case badTimestamp = "webhook-timestamp must be whole seconds since 1970"
@@ -54,7 +54,7 @@ public enum WebhookSignature {
         case tooNew = "webhook-timestamp is more than 5 minutes ahead"
         case missingSignature = "webhook-signature is missing"
         case tooManySignatures = "webhook-signature has more than 16 signatures"
-        /// None of the kind `v1,…`; those of other kinds are ignored, as the standard requires.
+        /// There is no signature of the kind `v1,…`. Other kinds are ignored, as the standard requires.
         case noKnownSignature = "webhook-signature has no signature of version v1"
         case wrongSignature = "webhook-signature does not fit the id, the time and the body"
 
@@ -64,13 +64,13 @@ public enum WebhookSignature {
         }
     }
 
-    /// Checks the three headers against the body, which must be the bytes as they arrived.
+    /// Verifies the three headers against the body, which must be the bytes as received.
     ///
     /// - Parameters:
-    ///   - secrets: any of them may have signed; two are usual while keys change. Those beyond ``secretsMax`` are not
+    ///   - secrets: Any of them may have signed; two are usual during a rotation. Secrets beyond ``secretsMax`` are not
     ///     tried.
-    ///   - now: the time against which old and early deliveries are recognized.
-    /// - Returns: the id, by which duplicates are recognized.
+    ///   - now: The time against which old and early deliveries are detected.
+    /// - Returns: The id, which identifies duplicates.
     public static func verify(
         id: String?, timestamp: String?, signatures: String?, body: [UInt8], secrets: [Secret], now: Timestamp,
         hmac: HMAC
@@ -86,7 +86,7 @@ public enum WebhookSignature {
         guard let signatures, !signatures.isEmpty else { throw .missingSignature }
         let candidates = try candidates(signatures)
         let message = message(id: id, timestamp: timestamp, body: body)
-        // Every signature is compared with every secret's, so that the time reveals nothing.
+        // Every signature is compared with that of every secret, so that the duration reveals nothing.
         var fits = false
         for secret in secrets.prefix(secretsMax) {
             let expected = hmac(secret.key, message)
@@ -96,9 +96,9 @@ public enum WebhookSignature {
         return id
     }
 
-    /// The value of `webhook-signature` for a webhook that is sent: `v1,{base64}`.
+    /// Returns the value of `webhook-signature` for an outgoing webhook: `v1,{base64}`.
     ///
-    /// - Precondition: the id has no full stop; ids are made here and not by users.
+    /// - Precondition: The id contains no full stop. The service makes these ids, not users.
     public static func sign(id: String, seconds: Int64, body: [UInt8], secret: Secret, hmac: HMAC) -> String {
         precondition(isUsable(id), "a webhook's id with a full stop could be divided otherwise")
         return "v1,\(RFC4648.encode(hmac(secret.key, message(id: id, timestamp: String(seconds), body: body))))"
@@ -120,7 +120,7 @@ public enum WebhookSignature {
         return message
     }
 
-    /// The bytes of all `v1,{base64}` of a space-separated list.
+    /// Returns the bytes of each `v1,{base64}` in a space-separated list.
     private static func candidates(_ signatures: String) throws(Refusal) -> [[UInt8]] {
         let parts = signatures.split(separator: " ", maxSplits: signaturesMax)
         guard parts.count <= signaturesMax else { throw .tooManySignatures }
@@ -131,7 +131,7 @@ public enum WebhookSignature {
         return candidates
     }
 
-    /// Compares in a time that depends on the lengths alone, so that nobody learns a signature byte by byte.
+    /// Compares in a time that depends only on the lengths, so that a signature cannot be discovered byte by byte.
     public static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         var difference: UInt8 = 0

@@ -1,14 +1,14 @@
-/// The type of a declared column, by which filters compare its values as `SELECT … WHERE` would.
+/// The type of a declared column. Filters compare its values as `SELECT … WHERE` would.
 ///
 /// | type | compared |
 /// |---|---|
 /// | `text` | byte by byte, as in collation `C` |
-/// | `uuid` | whatever the case of its letters |
-/// | `boolean` | false is less than true; a filter may spell them as PostgreSQL does |
+/// | `uuid` | ignoring the case of letters |
+/// | `boolean` | false is less than true; a filter may use PostgreSQL's spellings |
 /// | `smallint`, `integer`, `bigint`, `numeric` | as decimals of any length |
 /// | `real`, `double precision` | as numbers of that precision |
-/// | `date`, `time`, `timestamp`, `timestamptz` | as moments, whatever their spelling, offset and fraction |
-/// | `json` | not at all: only `is.null` asks about it. Arrays and types that are not listed are declared so too |
+/// | `date`, `time`, `timestamp`, `timestamptz` | as points in time, regardless of spelling, offset and fraction |
+/// | `json` | not comparable: only `is.null` applies. Arrays and unlisted types are also declared as `json` |
 public enum ColumnType: String, Sendable, Hashable, CaseIterable {
     case text, uuid, boolean, smallint, integer, bigint, numeric, real
     case double = "double precision"
@@ -21,14 +21,14 @@ public enum ColumnType: String, Sendable, Hashable, CaseIterable {
         "timestamp without time zone": .timestamp, "timestamp with time zone": .timestamptz, "jsonb": .json,
     ]
 
-    /// PostgreSQL's name of the type, or one of its other names; `text[]` and every other array is `json`.
+    /// Creates the type of a PostgreSQL name or alias. `text[]` and every other array is `json`.
     public init?(named name: String) {
         guard let type = ColumnType(rawValue: name) ?? Self.synonyms[name] ?? (name.hasSuffix("[]") ? .json : nil)
         else { return nil }
         self = type
     }
 
-    /// Whether reading a value costs more than comparing its bytes.
+    /// Whether parsing a value costs more than comparing its bytes.
     var isNumberOrTime: Bool {
         switch self {
         case .text, .uuid, .boolean, .json: false
@@ -36,7 +36,7 @@ public enum ColumnType: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The whole numbers of the type.
+    /// The range of an integer type.
     var range: ClosedRange<Int64>? {
         switch self {
         case .smallint: Int64(Int16.min)...Int64(Int16.max)

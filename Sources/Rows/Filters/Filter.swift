@@ -1,35 +1,35 @@
 import Values
 
-/// The filter of a subscription: conditions on a row's columns that must all hold.
+/// The filter of a subscription: conditions on a row's columns, all of which must hold.
 ///
 /// ```
 /// filter = [ cond *( "," cond ) ]           AND; there is no OR: that is two subscriptions
 /// cond   = column "=" [ "not." ] op "." value
 /// op     = eq neq lt lte gt gte in like ilike is isdistinct
 /// ```
-/// It is Supabase Realtime's grammar (`id=in.(1,2),status=not.eq."on hold"`), without `match` and `imatch`.
+/// The grammar is that of Supabase Realtime (`id=in.(1,2),status=not.eq."on hold"`), without `match` and `imatch`.
 ///
-/// **A condition holds, does not hold, or is unknown**, as in SQL, and a row matches only where every condition holds:
-/// - NULL makes every comparison unknown, negated or not, and so does a value of a kind that the filter's value cannot
-///   be read as (``FilterValue``). `is` and `isdistinct` are for NULL; `in.()` is the empty set, in which nothing is.
+/// **A condition is true, false, or unknown**, as in SQL, and a row matches only if every condition is true:
+/// - NULL makes every comparison unknown, negated or not. So does a value of a kind as which the filter's value cannot
+///   be read (``FilterValue``). `is` and `isdistinct` are for NULL; `in.()` is the empty set, which contains nothing.
 /// - A text of more than 8 KiB is unknown to a `like` that would have to search it (`%word%`).
-/// - A column that the row does not have is unknown to all of them, `is.null` included: an incomplete row is no
-///   statement about the column.
+/// - A missing column makes every condition unknown, including `is.null`: an incomplete row says nothing about the
+///   column.
 ///
-/// The words `null`, `true` and so on are values only to `is`; to everything else they are texts: `in.(null)` is the
-/// text "null".
+/// The words `null`, `true` and so on are values only for `is`. For all other operators they are texts: `in.(null)` is
+/// the text "null".
 public struct Filter: Sendable, Hashable {
-    /// A row as it travels in a change.
+    /// A row in the form in which changes carry it.
     public typealias Row = [String: JSONValue]
 
-    /// The first condition stands in place: most filters have no other, and a change then finds it without going
-    /// through a list.
+    /// The first condition is stored inline. Most filters have only one, and a change then finds it without following a
+    /// list.
     private let first: FilterCondition?
     private let others: [FilterCondition]
 
     public var conditions: [FilterCondition] { (first.map { [$0] } ?? []) + others }
 
-    /// Every row.
+    /// A filter that every row matches.
     public static let all = Filter(conditions: [])
 
     init(conditions: [FilterCondition]) {
@@ -37,18 +37,18 @@ public struct Filter: Sendable, Hashable {
         self.others = Array(conditions.dropFirst())
     }
 
-    /// The one spelling of this filter: it reads back to an equal one.
+    /// The canonical spelling. Parsing it gives an equal filter.
     public var canonical: String { conditions.map(\.canonical).joined(separator: ",") }
 
-    /// Values of all its conditions, which determine its memory.
+    /// The number of values in all conditions, which determines the memory of the filter.
     public var valueCount: Int { conditions.reduce(0) { $0 + $1.test.valueCount } }
 
-    /// Conditions that search texts, each of which costs more than all others together.
+    /// The number of conditions that search texts. Each costs more than all other conditions together.
     var searchCount: Int {
         conditions.count { if case .like(let pattern) = $0.test { pattern.isSearch } else { false } }
     }
 
-    /// The number of filters that this one counts as where all have to be evaluated.
+    /// The number of filters that this filter counts as where all filters have to be evaluated.
     var scanWeight: Int { 1 + searchCount * FilterLimits.searchWeight }
 
     public func matches(_ row: Row) -> Bool {
@@ -56,7 +56,7 @@ public struct Filter: Sendable, Hashable {
         return first.truth(in: row) == true && others.allSatisfy { $0.truth(in: row) == true }
     }
 
-    /// Both rows of a change at once: a column that did not change is evaluated once.
+    /// Matches both rows of a change at once. A column that did not change is evaluated once.
     public func matches(old: Row?, new: Row?) -> (old: Bool, new: Bool) {
         var result = (old: old != nil, new: new != nil)
         guard let first else { return result }
@@ -65,7 +65,7 @@ public struct Filter: Sendable, Hashable {
         return result
     }
 
-    /// The first condition that the row does not fulfil, and why; nil if the row matches.
+    /// Returns the first condition that the row does not fulfil, and the reason; nil if the row matches.
     public func mismatch(in row: Row) -> FilterMismatch? {
         for condition in conditions {
             let truth = condition.truth(in: row)
@@ -91,7 +91,7 @@ public struct FilterCondition: Sendable, Hashable {
     public enum Test: Sendable, Hashable {
         case compare(Comparison, FilterValue)
         case within(FilterValueSet)
-        // Apart from the others, which are half its size and stand in every entry of an index.
+        // Stored indirectly, because the other cases have half its size and every entry of an index contains one.
         indirect case like(LikePattern)
         case identity(Identity)
         case isDistinct(FilterValue)
@@ -103,12 +103,12 @@ public struct FilterCondition: Sendable, Hashable {
         case eq, neq, lt, lte, gt, gte
     }
 
-    /// What `is` asks for.
+    /// The operands of `is`.
     public enum Identity: String, Sendable, CaseIterable {
         case null, `true`, `false`, unknown
     }
 
-    /// The declared type of the column's values, where they are compared by it.
+    /// The declared type of the column, if its values are compared by it.
     var type: ColumnType? {
         switch test {
         case .compare(_, let value), .isDistinct(let value): value.type
@@ -117,7 +117,7 @@ public struct FilterCondition: Sendable, Hashable {
         }
     }
 
-    /// The values by which an index can find this condition: those of an `eq` or `in` that is not negated.
+    /// Whether an index can find this condition by its values: a non-negated `eq` or `in`.
     var isIndexable: Bool {
         guard !isNegated else { return false }
         switch test {
@@ -144,14 +144,14 @@ public struct FilterCondition: Sendable, Hashable {
     }
 }
 
-/// Why a row does not match: the condition in its canonical spelling, and what the row has instead.
+/// The reason why a row does not match: the condition in its canonical spelling, and the problem with the row's value.
 public struct FilterMismatch: Sendable, Hashable {
     public enum Reason: String, Sendable {
         /// The row has no such column.
         case missing
         /// The column is NULL.
         case null
-        /// The column's value is of a kind that the filter's value cannot be read as, or too long to be searched.
+        /// The column's value is of a kind as which the filter's value cannot be read, or too long to be searched.
         case incomparable
         case differs
     }
@@ -164,17 +164,17 @@ public struct FilterMismatch: Sendable, Hashable {
 // MARK: - Evaluation
 
 extension FilterCondition {
-    /// One of SQL's three values: nil is unknown.
+    /// Returns one of SQL's three truth values; nil is unknown.
     func truth(in row: Filter.Row) -> Bool? { truth(of: row[column]) }
 
-    /// Of the column's value; nil: the row has no such column.
+    /// Returns the truth for the column's value; nil means that the row lacks the column.
     func truth(of value: JSONValue?) -> Bool? {
         guard let value else { return isEmptySet ? isNegated : nil }
         guard let plain = holds(for: value) else { return nil }
         return plain != isNegated
     }
 
-    /// Leaves those of the two results true whose row fulfils this condition.
+    /// Sets a result to false if its row does not fulfil this condition.
     func evaluate(_ old: Filter.Row?, _ new: Filter.Row?, _ result: inout (old: Bool, new: Bool)) {
         let before = old?[column]
         let after = new?[column]
@@ -187,10 +187,10 @@ extension FilterCondition {
         result.new = result.new && truth == true
     }
 
-    /// `in.()`, for which it does not matter what the column is.
+    /// Whether this is `in.()`, for which the column does not matter.
     private var isEmptySet: Bool { if case .within(let set) = test { set.count == 0 } else { false } }
 
-    /// Without the negation; nil is unknown.
+    /// Evaluates without the negation; nil is unknown.
     private func holds(for value: JSONValue) -> Bool? {
         switch test {
         case .compare(let comparison, let own): own.order(of: value).map(comparison.accepts)
@@ -216,7 +216,7 @@ extension FilterCondition.Comparison {
 }
 
 extension FilterCondition.Identity {
-    /// `true`, `false` and `unknown` are for booleans; `unknown` is a boolean's NULL.
+    /// Evaluates `is`. `true`, `false` and `unknown` are for booleans; `unknown` is the NULL of a boolean.
     func holds(for value: JSONValue) -> Bool? {
         switch (self, value) {
         case (.null, _): value == .null
@@ -247,7 +247,7 @@ extension FilterCondition {
         return "\(column)=\(isNegated ? "not." : "")\(operation).\(operand)"
     }
 
-    /// In quotes only where the grammar asks for them.
+    /// Returns the text in quotes only if the grammar requires them.
     private static func quoted(_ bytes: [UInt8]) -> String {
         let isPlain =
             !bytes.contains(where: FilterBytes.isReserved)

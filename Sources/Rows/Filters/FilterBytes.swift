@@ -4,7 +4,7 @@ import Values
 enum FilterBytes {
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (byte >= 0x09 && byte <= 0x0D) }
 
-    /// Bytes that only a quoted value may contain.
+    /// Whether only a quoted value may contain the byte.
     static func isReserved(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: ","), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "\""), UInt8(ascii: "\\"): true
@@ -13,13 +13,13 @@ enum FilterBytes {
     }
 }
 
-/// UUIDs are equal whatever the case of their letters, as the type `uuid` has it: databases write them in lower case,
+/// Comparison of UUIDs ignoring the case of letters, as the type `uuid` does. Databases write them in lower case,
 /// Swift's `UUID` in upper case.
 enum UUIDText {
-    /// The text in lower case if it is a UUID with a capital letter in it; nil for every other text.
+    /// Returns the text in lower case if it is a UUID with a capital letter; nil for every other text.
     static func lowercased(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard text.count == 36, text[8] == 0x2D else { return nil }
-        // Nearly all texts have none, and every lookup checks: so this comes first, in a loop without branches.
+        // Nearly all texts have none, and every lookup checks. So this comes first, in a loop without branches.
         var capitals: UInt8 = 0
         for byte in text { capitals |= byte &- 0x41 < 6 ? 1 : 0 }
         guard capitals != 0 else { return nil }
@@ -34,8 +34,8 @@ enum UUIDText {
         return text.map { $0 >= 0x41 && $0 <= 0x46 ? $0 | 0x20 : $0 }
     }
 
-    /// Any of PostgreSQL's spellings (in braces, with hyphens behind any four digits, or with none) in the one that it
-    /// writes; nil for what is no UUID.
+    /// Converts any of PostgreSQL's spellings (in braces, with hyphens after any four digits, or with none) to its
+    /// output form; nil if it is not a UUID.
     static func canonical(_ text: [UInt8]) -> [UInt8]? {
         var rest = text[...]
         if rest.first == UInt8(ascii: "{"), rest.last == UInt8(ascii: "}") { rest = rest.dropFirst().dropLast() }
@@ -56,10 +56,10 @@ enum UUIDText {
     }
 }
 
-/// The bytes by which filters compare a text whose column's type is not declared.
+/// The bytes by which filters compare a text whose column has no declared type.
 enum ComparedText {
-    /// The one spelling of a UUID, of a date or time, of a number that JSON would have rounded; nil where it is the
-    /// text as it stands.
+    /// Returns the canonical spelling of a UUID, of a date or time, or of a number that JSON would have rounded; nil if
+    /// the text is already canonical.
     static func rewritten(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard text.count >= 10 else { return nil }
         if let uuid = UUIDText.lowercased(text) { return uuid }
@@ -69,7 +69,7 @@ enum ComparedText {
 }
 
 extension String {
-    /// The bytes by which filters compare a text whose column's type is not declared.
+    /// Calls the body with the bytes by which filters compare a text whose column has no declared type.
     func withComparedBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         withUTF8Bytes { bytes in
             ComparedText.rewritten(bytes)?.withUnsafeBufferPointer(body) ?? body(bytes)
@@ -78,10 +78,10 @@ extension String {
 }
 
 extension JSONValue {
-    /// Whether both are the same value in the same bytes, so that no filter can tell them apart.
+    /// Whether both values have the same bytes, so that no filter can distinguish them.
     ///
-    /// Not `==`, for which canonically equivalent texts are equal. False for arrays and objects, whose comparison could
-    /// cost more than it saves.
+    /// This is not `==`, which treats canonically equivalent texts as equal. It is false for arrays and objects, whose
+    /// comparison could cost more than it saves.
     func isSame(as other: JSONValue) -> Bool {
         switch (self, other) {
         case (.null, .null): true

@@ -1,16 +1,18 @@
 import Values
 
-/// A time as filters compare it: whole microseconds, whatever its spelling, offset and fraction.
+/// A point in time as filters compare it: whole microseconds, regardless of spelling, offset and fraction.
 ///
-/// Read are ISO 8601's dates (`2026-01-10`), the time of day behind them (`T09:30`, ` 09:30:00.5`), and an offset (`Z`,
-/// `+00`, `+00:00`, `+0530`). That is what databases and clients write; the years are 1 to 9999.
+/// It reads ISO 8601 dates (`2026-01-10`), an optional time of day (`T09:30`, ` 09:30:00.5`), and an optional offset
+/// (`Z`, `+00`, `+00:00`, `+0530`). Databases and clients write these forms. The years are 1 to 9999.
 struct FilterMoment: Sendable, Hashable {
-    /// Since 1970-01-01T00:00:00Z, or since midnight for a time of day; the smallest and the largest are infinity.
+    /// Since 1970-01-01T00:00:00Z, or since midnight for a time of day. The smallest and the largest value are
+    /// infinity.
     let microseconds: Int64
 
     static let dayMicroseconds: Int64 = 86_400_000_000
 
-    /// What a filter or a row of no declared type means: a date, or a date and a time. Without an offset it is in UTC.
+    /// Reads a value of a column without a declared type: a date, or a date and a time. Without an offset, it is in
+    /// UTC.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
         // Nearly all texts end here.
         guard text.count >= 10, text.count <= 40, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-") else {
@@ -19,7 +21,7 @@ struct FilterMoment: Sendable, Hashable {
         self.init(text, as: .timestamptz)
     }
 
-    /// As PostgreSQL reads it for a column of the type, in a session whose time zone is UTC.
+    /// Reads a value as PostgreSQL does for a column of the type, in a session whose time zone is UTC.
     init?(_ text: UnsafeBufferPointer<UInt8>, as type: ColumnType) {
         switch text.count {
         case 8 where type != .time && text.elementsEqual("infinity".utf8): microseconds = .max
@@ -35,7 +37,7 @@ struct FilterMoment: Sendable, Hashable {
         self.microseconds = microseconds
     }
 
-    /// The one spelling of the moment in a column of the type: it reads back to the same.
+    /// Returns the canonical spelling for a column of the type. It reads back to the same value.
     func canonical(_ type: ColumnType) -> String {
         if microseconds == .max { return "infinity" }
         if microseconds == .min { return "-infinity" }
@@ -46,7 +48,7 @@ struct FilterMoment: Sendable, Hashable {
         let rest = microseconds % 1000
         let last = rest == 0 ? "" : String((rest < 0 ? rest + 1000 : rest) + 1000).dropFirst()
         switch type {
-        // The end of the day is a time of day of its own.
+        // The end of the day is a separate time of day.
         case .time: return microseconds == Self.dayMicroseconds ? "24:00:00" : "\(text.dropFirst(11).dropLast())\(last)"
         case .timestamp: return "\(text.dropLast())\(last)"
         default: return "\(text.dropLast())\(last)Z"
@@ -94,7 +96,7 @@ private struct MomentReader {
         guard let time = timeOfDay(), let offset = offset(), index == bytes.count else { return nil }
         switch type {
         case .date: return date
-        // As PostgreSQL has it: a time without a zone does not look at the offset.
+        // As in PostgreSQL, a timestamp without time zone ignores the offset.
         case .timestamp: return date + time
         default:
             let moment = date + time - offset
@@ -122,7 +124,7 @@ private struct MomentReader {
         return hour < 24 || time == FilterMoment.dayMicroseconds ? time : nil
     }
 
-    /// In microseconds; 0 where there is none.
+    /// Reads the offset in microseconds; 0 if there is none.
     private mutating func offset() -> Int64? {
         guard let sign = byte else { return 0 }
         index += 1

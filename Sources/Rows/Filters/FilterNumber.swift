@@ -1,13 +1,13 @@
 import Values
 
-/// A number as filters compare it: by value, whatever its spelling (`5`, `5.0`, `+05`, `5e0`) and however long it is.
+/// A number as filters compare it: by value, regardless of spelling (`5`, `5.0`, `+05`, `5e0`) and length.
 ///
-/// Comparisons are exact: a ``JSONValue`` is a `Double` only where the double's digits are those that were sent.
+/// Comparisons are exact: a ``JSONValue`` is a `Double` only if the double has exactly the digits that were sent.
 enum FilterNumber: Sendable, Hashable {
     case integer(Int64)
-    /// Never a whole number in the range of `Int64`: such a one is an `integer`.
+    /// Never an integer in the range of `Int64`, which is an `integer`.
     case real(Double)
-    /// What neither of the two has to its last digit.
+    /// A number that neither of the two represents exactly.
     indirect case long(DecimalDigits)
 
     init?(_ value: Double) {
@@ -15,7 +15,7 @@ enum FilterNumber: Sendable, Hashable {
         if let integer = Int64(exactly: value) { self = .integer(integer) } else { self = .real(value) }
     }
 
-    /// Nil if the text is no decimal number.
+    /// Reads a decimal number; nil for other texts.
     init?(text bytes: some Collection<UInt8>) {
         guard let digits = DecimalDigits(bytes) else { return nil }
         if let integer = digits.integer {
@@ -27,7 +27,7 @@ enum FilterNumber: Sendable, Hashable {
         }
     }
 
-    /// As PostgreSQL reads a value of the type `numeric`: also the words for what is no number.
+    /// Reads a value as PostgreSQL does for the type `numeric`, including the words for special values.
     init?(numeric bytes: some Collection<UInt8>) {
         // Nearly all values end here.
         if let number = FilterNumber(text: bytes) {
@@ -43,15 +43,15 @@ enum FilterNumber: Sendable, Hashable {
         }
     }
 
-    /// The number that a row's text is, where the column's type is not declared: one that JSON would have lost digits
-    /// of (``JSONValue/exactNumber(_:)``). Every other text is a text.
+    /// Reads a row's text as a number if the column has no declared type, and JSON would have lost digits of the number
+    /// (``JSONValue/exactNumber(_:)``). Every other text stays a text.
     init?(longText bytes: UnsafeBufferPointer<UInt8>) {
         guard Self.isLongText(bytes), let number = FilterNumber(text: bytes), number.isLong else { return nil }
         self = number
     }
 
-    /// Whether a text is written as a long number is in JSON. Zeros in front, and a point at an end, are no JSON: it is a
-    /// code, and a text.
+    /// Whether a text is a long number as JSON would write it. A text with leading zeros or a point at an end is not
+    /// JSON: it is a code, and stays a text.
     static func isLongText(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         // Nearly all texts end here.
         guard bytes.count > 15, bytes[0] == UInt8(ascii: "-") || (48...57).contains(bytes[0]) else { return false }
@@ -62,7 +62,7 @@ enum FilterNumber: Sendable, Hashable {
 
     var isLong: Bool { if case .long = self { true } else { false } }
 
-    /// The one spelling that equal numbers have in a hash table.
+    /// The canonical spelling that equal numbers share in a hash table.
     var canonical: String {
         switch self {
         case .integer(let value): String(value)
@@ -84,7 +84,7 @@ enum FilterNumber: Sendable, Hashable {
         }
     }
 
-    /// Exact: a real here either lies outside of `Int64` or has a fraction, and then its floor is exact.
+    /// Exact: a real here is either outside the range of `Int64` or has a fraction, and then its floor is exact.
     private static func order(_ integer: Int64, _ real: Double) -> FilterOrder {
         if real >= 0x1p63 || real.isNaN { return .less }
         if real < -0x1p63 { return .greater }
@@ -102,7 +102,7 @@ enum FilterNumber: Sendable, Hashable {
     }
 }
 
-/// How a row's value stands to a filter's.
+/// The order of a row's value relative to a filter's.
 enum FilterOrder: Sendable, Hashable {
     case less, equal, greater
 
@@ -110,7 +110,7 @@ enum FilterOrder: Sendable, Hashable {
         self = left < right ? .less : left == right ? .equal : .greater
     }
 
-    /// As databases order them: what is no number is equal to itself and greater than all numbers.
+    /// Compares as databases do: NaN is equal to itself and greater than all numbers.
     init(_ left: Double, _ right: Double) {
         if left.isNaN || right.isNaN {
             self = FilterOrder(left.isNaN ? 1 : 0, right.isNaN ? 1 : 0)

@@ -1,38 +1,38 @@
 import Values
 
-/// Where and why a text is no filter.
+/// A syntax error in a filter, with its position.
 public struct FilterMistake: Error, Sendable, Hashable {
     /// The byte (UTF-8, from 0) at which the mistake begins.
     public let position: Int
     public let reason: String
-    /// What stands there, shortened.
+    /// The text at the position, shortened.
     let excerpt: String
 
-    /// For people: `unknown operator 'foo' (at byte 3: 'foo.5')`.
+    /// A message for people: `unknown operator 'foo' (at byte 3: 'foo.5')`.
     public var detail: String {
         excerpt.isEmpty ? "\(reason) (at byte \(position), the end)" : "\(reason) (at byte \(position): '\(excerpt)')"
     }
 }
 
 extension Failure {
-    /// The mistake as the answer to a request; `pointer` names the member with the filter.
+    /// Returns the failure of a request. `pointer` names the member with the filter.
     public static func filter(_ mistake: FilterMistake, at pointer: String) -> Failure {
         .invalid(pointer, mistake.detail)
     }
 }
 
 extension Filter {
-    /// Reads the grammar of ``Filter``; spaces around names, operators and values are tolerated.
+    /// Parses the grammar of ``Filter``. Spaces around names, operators and values are tolerated.
     ///
-    /// - Parameter columns: the table's columns, if they are declared: others are refused, and so is what is no value of
-    ///   the column's type, and an operator that the type does not have.
+    /// - Parameter columns: The table's columns, if they are declared. Then other columns are refused, and so are
+    ///   values and operators that do not fit the column's type.
     public init(parsing text: String, columns: ColumnTypes? = nil) throws(FilterMistake) {
         var parser = FilterParser(text, columns: columns)
         self.init(conditions: try parser.filter())
     }
 }
 
-/// The reader behind ``Filter/init(parsing:)``: one pass over the bytes, without recursion.
+/// The parser behind ``Filter/init(parsing:)``: one pass over the bytes, without recursion.
 private struct FilterParser {
     private let bytes: [UInt8]
     private let columns: ColumnTypes?
@@ -49,7 +49,7 @@ private struct FilterParser {
         while let byte, FilterBytes.isSpace(byte) { index += 1 }
     }
 
-    /// Quotes forty characters: enough to recognize the place without repeating a large filter.
+    /// Creates a mistake that quotes forty characters: enough to recognize the place without repeating a large filter.
     private func mistake(at position: Int, _ reason: String) -> FilterMistake {
         let rest = String(decoding: bytes[min(position, bytes.count)...].prefix(160), as: UTF8.self)
         return FilterMistake(position: position, reason: reason, excerpt: String(rest.prefix(40)))
@@ -124,7 +124,8 @@ private struct FilterParser {
         return column
     }
 
-    /// Of a table whose columns are not declared any name may be one, but for what is an expression elsewhere.
+    /// Refuses an unusable column name. For a table without declared columns, every name is allowed except one that
+    /// other systems would read as an expression.
     private func refuse(_ column: String, at start: Int) throws(FilterMistake) {
         if column.contains("->") {
             throw mistake(at: start, "a filter compares columns, and no paths into JSON")
@@ -225,7 +226,7 @@ private struct FilterParser {
 
     // MARK: Values
 
-    /// Reads one value and stops at the comma behind it, or at the end.
+    /// Reads one value and stops at the comma after it, or at the end.
     private mutating func scalar() throws(FilterMistake) -> [UInt8] {
         guard byte == UInt8(ascii: "\"") else { return try plainScalar() }
         let value = try quoted()
@@ -236,8 +237,8 @@ private struct FilterParser {
         return value
     }
 
-    /// What stands there up to a comma outside of parentheses. Quotes and closing parentheses inside belong
-    /// to the value (`5" tall`, `x)`), as with Supabase.
+    /// Reads up to a comma outside of parentheses. Quotes and closing parentheses inside belong to the value (`5"
+    /// tall`, `x)`), as with Supabase.
     private mutating func plainScalar() throws(FilterMistake) -> [UInt8] {
         let start = index
         var opened: [Int] = []
@@ -254,7 +255,7 @@ private struct FilterParser {
         return try bounded(trimmed(start..<index), at: start)
     }
 
-    /// Reads from the quote to behind the closing one.
+    /// Reads from the opening quote to after the closing one.
     private mutating func quoted() throws(FilterMistake) -> [UInt8] {
         let start = index
         index += 1
@@ -273,7 +274,7 @@ private struct FilterParser {
         throw mistake(at: start, "a quoted value does not end")
     }
 
-    /// Reads `(v,v,…)` and stops at the comma behind it, or at the end.
+    /// Reads `(v,v,…)` and stops at the comma after it, or at the end.
     private mutating func list(of type: ColumnType?) throws(FilterMistake) -> [FilterValue] {
         guard byte == UInt8(ascii: "(") else {
             throw mistake(at: index, "'in' takes its values in parentheses: in.(1,2)")

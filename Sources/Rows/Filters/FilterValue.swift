@@ -1,23 +1,24 @@
 import Values
 
-/// One value of a filter: its text, and what that text is read as, once, when the filter is read.
+/// One value of a filter: its text, and its interpretation, which is computed once when the filter is parsed.
 ///
-/// Where the column's type is declared, the text is read as that type reads it, and what is no value of the type is
-/// refused (``ColumnType``). Where it is not, the row's value decides how it is compared:
+/// If the column's type is declared, the text is read as that type, and invalid values are refused (``ColumnType``).
+/// Otherwise the kind of the row's value decides the comparison:
 /// - A **number** is compared by value with the text read as a decimal number.
 /// - A **boolean** is compared with PostgreSQL's words (`true`, `t`, `yes`, `y`, `on`, `1` and their opposites, in any
 ///   case); false is less than true.
-/// - A **text** is compared byte by byte, in UTF-8: `"10"` is less than `"9"`. Of a UUID the case of its letters does
-///   not count; two dates or times are compared as moments (``FilterMoment``); and a number of so many digits that JSON
-///   would have rounded it is a number (``FilterNumber/init(longText:)``).
-/// - With an **array** or an **object**, or where the text cannot be read as the row's kind, there is no order at all.
+/// - A **text** is compared byte by byte, in UTF-8: `"10"` is less than `"9"`. UUIDs are compared ignoring case, and
+///   two dates or times as points in time (``FilterMoment``). A number with so many digits that JSON would have rounded
+///   it is compared as a number (``FilterNumber/init(longText:)``).
+/// - An **array** or an **object** has no order, and neither has a text that cannot be read as the kind of the row's
+///   value.
 public struct FilterValue: Sendable, Hashable {
-    /// UTF-8, in the spelling that equal values share. Bytes and not a `String`, for whose `==` canonically equivalent
-    /// texts are equal.
+    /// UTF-8, in the spelling that equal values share. It is not a `String`, whose `==` treats canonically equivalent
+    /// texts as equal.
     let bytes: [UInt8]
     private let reading: Reading
     let type: ColumnType?
-    /// Texts are compared byte by byte, as nearly all are: then nothing else is looked at.
+    /// Whether only the bytes of texts are compared, as for nearly all values.
     private let isPlainText: Bool
 
     private enum Reading: Sendable, Hashable {
@@ -29,10 +30,10 @@ public struct FilterValue: Sendable, Hashable {
         case moment(FilterMoment)
     }
 
-    /// A value for a column whose type is not declared.
+    /// Creates a value for a column without a declared type.
     init(_ text: [UInt8]) {
         type = nil
-        // Each kind is tried once: the same rules as ``ComparedText/rewritten(_:)``, which rewrites a row's text.
+        // Each kind is tried once, by the same rules as ``ComparedText/rewritten(_:)``, which rewrites a row's text.
         if let moment = text.withUnsafeBufferPointer(FilterMoment.init) {
             (bytes, reading) = (Array(moment.canonical(.timestamptz).utf8), .moment(moment))
         } else if let number = FilterNumber(text: text) {
@@ -47,11 +48,11 @@ public struct FilterValue: Sendable, Hashable {
         isPlainText = reading == .text
     }
 
-    /// Nil if the text is no value of the type.
+    /// Creates a value of the type; nil if the text is invalid.
     init?(_ text: [UInt8], as type: ColumnType) {
         self.type = type
         isPlainText = type == .text
-        // All types but texts and UUIDs allow spaces around their values.
+        // All types except texts and UUIDs allow spaces around their values.
         let trimmed = Array(
             text.drop(while: FilterBytes.isSpace).reversed().drop(while: FilterBytes.isSpace).reversed())
         switch type {
@@ -81,7 +82,7 @@ public struct FilterValue: Sendable, Hashable {
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// The number that the text is, where a row's number is compared with it.
+    /// The number that the text represents, for comparison with a row's number.
     var number: FilterNumber? { if case .number(let number) = reading { number } else { nil } }
 
     var boolean: Bool? {
@@ -93,7 +94,7 @@ public struct FilterValue: Sendable, Hashable {
         }
     }
 
-    /// PostgreSQL's words, and the beginnings of them that are those of one alone.
+    /// Reads PostgreSQL's words for booleans, and their unambiguous prefixes.
     static func boolean(_ bytes: some Collection<UInt8>) -> Bool? {
         guard bytes.count <= 5 else { return nil }
         return switch String(decoding: bytes.map { $0 >= 65 && $0 <= 90 ? $0 | 0x20 : $0 }, as: UTF8.self) {
@@ -103,7 +104,7 @@ public struct FilterValue: Sendable, Hashable {
         }
     }
 
-    /// How the row's value stands to this one; nil where they cannot be compared, NULL included.
+    /// Returns the order of the row's value relative to this one; nil if they cannot be compared, including NULL.
     func order(of value: JSONValue) -> FilterOrder? {
         switch value {
         case .null, .array, .object: return nil
@@ -152,7 +153,7 @@ public struct FilterValue: Sendable, Hashable {
 }
 
 extension FilterNumber {
-    /// Whether the type `numeric` has room for it.
+    /// Whether it fits the type `numeric`.
     var isNumeric: Bool {
         guard case .long(let digits) = self else { return true }
         return digits.exponent <= 131_072 && digits.significant.count - digits.exponent <= 16_383
@@ -160,7 +161,7 @@ extension FilterNumber {
 }
 
 extension FilterNumber {
-    /// The number that a row's column of a number's type has; nil for a value of another kind.
+    /// Reads the number of a row's column with a numeric type; nil for a value of another kind.
     init?(of value: JSONValue) {
         switch value {
         case .integer(let integer): self = .integer(integer)
@@ -173,7 +174,7 @@ extension FilterNumber {
 
 /// The numbers of the types `real` and `double precision`.
 enum RealNumber {
-    /// The number that a row's column of the type has; nil for a value of another kind.
+    /// Returns the number of a row's column of the type; nil for a value of another kind.
     static func value(of value: JSONValue, _ type: ColumnType?) -> Double? {
         switch value {
         case .integer(let integer): rounded(Double(integer), type)
@@ -183,7 +184,7 @@ enum RealNumber {
         }
     }
 
-    /// The nearest number of the type; nil for what is no number, or beyond it.
+    /// Returns the nearest number of the type; nil for an invalid number, or one out of range.
     static func value(of text: some Collection<UInt8>, _ type: ColumnType?) -> Double? {
         guard let number = FilterNumber(numeric: text) else { return nil }
         if case .real(let value) = number, !value.isFinite { return value }
@@ -198,7 +199,7 @@ enum RealNumber {
         type == .real ? Double(Float(value)) : value
     }
 
-    /// The one spelling of the number.
+    /// Returns the canonical spelling of the number.
     static func canonical(_ value: Double, _ type: ColumnType?) -> String {
         if !value.isFinite { return FilterNumber.real(value).canonical }
         if value == 0 { return "0.0" }

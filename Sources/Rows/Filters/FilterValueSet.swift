@@ -1,30 +1,30 @@
 import Values
 
-/// The values of an `in`, found by hash: a row is tested in the same time against one value as against a thousand.
+/// The values of an `in`, found by hash. Testing a row takes the same time with one value as with a thousand.
 ///
-/// All of it is one array of bytes, a hash table with the texts behind it: 8 bytes a value besides its text, and two
-/// places of memory to look at. A value whose number is spelled otherwise (`05`) stands a second time in the number's
-/// own spelling (`5`), for rows whose column is a number; that spelling is never found by a text.
+/// It is one byte array: a hash table followed by the texts. A value takes 8 bytes besides its text, and a lookup reads
+/// two places of memory. A number in a non-canonical spelling (`05`) is stored a second time in its canonical spelling
+/// (`5`), for rows whose column is a number. A text never matches that second spelling.
 public struct FilterValueSet: Sendable, Hashable {
-    /// The table, two bytes a place: half a record's offset plus one, or 0 for an empty place. Then the records: two
-    /// bytes of length and the text, each record at an even offset from the first. All numbers in the machine's order.
+    /// The table, with two bytes per place: half of a record's offset plus one, or 0 for an empty place. Then the
+    /// records: two bytes of length and the text, each at an even offset from the first. All numbers are in the
+    /// machine's byte order.
     private let storage: [UInt8]
-    /// Where the records of values as they were given end, counted from the first; behind them stand numbers in their
-    /// own spelling.
+    /// The end of the records of values as given, counted from the first record. Canonical spellings of numbers follow.
     private let textsEnd: UInt32
     private let placeCount: UInt16
     private let valueCount: UInt16
     private let hasTrue: Bool
     private let hasFalse: Bool
     private let hasNumber: Bool
-    /// The type of the column, if it is declared: then the values are in its spelling, and each stands once.
+    /// The declared type of the column, if any. Then the values are in canonical spelling, and unique.
     let type: ColumnType?
 
     public var count: Int { Int(valueCount) }
 
-    /// Stores the first of values that are the same bytes.
+    /// Creates a set. Of values with the same bytes, it stores the first.
     ///
-    /// Nil if there are more than ``FilterLimits/valuesMax``, or if their records do not fit offsets of two bytes: a value
+    /// Nil if there are more than ``FilterLimits/valuesMax``, or if their records do not fit two-byte offsets. A value
     /// can be stored twice, and its canonical spelling can be longer than the given one (`1e18`).
     init?(_ given: some Collection<FilterValue>, as type: ColumnType?) {
         guard given.count <= FilterLimits.valuesMax else { return nil }
@@ -54,14 +54,14 @@ public struct FilterValueSet: Sendable, Hashable {
         self.type = type
     }
 
-    /// A power of two of which at most three quarters are taken.
+    /// Returns a power of two of which at most three quarters are used.
     private static func placeCount(for count: Int) -> Int {
         var places = 4
         while places * 3 < count * 4 { places *= 2 }
         return places
     }
 
-    /// The same values in the same order. The table is left out: values given twice make it larger.
+    /// Compares the values in order. The table is ignored, because repeated values make it larger.
     public static func == (left: FilterValueSet, right: FilterValueSet) -> Bool {
         left.type == right.type && left.textsEnd == right.textsEnd && left.records.elementsEqual(right.records)
     }
@@ -72,7 +72,7 @@ public struct FilterValueSet: Sendable, Hashable {
 
     private var records: ArraySlice<UInt8> { storage[(Int(placeCount) * 2)...] }
 
-    /// The values as they were given, in their order.
+    /// The values as given, in order.
     var values: [[UInt8]] {
         var values: [[UInt8]] = []
         values.reserveCapacity(count)
@@ -80,7 +80,7 @@ public struct FilterValueSet: Sendable, Hashable {
         return values
     }
 
-    /// Whether the row's value is one of these; nil where it can be compared with none of them.
+    /// Returns whether the row's value is in the set; nil if it cannot be compared with any value.
     func contains(_ value: JSONValue) -> Bool? {
         if count == 0 { return false }
         if let type { return FilterKey.with(value, as: type) { find($0) != nil } }
@@ -119,14 +119,14 @@ public struct FilterValueSet: Sendable, Hashable {
         }
     }
 
-    /// The offset of the record with this text.
+    /// Returns the offset of the record with this text.
     private func find(_ key: UnsafeBufferPointer<UInt8>) -> Int? {
         storage.withUnsafeBytes { Record.find(key, placeCount: Int(placeCount), in: $0).offset }
     }
 
-    /// The layout of the storage, in one place.
+    /// The layout of the storage.
     private enum Record {
-        /// The record with this text, or else the place of the table where it belongs.
+        /// Returns the record with this text, or else the place of the table where it belongs.
         static func find(
             _ key: UnsafeBufferPointer<UInt8>, placeCount: Int, in bytes: UnsafeRawBufferPointer
         ) -> (offset: Int?, place: Int) {
@@ -140,7 +140,7 @@ public struct FilterValueSet: Sendable, Hashable {
             }
         }
 
-        /// False if the value is there already, nil if its length or its offset does not fit two bytes.
+        /// Inserts a value. Returns false if it already exists, nil if its length or its offset does not fit two bytes.
         static func insert(_ value: [UInt8], placeCount: Int, into storage: inout [UInt8]) -> Bool? {
             let found = storage.withUnsafeBytes { bytes in
                 value.withUnsafeBufferPointer { find($0, placeCount: placeCount, in: bytes) }
@@ -166,7 +166,7 @@ public struct FilterValueSet: Sendable, Hashable {
                 to: UInt8.self)
         }
 
-        /// Seeded by the process, so that no client can choose values that collide.
+        /// Returns a hash that is seeded per process, so that a client cannot choose values that collide.
         static func hash(_ key: UnsafeBufferPointer<UInt8>) -> Int {
             var hasher = Hasher()
             hasher.combine(bytes: UnsafeRawBufferPointer(key))
@@ -177,8 +177,8 @@ public struct FilterValueSet: Sendable, Hashable {
 
 /// The key under which an index finds filters by a row's value.
 ///
-/// Equal values have equal keys; the reverse need not hold (the text `5` and the number 5 share one), so a filter
-/// that is found by a key is still evaluated.
+/// Equal values have equal keys. The reverse need not hold (the text `5` and the number 5 share one), so a filter that
+/// is found by a key must still be evaluated.
 enum FilterKey {
     /// Calls `body` with the row's key; nil for values that no `eq` and no `in` can match.
     @discardableResult static func with<Result>(

@@ -1,11 +1,11 @@
-/// A hash table from 64-bit hashes to the subscriptions that stand under them; several may share a hash.
+/// A hash table from 64-bit hashes to subscriptions. Several subscriptions may share a hash.
 ///
-/// It stores 40 bits of each hash and no keys: 8 bytes a place, 12 to 20 bytes a key at its usual load, and one line of
-/// memory to look at. Two keys may share their bits (one in a million, among a million keys): what is found is
-/// evaluated anyway, so that costs an evaluation and never a wrong answer.
+/// It stores 40 bits of each hash and no keys: 8 bytes per place, 12 to 20 bytes per key at its usual load, and one
+/// cache line per lookup. Two keys may share their bits (one in a million, among a million keys). Matches are evaluated
+/// anyway, so a collision costs an evaluation and never gives a wrong answer.
 ///
-/// It is cut into parts by the hash's upper bits, each with its own growth: a part doubles in the time of a few
-/// thousand insertions, where one table of millions would delay every event while it moves.
+/// It is divided into parts by the upper bits of the hash, and each part grows on its own. A part doubles in the time
+/// of a few thousand insertions. A single table of millions would delay every event while it is copied.
 struct KeyBuckets {
     private var parts = [Part](repeating: Part(), count: 1 << Self.partBits)
     private static let partBits: UInt64 = 8
@@ -20,33 +20,33 @@ struct KeyBuckets {
         parts[Self.part(of: hash)].remove(subscription, under: Place.fragment(of: hash))
     }
 
-    /// Subscriptions under the hash.
+    /// Returns the number of subscriptions under the hash.
     func count(under hash: UInt64) -> Int { parts[Self.part(of: hash)].count(under: Place.fragment(of: hash)) }
 
-    /// Appends those subscriptions.
+    /// Appends the subscriptions under the hash.
     func append(under hash: UInt64, to subscriptions: inout [Int32]) {
         parts[Self.part(of: hash)].append(under: Place.fragment(of: hash), to: &subscriptions)
     }
 
-    /// Bytes of all tables and lists, as reserved.
+    /// The reserved bytes of all tables and lists.
     var byteCount: Int { parts.reduce(0) { $0 + $1.byteCount } }
 
     /// One place of a table: 32 bits of the hash, never 0, and a reference.
     private struct Place {
         static let empty = Place(fragment: 0, reference: 0)
         let fragment: UInt32
-        /// A subscription's number, or −1 − n for the list n of several.
+        /// A subscription's number, or −1 − n for the list n of several subscriptions.
         var reference: Int32
 
         static func fragment(of hash: UInt64) -> UInt32 { max(1, UInt32(truncatingIfNeeded: hash)) }
 
         var isEmpty: Bool { fragment == 0 }
-        /// The list's number, if there is one.
+        /// The number of the list, if there is one.
         var list: Int? { reference < 0 ? Int(-1 - reference) : nil }
     }
 
     private struct Part {
-        /// Linear probing; a removal moves back what follows, so no place is ever lost.
+        /// Linear probing. A removal moves the following entries back, so no place is lost.
         private var places: [Place] = []
         private var taken = 0
         private var lists: [[Int32]] = []

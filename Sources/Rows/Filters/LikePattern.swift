@@ -1,20 +1,20 @@
 import Values
 
-/// The pattern of `like` and `ilike`, as SQL has it: `%` is any run of characters, `_` exactly one, `\` takes the next
-/// one literally. A character is a Unicode scalar; `*` has no meaning.
+/// A pattern of `like` and `ilike` as in SQL: `%` matches any run of characters, `_` exactly one, and `\` makes the
+/// next one literal. A character is a Unicode scalar; `*` has no special meaning.
 ///
-/// A text is read at most twice, whatever the pattern: its two ends are compared in place, and what stands between two
-/// `%` is searched with the Shift-And automaton (Baeza-Yates and Gonnet, "A New Approach to Text Searching", 1992),
-/// which follows up to 64 characters at once in a machine word and never goes back.
+/// A text is read at most twice, whatever the pattern. Its two ends are compared in place. The runs between two `%` are
+/// searched with the Shift-And automaton (Baeza-Yates and Gonnet, "A New Approach to Text Searching", 1992), which
+/// follows up to 64 characters at once in a machine word and never goes back.
 public struct LikePattern: Sendable, Hashable {
-    /// As it was written, in UTF-8.
+    /// The pattern as written, in UTF-8.
     let bytes: [UInt8]
     let isCaseInsensitive: Bool
-    /// What the text must begin with; the whole of it where there is no `%`.
+    /// The required beginning of the text; the whole pattern if there is no `%`.
     private let prefix: [Token]
-    /// In order, each behind the one before.
+    /// The runs between two `%`, in order.
     private let runs: [Run]
-    /// Nil: there is no `%`.
+    /// Nil if there is no `%`.
     private let suffix: [Token]?
 
     private enum Token: Sendable, Hashable {
@@ -31,7 +31,7 @@ public struct LikePattern: Sendable, Hashable {
         hasher.combine(isCaseInsensitive)
     }
 
-    /// Why a text is no pattern.
+    /// The reason why a text is not a pattern.
     enum Malformed: Error, Sendable, Hashable {
         case endsWithEscape
         case runTooLong(Int)
@@ -77,7 +77,7 @@ public struct LikePattern: Sendable, Hashable {
         self.runs = runs
     }
 
-    /// Lower case where that is one character for one; others (`İ`) stay as they are.
+    /// Returns the lower case if it is a single character; others (`İ`) stay unchanged.
     private static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         if scalar.isASCII {
             return scalar.value >= 65 && scalar.value <= 90 ? Unicode.Scalar(UInt8(scalar.value) | 0x20) : scalar
@@ -87,10 +87,10 @@ public struct LikePattern: Sendable, Hashable {
         return first
     }
 
-    /// Whether it has to search a text, beyond comparing its two ends.
+    /// Whether it has to search a text, in addition to comparing its two ends.
     var isSearch: Bool { !runs.isEmpty }
 
-    /// Nil for a text too long to be searched (``FilterLimits/searchedBytesMax``).
+    /// Returns whether the text matches; nil for a text too long to be searched (``FilterLimits/searchedBytesMax``).
     func matches(_ text: String) -> Bool? {
         guard !isSearch || text.utf8.count <= FilterLimits.searchedBytesMax else { return nil }
         return text.withUTF8Bytes { utf8 in
@@ -113,12 +113,12 @@ public struct LikePattern: Sendable, Hashable {
         }
     }
 
-    /// What stands between two `%`: for each character, at which places of the run it may stand (bit n: place n).
+    /// A run between two `%`. For each character it has the places of the run where it may stand (bit n: place n).
     private struct Run: Sendable, Hashable {
-        /// Rising, so that a character is found by halving.
+        /// Ascending, for binary search.
         private let scalars: [Unicode.Scalar]
         private let masks: [UInt64]
-        /// Places of `_`, where every character may stand.
+        /// The places of `_`, where every character may stand.
         private let open: UInt64
         private let accepting: UInt64
 
@@ -138,9 +138,10 @@ public struct LikePattern: Sendable, Hashable {
             self.accepting = 1 << UInt64(tokens.count - 1)
         }
 
-        /// Reads up to behind the first place where the run stands; false if it stands nowhere.
+        /// Advances to the end of the first match of the run; returns false if there is none.
         func search(_ rest: inout ScalarReader, isCaseInsensitive: Bool) -> Bool {
-            // Most characters are ASCII: for these a table of all masks, made anew, costs less than halving each time.
+            // Most characters are ASCII. For these, building a table of all masks costs less than repeated binary
+            // searches.
             withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 128) { ascii in
                 ascii.initialize(repeating: open)
                 for (scalar, mask) in zip(scalars, masks) where scalar.isASCII {
@@ -166,13 +167,13 @@ public struct LikePattern: Sendable, Hashable {
     }
 }
 
-/// The characters of a text, from both ends.
+/// A reader of the characters of a text, from both ends.
 private struct ScalarReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var start = 0
     private var end: Int
 
-    /// The bytes are those of a `String`, hence well formed.
+    /// The bytes belong to a `String`, so they are well formed.
     init(_ utf8: UnsafeBufferPointer<UInt8>) {
         bytes = utf8
         end = utf8.count

@@ -1,14 +1,15 @@
-/// How a change moves a row in relation to one subscription's set of rows: those that the receiver may see and that the
+/// How a change moves a row relative to one subscription's set of rows: the rows that the receiver may see and the
 /// filter matches.
 public enum RowTransition: String, Sendable, Hashable, CaseIterable {
-    /// The row is in the set now and was not before: it is new, it began to match, or it became visible.
+    /// The row has entered the set: it is new, it began to match, or it became visible.
     case enter
     /// The row was in the set and still is.
     case update
-    /// The row was in the set and is no longer: it is gone, it stopped matching, or it may no longer be seen.
+    /// The row has left the set: it was deleted, it stopped matching, or it became invisible.
     case leave
 
-    /// Nil: the row is in the set neither before nor after, and the receiver must not receive the change.
+    /// Creates the transition. Nil if the row is in the set neither before nor after; then the receiver must not
+    /// receive the change.
     public init?(wasInside: Bool, isInside: Bool) {
         switch (wasInside, isInside) {
         case (false, true): self = .enter
@@ -18,7 +19,7 @@ public enum RowTransition: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// What may be sent, in the terms of the receiver's own set of rows.
+    /// Returns the rows that may be sent, from the point of view of the receiver's set of rows.
     ///
     /// | transition | record | oldRecord |
     /// |---|---|---|

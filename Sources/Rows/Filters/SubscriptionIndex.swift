@@ -1,25 +1,25 @@
 import Values
 
-/// One change of a row with its version before and after, as subscriptions are matched against it.
+/// One change of a row with its versions before and after, against which subscriptions are matched.
 public struct RowVersions: Sendable, Hashable {
     public let tenant: ID<Tenant>
     public let schema: String
     public let table: String
     /// Exactly one of the three.
     public let event: TableSubscription.Events
-    /// Nil where there is none (insert) or the feed does not send it.
+    /// Nil if there is none (insert), or the feed does not send it.
     public let old: Filter.Row?
-    /// Nil where there is none (delete).
+    /// Nil if there is none (delete).
     public let new: Filter.Row?
 }
 
 /// A subscription whose filter matches a changed row, before or after.
 ///
-/// **It says nothing about what the stream may see**: the caller checks for each row whether its audience and the
-/// stream's scope share a key, and calls ``transition(seesOld:seesNew:)``.
+/// **It does not decide visibility.** The caller checks for each row whether its audience and the stream's scope share
+/// a key, and calls ``transition(seesOld:seesNew:)``.
 public struct SubscriptionMatch: Sendable, Hashable {
     public let slot: Int32
-    /// The subscription's place in its stream's list, for ``SubscriptionIndex/subscription(_:of:)``.
+    /// The index of the subscription in its stream's list, for ``SubscriptionIndex/subscription(_:of:)``.
     public let ordinal: Int32
     public let matchesOld: Bool
     public let matchesNew: Bool
@@ -29,26 +29,28 @@ public struct SubscriptionMatch: Sendable, Hashable {
     }
 }
 
-/// The index from changed rows to the filtered subscriptions of many streams: a change costs in proportion to the
-/// filters that match it, never to those that there are.
+/// An index from changed rows to the filtered subscriptions of many streams. The cost of a change is proportional to
+/// the number of matching filters, not to the number of all filters.
 ///
-/// A stream is a slot: a small number, dense, given by whoever owns the streams. One owner, no lock.
+/// A stream is a slot: a small, dense number that the owner of the streams assigns. The index has a single owner and no
+/// lock.
 ///
-/// Each filter stands under the values of **one** of its `eq` and `in` conditions, as (tenant, schema, table, column,
-/// value). Of several it takes the one whose values are the least shared at that moment: of
-/// `school_id=eq.1,id=in.(…)`, which everybody in the school has, the ids. The old and the new row are looked up by
-/// each column that some filter is indexed by; what is found is evaluated in full.
-/// Filters without such a condition (`points=gt.5`) are evaluated at every change of their table
-/// (``FilterLimits/scannedPerTableMax``); subscriptions without a filter match anyway.
+/// Each filter is stored under the values of **one** of its `eq` and `in` conditions, as (tenant, schema, table,
+/// column, value). Of several conditions, it uses the one whose values are the least shared at that moment. In
+/// `school_id=eq.1,id=in.(…)`, where the whole school shares the first value, it uses the ids. The old and the new row
+/// are looked up by each column by which some filter is indexed, and the filters found are evaluated in full. Filters
+/// without such a condition (`points=gt.5`) are evaluated at every change of their table
+/// (``FilterLimits/scannedPerTableMax``). Subscriptions without a filter always match.
 ///
-/// Measured with UUIDs, 100 to a stream: 67 bytes an id, filter included. A change of five columns with one match costs
-/// 0.4 µs with 10 streams and, with 10,000 (1,000,000 ids), 0.4 µs if its id was looked up recently and 1.1 µs if not:
-/// the work is the same, its memory then has to come from beyond the processor's caches.
+/// Measured with UUIDs, 100 per stream: 67 bytes per id, including the filter. A change of five columns with one match
+/// costs 0.4 µs with 10 streams. With 10,000 streams (1,000,000 ids), it costs 0.4 µs if its id was looked up recently
+/// and 1.1 µs if not: the work is the same, but the memory is then outside the processor's caches.
 ///
-/// Where few may see a row, it costs less to look at their streams only: ``forEachMatch(_:in:_:)`` for each stream that
-/// may see it, if those are fewer than ``candidateCount(_:)``.
+/// If few streams may see a row, it is cheaper to check only these: ``forEachMatch(_:in:_:)`` for each stream that may
+/// see it, if there are fewer of them than ``candidateCount(_:)``.
 public struct SubscriptionIndex {
-    /// A table as changes name it. The tenant is part of it, so that no change of one tenant ever visits another's.
+    /// A table as changes name it. The tenant is part of it, so that a change of one tenant never visits another
+    /// tenant's subscriptions.
     private struct Route: Hashable {
         let tenant: ID<Tenant>
         let schema: String
@@ -57,9 +59,9 @@ public struct SubscriptionIndex {
 
     /// A column by which filters of a table are indexed.
     private struct Column {
-        /// Distinguishes the values of this table and column from equal ones of others.
+        /// Distinguishes the values of this table and column from equal values of others.
         let salt: Int
-        /// By which its values are compared; a table's columns have one type each, for as long as the process lives.
+        /// The type by which its values are compared. A column has one type for the lifetime of the process.
         let type: ColumnType?
         var filterCount = 0
     }
@@ -73,7 +75,7 @@ public struct SubscriptionIndex {
         var scanned: [Int32] = []
         /// The sum of their weights (``FilterLimits/scannedPerTableMax``).
         var scannedWeight = 0
-        /// The parts of it by user.
+        /// The weights by user.
         var scannedWeights: [ID<User>: Int] = [:]
         /// Subscriptions without a filter.
         var unfiltered: [Int32] = []
@@ -86,15 +88,17 @@ public struct SubscriptionIndex {
         }
     }
 
-    /// The part of a subscription that matching reads; the rest is stored apart, so that more of these fit the caches.
+    /// The part of a subscription that matching reads. The rest is stored separately, so that more entries fit the
+    /// caches.
     private struct Entry {
         let filter: Filter
         let events: TableSubscription.Events
-        /// Negative: the entry is free.
+        /// Negative if the entry is free.
         let slot: Int32
         let ordinal: Int32
         let table: Int32
-        /// The last change that visited this entry: found by the old and by the new row, it is evaluated once.
+        /// The last change that visited this entry. An entry that is found by the old and by the new row is evaluated
+        /// once.
         var visitStamp: UInt64 = 0
 
         static let free = Entry(filter: .all, events: [], slot: -1, ordinal: 0, table: -1)
@@ -116,7 +120,7 @@ public struct SubscriptionIndex {
         var isScanned: Bool { if case .scanned = home { true } else { false } }
     }
 
-    /// Where an entry stands: under the values of the condition at this place of its filter, or at this place of a
+    /// The location of an entry: under the values of the condition at this index of its filter, or at this index of a
     /// list of its table.
     private enum Home {
         case indexed(condition: Int)
@@ -128,23 +132,23 @@ public struct SubscriptionIndex {
     private var freeTables: [Int32] = []
     private var tableNumbers: [Route: Int32] = [:]
     private var entries: [Entry] = []
-    /// By the same numbers as `entries`.
+    /// Indexed by the same numbers as `entries`.
     private var registrations: [Registration] = []
     private var freeEntries: [Int32] = []
     /// The entries of each slot, in the order of its list.
     private var slots: [[Int32]] = []
-    /// Whose stream each slot is, while it has subscriptions.
+    /// The user of each slot's stream, while it has subscriptions.
     private var users: [ID<User>] = []
     private var buckets = KeyBuckets()
     private var stamp: UInt64 = 0
-    /// Reused from change to change, so that a change with a single match allocates nothing.
+    /// Reused for each change, so that a change with a single match allocates nothing.
     private var hashes: [UInt64] = []
     private var candidates: [Int32] = []
     private var matches: [SubscriptionMatch] = []
     private let valuesMax: Int
     private let scannedPerTableMax: Int
     private let scannedPerUserMax: Int
-    /// Values in all stored filters.
+    /// The number of values in all stored filters.
     public private(set) var valueCount = 0
 
     public init(
@@ -157,18 +161,18 @@ public struct SubscriptionIndex {
     }
 
     public var subscriptionCount: Int { entries.count - freeEntries.count }
-    /// Tables that some subscription names; no others are stored.
+    /// The number of tables with at least one subscription. No others are stored.
     public var tableCount: Int { tableNumbers.count }
-    /// Bytes that the hash tables reserve; the filters themselves are not counted.
+    /// The reserved bytes of the hash tables, without the filters.
     public var bucketBytes: Int { buckets.byteCount }
 
     // MARK: Subscribing
 
-    /// Replaces all subscriptions of a stream at once: no change in between sees half of them.
+    /// Replaces all subscriptions of a stream at once, so that no change is matched against a half-replaced list.
     ///
-    /// - Parameter user: whose stream it is, as long as it is this one.
-    /// - Throws: ``Failure``: `invalid` if the list is more than one stream may have, `rateLimited` if it is more than
-    ///   one user may have, `unavailable` if the index is full. Then everything is as it was.
+    /// - Parameter user: The user of the stream, until the next call.
+    /// - Throws: ``Failure``: `invalid` if the list exceeds the limits of a stream, `rateLimited` if it exceeds the
+    ///   limits of a user, `unavailable` if the index is full. Then nothing is changed.
     public mutating func replace(
         _ slot: Int32, tenant: ID<Tenant>, user: ID<User>, with subscriptions: [TableSubscription]
     ) throws(Failure) {
@@ -189,7 +193,7 @@ public struct SubscriptionIndex {
         slots[Int(slot)] = numbers
     }
 
-    /// Removes all subscriptions of the slot; a slot without any is no mistake.
+    /// Removes all subscriptions of the slot, if it has any.
     public mutating func remove(_ slot: Int32) {
         guard slot >= 0, Int(slot) < slots.count else { return }
         let numbers = slots[Int(slot)]
@@ -202,7 +206,7 @@ public struct SubscriptionIndex {
         return slots[Int(slot)].map { registrations[Int($0)].subscription }
     }
 
-    /// The subscription that a match names.
+    /// Returns the subscription of a match.
     public func subscription(_ match: SubscriptionMatch) -> TableSubscription {
         registrations[Int(slots[Int(match.slot)][Int(match.ordinal)])].subscription
     }
@@ -318,8 +322,8 @@ public struct SubscriptionIndex {
         }
     }
 
-    /// The condition to index the filter by: whose fullest value is shared by the fewest, and of equal ones that with
-    /// the fewest values. Nil if there is none.
+    /// Returns the condition by which to index the filter: the one whose most shared value is shared by the fewest; of
+    /// equal ones, that with the fewest values. Nil if there is none.
     private func leastShared(of filter: Filter, table: Int32) -> Int? {
         let places = filter.conditions.indices.filter { filter.conditions[$0].isIndexable }
         guard places.count > 1 else { return places.first }
@@ -338,7 +342,7 @@ public struct SubscriptionIndex {
         return best?.place
     }
 
-    /// Seeded by the process, so that no client can choose values that collide.
+    /// Returns a hash that is seeded per process, so that a client cannot choose values that collide.
     private static func hash(_ key: UnsafeBufferPointer<UInt8>, salt: Int) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(salt)
@@ -367,7 +371,7 @@ public struct SubscriptionIndex {
         freeTables.append(number)
     }
 
-    /// The column's salt.
+    /// Returns the column's salt, and counts the filter.
     private mutating func retainColumn(_ condition: FilterCondition, of table: Int32) -> Int {
         var hasher = Hasher()
         hasher.combine(table)
@@ -385,16 +389,16 @@ public struct SubscriptionIndex {
         return column.salt
     }
 
-    // MARK: Finding
+    // MARK: Matching
 
     /// Calls `body` once for each subscription whose filter matches the old or the new row, in the order of slots and
-    /// of each slot's list: all matches of a stream come together. The body must not change the index.
+    /// of each slot's list. So all matches of a stream are consecutive. The body must not change the index.
     public mutating func forEachMatch(_ change: RowVersions, _ body: (SubscriptionMatch) -> Void) {
         findMatches(change)
         for match in matches { body(match) }
     }
 
-    /// As ``forEachMatch(_:_:)``, for one stream.
+    /// Does the same as ``forEachMatch(_:_:)`` for a single stream.
     public func forEachMatch(_ change: RowVersions, in slot: Int32, _ body: (SubscriptionMatch) -> Void) {
         guard slot >= 0, Int(slot) < slots.count, let table = table(of: change) else { return }
         for number in slots[Int(slot)] where entries[Int(number)].table == table {
@@ -402,7 +406,8 @@ public struct SubscriptionIndex {
         }
     }
 
-    /// How many filters ``forEachMatch(_:_:)`` would evaluate; about, for those found by both rows count twice.
+    /// Returns the approximate number of filters that ``forEachMatch(_:_:)`` would evaluate. Filters that both rows
+    /// find count twice.
     public func candidateCount(_ change: RowVersions) -> Int {
         guard let table = table(of: change) else { return 0 }
         var hashes: [UInt64] = []
@@ -414,7 +419,8 @@ public struct SubscriptionIndex {
 
     /// Fills `matches`.
     private mutating func findMatches(_ change: RowVersions) {
-        // Taken out of the index while it is filled: the method that fills it would else be given a copy of the index.
+        // Moved out of the index while it is filled. Otherwise the method that fills it would receive a copy of the
+        // index.
         var hashes = hashes
         self.hashes = []
         hashes.removeAll(keepingCapacity: true)
@@ -438,18 +444,18 @@ public struct SubscriptionIndex {
         if !isSorted { matches.sort { $0.precedes($1) } }
     }
 
-    /// Elements that the lists above stay reserved for: without it one change that reaches every stream would occupy
-    /// its memory for good.
+    /// The number of elements for which the lists above keep memory. Otherwise one change that reaches every stream
+    /// would occupy memory for good.
     private static let reservedMax = 4096
 
     private func table(of change: RowVersions) -> Int32? {
         tableNumbers[Route(tenant: change.tenant, schema: change.schema, table: change.table)]
     }
 
-    /// The hashes of all values, old and new, by which filters of the table may be found.
+    /// Appends the hashes of all values, old and new, by which filters of the table may be found.
     private func appendHashes(_ change: RowVersions, table: Int, to hashes: inout [UInt64]) {
         let rowColumns = max(change.new?.count ?? 0, change.old?.count ?? 0)
-        // Whichever are fewer: a client may name any number of columns that no row has.
+        // Iterates over the smaller set: a client may name any number of columns that no row has.
         guard tables[table].columns.count > rowColumns else {
             for (name, column) in tables[table].columns {
                 Self.appendHashes(change.old?[name], change.new?[name], column, to: &hashes)
@@ -482,7 +488,7 @@ extension SubscriptionMatch {
 }
 
 extension [Int32] {
-    /// Fills the gap with the last element and returns the one that moved there; nil if the removed one was the last.
+    /// Fills the gap with the last element, and returns the element that moved; nil if the removed one was the last.
     fileprivate mutating func removeFillingGap(at place: Int) -> Int32? {
         let last = removeLast()
         guard place < count else { return nil }

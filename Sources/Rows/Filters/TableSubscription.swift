@@ -2,7 +2,7 @@ import Values
 
 /// The subscription of a stream to the changes of one table: `{id, schema, table, event, filter, select}`.
 public struct TableSubscription: Sendable, Hashable {
-    /// The kinds of change that a subscription asks for.
+    /// The kinds of changes that a subscription requests.
     public struct Events: OptionSet, Sendable, Hashable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -13,13 +13,13 @@ public struct TableSubscription: Sendable, Hashable {
         public static let all: Events = [.insert, .update, .delete]
     }
 
-    /// The name that events carry for this subscription; unique within its stream.
+    /// The id of this subscription in events; unique within its stream.
     public let id: String
     public let schema: String
     public let table: String
     public let events: Events
     public let filter: Filter
-    /// Nil: all columns.
+    /// Nil means all columns.
     public let selection: ColumnSelection?
 
     public init(
@@ -34,11 +34,12 @@ public struct TableSubscription: Sendable, Hashable {
         self.selection = selection
     }
 
-    /// The transition that a change of this table causes for a receiver that may see the old and new row as given.
+    /// Returns the transition that a change of this table causes for a receiver with the given visibility of the old
+    /// and new row.
     ///
-    /// A row that is not given (the old one of an insert, the new one of a delete) is in nobody's set. So is an old row
-    /// of which the feed sends only the primary key, as soon as the filter names another column: such an update is an
-    /// `enter`, and no receiver gets a `leave`. Feeds that send whole old rows have neither fault.
+    /// A missing row (the old one of an insert, the new one of a delete) is in no receiver's set. The same holds for an
+    /// old row of which the feed sends only the primary key, if the filter names another column. Such an update is an
+    /// `enter`, and no receiver gets a `leave`. Feeds that send whole old rows have neither problem.
     public func transition(
         _ event: Events, old: Filter.Row?, new: Filter.Row?, seesOld: Bool, seesNew: Bool
     ) -> RowTransition? {
@@ -52,7 +53,8 @@ public struct TableSubscription: Sendable, Hashable {
 // MARK: - Writing
 
 extension TableSubscription: JSONObjectWritable {
-    /// As it is read, but complete: with defaults, and the filter in its canonical spelling.
+    /// Writes the subscription in the form in which it is read, but complete: with defaults, and the filter in its
+    /// canonical spelling.
     public func write(membersTo writer: inout JSONWriter) {
         writer.member("id", id)
         writer.member("schema", schema)
@@ -71,10 +73,9 @@ extension TableSubscription: JSONObjectWritable {
 // MARK: - Reading
 
 extension TableSubscription {
-    /// Reads all subscriptions of one stream and collects their mistakes, up to 20, each with its place
-    /// (`/tables/3/filter`).
+    /// Reads all subscriptions of one stream and collects up to 20 mistakes, each with its place (`/tables/3/filter`).
     ///
-    /// - Parameter columns: the declared columns of a table; nil for one whose columns are not declared.
+    /// - Parameter columns: Returns the declared columns of a table; nil for a table without declared columns.
     /// - Throws: ``Failure`` of kind `invalid`.
     public static func list(
         _ values: [JSONValue], at pointer: String, columns: (_ schema: String, _ table: String) -> ColumnTypes?
@@ -107,7 +108,7 @@ extension TableSubscription {
         return subscriptions
     }
 
-    /// Refuses what is more than one stream may have.
+    /// Refuses a list that exceeds the limits of a stream.
     static func requireWithinLimits(of subscriptions: [TableSubscription], at pointer: String) throws(Failure) {
         func require(_ count: Int, max: Int, _ what: String) throws(Failure) {
             guard count <= max else {
@@ -123,7 +124,7 @@ extension TableSubscription {
             "conditions that search a text between two '%'")
     }
 
-    /// More mistakes help nobody, and 100 subscriptions could have thousands.
+    /// More mistakes are not helpful, and 100 subscriptions could have thousands.
     static let mistakesMax = 20
 
     private init(
@@ -155,7 +156,7 @@ extension TableSubscription.Events {
 
     fileprivate var text: String { Self.words.first { $0.value == self }?.key ?? "*" }
 
-    /// One of the words, in any case; absent is `*`.
+    /// Reads one of the words, in any case; absent means `*`.
     fileprivate static func read(_ name: String, _ fields: inout Fields) -> TableSubscription.Events {
         guard let text = fields.optionalString(name, bytesMax: 16)?.uppercased() else { return .all }
         if let word = words.first(where: { $0.key == text }) { return word.value }

@@ -1,26 +1,26 @@
-/// The collection of invalidations per stream and query key in fixed windows: the first one opens a window, and at its
-/// end the stream receives the key once, however many came meanwhile.
+/// A debouncer of invalidations by stream and query key, with fixed windows. The first invalidation opens a window. At
+/// its end the stream receives the key once, however many invalidations arrived meanwhile.
 ///
-/// Later invalidations do not move the window, so that a steady flow is delivered once per window; and the key is
-/// delivered after the last change of a burst, so that no change is missed. A pure state machine with one owner: time
-/// is a parameter, in milliseconds of any clock that does not go back.
+/// Later invalidations do not extend the window, so a steady flow is delivered once per window. The key is delivered
+/// after the last change of a burst, so no change is missed. It is a pure state machine with one owner: time is a
+/// parameter, in milliseconds of any monotonic clock.
 public struct Coalescer: Sendable {
-    /// What one stream is to receive now.
+    /// The keys to send to one stream now.
     public struct Batch: Sendable, Hashable {
         public let stream: Int32
         /// In the order in which they were first offered.
         public internal(set) var keys: [[String]] = []
-        /// Each once; see ``isComplete``.
+        /// Unique causes; see ``isComplete``.
         public internal(set) var causes: [InvalidationCause] = []
-        /// False where a cause was withheld or left out: then the client must not take the batch for the echo of its
-        /// own write.
+        /// False if a cause was withheld or left out. Then the client must not treat the batch as the echo of its own
+        /// write.
         public internal(set) var isComplete = true
-        /// More keys came than may wait for a stream, and those were discarded: everything is stale.
+        /// Whether more keys arrived than may wait for a stream, and were discarded. Then everything is stale.
         public internal(set) var isOverflow = false
     }
 
-    /// Windows end on this grid, so that the keys of one burst leave in one event. Part of the 50 ms that delivery may
-    /// take beyond the window.
+    /// The grid on which windows end, so that the keys of one burst are sent in one event. It is part of the 50 ms that
+    /// delivery may take in addition to the window.
     static let gridMilliseconds: Int64 = 10
 
     /// A cause, shared by all streams that receive it.
@@ -48,11 +48,11 @@ public struct Coalescer: Sendable {
 
     private struct Stream {
         var pending: [Int32: Pending] = [:]
-        /// Not nil: everything is stale, and the stream receives that at this time.
+        /// The time at which the stream is told that everything is stale; nil if it is not.
         var overflowDue: Int64?
     }
 
-    /// A batch in the making, and the causes that it contains already.
+    /// A batch under construction, and the causes that it already contains.
     private struct Draft {
         var batch: Batch
         var causes: Set<InvalidationCause> = []
@@ -75,41 +75,41 @@ public struct Coalescer: Sendable {
 
     private struct Key {
         var key: [String]
-        /// Streams for which it waits.
+        /// The number of streams for which it waits.
         var uses: Int
     }
 
-    /// Stands for no key: the stream's overflow.
+    /// Stands for the overflow of a stream instead of a key.
     private static let everything: Int32 = -1
 
-    /// By slot: slots are dense.
+    /// Indexed by slot, because slots are dense.
     private var streams: [Stream] = []
     private var keys: [Key] = []
     private var freeKeys: [Int32] = []
     private var keyNumbers: [QueryKey: Int32] = [:]
-    /// What falls due at a time. An address whose time has changed stays here and is skipped.
+    /// The deliveries due at each time. An address whose time has changed stays here and is skipped.
     private var buckets: [Int64: [Address]] = [:]
-    /// The times of `buckets`, the latest first.
+    /// The times of `buckets`, in descending order.
     private var times: [Int64] = []
 
     public init() {}
 
-    /// When something falls due; nil while nothing waits.
+    /// The next due time; nil if nothing is due.
     public var nextDue: Int64? { times.last }
 
-    /// Keys that wait, counted once per stream.
+    /// The number of waiting keys, counted once per stream.
     public var pendingCount: Int { streams.reduce(0) { $0 + $1.pending.count } }
 
-    /// Query keys that wait for at least one stream; no others are stored.
+    /// The number of query keys that wait for at least one stream. No others are stored.
     public var keyCount: Int { keyNumbers.count }
 
-    // MARK: In
+    // MARK: Input
 
     /// Adds a stale key for the streams that may receive it.
     ///
     /// - Parameters:
-    ///   - cause: nil for streams that may not see the row.
-    ///   - window: how long to collect; where the key waits already, the window that ends first counts.
+    ///   - cause: Nil for streams that may not see the row.
+    ///   - window: The length of the window. If the key already waits, the earlier end counts.
     public mutating func offer(
         _ key: [String], cause: InvalidationCause?, to slots: some Sequence<Int32>, window: Duration, at now: Int64
     ) {
@@ -152,7 +152,7 @@ public struct Coalescer: Sendable {
         schedule(Address(stream: slot, key: Self.everything), at: due)
     }
 
-    /// Discards what waits for a stream that is closed.
+    /// Discards the waiting keys of a closed stream.
     public mutating func remove(_ slot: Int32) {
         guard slot >= 0, Int(slot) < streams.count else { return }
         let pending = streams[Int(slot)].pending
@@ -160,9 +160,9 @@ public struct Coalescer: Sendable {
         for number in pending.keys { release(number) }
     }
 
-    // MARK: Out
+    // MARK: Output
 
-    /// What fell due until now, one batch per stream, by the streams' numbers.
+    /// Returns the keys due until now, as one batch per stream, ordered by stream number.
     public mutating func takeDue(at now: Int64) -> [Batch] {
         var drafts: [Int32: Draft] = [:]
         while let time = times.last, time <= now {
@@ -200,7 +200,7 @@ public struct Coalescer: Sendable {
 
     private mutating func schedule(_ address: Address, at due: Int64) {
         if buckets[due] == nil {
-            // Later times stand at the front, and most new times are the latest.
+            // Later times are at the front, and most new times are the latest.
             let place = times.firstIndex { $0 < due } ?? times.endIndex
             times.insert(due, at: place)
         }

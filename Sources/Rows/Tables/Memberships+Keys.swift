@@ -1,7 +1,7 @@
 import Values
 import Visibility
 
-/// The member of memberships: a caller by its tenant, its role and the keys that its token claims.
+/// A caller for whom memberships are resolved: its tenant, its role and the keys that its token claims.
 public struct MembershipClaimant: Sendable, Hashable {
     public let tenant: ID<Tenant>
     public let role: String
@@ -15,20 +15,21 @@ public struct MembershipClaimant: Sendable, Hashable {
     }
 }
 
-/// Why a caller has a key, or does not although its token claims it.
+/// The reason why a caller has a key, or lacks it although its token claims it.
 public enum KeyOrigin: Sendable, Hashable {
     case claimed
-    /// A membership, by its name, grants it.
+    /// The membership of this name grants it.
     case granted(by: String)
-    /// The token claims it, and a membership says otherwise.
+    /// The token claims it, but this membership contradicts the claim.
     case refuted(by: String)
 }
 
 extension Memberships {
-    /// The keys of a caller's scope: the claims that no membership refutes, and the keys that memberships grant.
+    /// Returns the keys of a caller's scope: the claims that no membership refutes, and the keys that memberships
+    /// grant.
     public func keys(of caller: MembershipClaimant) -> Set<String> { scope(of: caller).keys }
 
-    /// The keys, and how many more there would be if a scope had room for them.
+    /// Returns the keys, and the number of further keys for which the scope has no room.
     public func scope(of caller: MembershipClaimant) -> (keys: Set<String>, omitted: Int) {
         let (origins, omitted) = resolve(caller)
         let keys = origins.lazy.compactMap { key, origin -> String? in
@@ -37,13 +38,13 @@ extension Memberships {
         return (Set(keys), omitted)
     }
 
-    /// Every key that a caller claims or is granted, and why it has it or not.
+    /// Returns every key that a caller claims or is granted, with the reason why it has the key or not.
     ///
     /// Memberships that grant the subject of another are evaluated first, so that a chain (user → student → class) is
-    /// followed to its end; the declarations have no circles.
+    /// followed to its end. The declarations contain no cycles.
     ///
-    /// At most ``TableLimits/grantedKeysMax`` keys are added, the first in the order of their texts: a scope is
-    /// bounded, and a missing key can only hide rows.
+    /// At most ``TableLimits/grantedKeysMax`` keys are added, the first in text order. A scope is bounded, and a
+    /// missing key can only hide rows.
     public func origins(of caller: MembershipClaimant) -> [String: KeyOrigin] { resolve(caller).origins }
 
     private func resolve(_ caller: MembershipClaimant) -> (origins: [String: KeyOrigin], omitted: Int) {
@@ -66,7 +67,7 @@ extension Memberships {
             for (rule, subjects) in known {
                 let declaration = memberships[rule].declaration
                 var gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map { declaration.grantKey($0.text) } }
-                // Always the same ones stay.
+                // Sorted, so that always the same keys are kept.
                 if grantedCount + gained.count > TableLimits.grantedKeysMax { gained.sort() }
                 for key in gained {
                     guard grantedCount < TableLimits.grantedKeysMax || origins[key] != nil else {
@@ -89,22 +90,22 @@ extension Memberships {
         }
     }
 
-    /// Whether the row that alone decides who has the key is known.
+    /// Whether the single row that decides who has the key is known.
     private func isDecided(_ index: Int, _ object: String, _ tenant: ID<Tenant>) -> Bool {
         guard memberships[index].rowDecides else { return false }
         return facts[FactName(membership: index, row: object)]?.contains { $0.tenant == tenant } ?? false
     }
 }
 
-/// A key that a change takes from all who have another one.
+/// A key that a change revokes from all holders of another key.
 public struct KeyLoss: Sendable, Hashable {
     public let holder: String
     public let key: String
 }
 
 extension Memberships {
-    /// Of the keys that may see a row after a change, those that its old row granted and its new one does not. Call it
-    /// before ``apply(_:of:)``.
+    /// Returns the keys that may see a row after a change, and that its old row granted but its new one does not. Must
+    /// be called before ``apply(_:of:)``.
     func losses(
         by operation: RowOperation, of table: TableDeclaration,
         _ sides: (old: TableDeclaration.Side?, new: TableDeclaration.Side?),
@@ -134,7 +135,7 @@ extension Memberships {
         }
     }
 
-    /// Whether another row than the old one grants the same.
+    /// Whether another row than the old one grants the same key.
     private func isGrantedElsewhere(
         _ grant: (subject: String, object: String), _ index: Int, _ old: TableDeclaration.Side,
         _ table: TableDeclaration

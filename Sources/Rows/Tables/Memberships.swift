@@ -1,19 +1,19 @@
 import Values
 import Visibility
 
-/// The state of one row in a membership, or the fact that a subject is known at all. The last one of each ``identity``
-/// is stored durably and loaded by ``Memberships/restore(_:)``.
+/// The state of one row in a membership, or the fact that a subject is known. The last fact of each ``identity`` is
+/// stored durably and loaded by ``Memberships/restore(_:)``.
 public struct MembershipFact: Sendable, Hashable {
     public let tenant: ID<Tenant>
     public let membership: String
-    /// The primary key of the row, as ``TableDeclaration/recordId(of:)`` writes it. Nil: the fact is that the subject
-    /// is known; its rows went to others, and its old claims must not count again.
+    /// The primary key of the row, as ``TableDeclaration/recordId(of:)`` writes it. Nil records that the subject is
+    /// known: its rows moved to others, and its old claims must not count again.
     public let row: String?
-    /// The values of the two columns, nil for null.
+    /// The values of the two columns; nil for null.
     public var subject: String?
     public var object: String?
-    /// Whether the row is in a state that counts. A deleted row stays stored as one that does not: without it an older
-    /// claim would count again.
+    /// Whether the row is in a state that counts. A deleted row stays stored as one that does not count, because
+    /// otherwise an older claim would count again.
     public var counts: Bool
 
     public init(
@@ -33,7 +33,7 @@ public struct MembershipFact: Sendable, Hashable {
             && left.counts == right.counts
     }
 
-    /// Unique within a tenant and a membership: a later fact replaces an earlier one of the same identity.
+    /// Unique within a tenant and a membership. A later fact replaces an earlier one of the same identity.
     public var identity: String { row.map { "row:\($0)" } ?? "subject:\(subject ?? "")" }
 }
 
@@ -41,7 +41,7 @@ public struct MembershipFact: Sendable, Hashable {
 public struct MembershipUpdate: Sendable, Hashable {
     public struct Holders: Sendable, Hashable {
         public let tenant: ID<Tenant>
-        /// Every stream whose scope has this key needs its keys computed anew (``Memberships/keys(of:)``).
+        /// Every stream whose scope has this key needs its keys to be recomputed (``Memberships/keys(of:)``).
         public let key: String
 
         public init(tenant: ID<Tenant>, key: String) {
@@ -51,9 +51,9 @@ public struct MembershipUpdate: Sendable, Hashable {
     }
 
     public var holders: Set<Holders> = []
-    /// What changed, to be stored in the same transaction as the change.
+    /// The changed facts, to be stored in the same transaction as the change.
     public var facts: [MembershipFact] = []
-    /// Why a part of the change could not be applied. Keys that the change takes away are taken away nevertheless.
+    /// The reason why a part of the change could not be applied. Keys that the change revokes are revoked nevertheless.
     public internal(set) var refusal: Failure?
 
     public init() {}
@@ -61,14 +61,15 @@ public struct MembershipUpdate: Sendable, Hashable {
     public var isEmpty: Bool { holders.isEmpty && facts.isEmpty && refusal == nil }
 }
 
-/// Who belongs where according to ingested rows: a pure structure in memory, cheap to copy.
+/// The memberships according to ingested rows: a pure structure in memory, cheap to copy.
 ///
-/// Its rows win over a token's claims about the same subject; claims count where it has no row. It has one in two
-/// cases: some row named the subject (a teacher who had a class and has none now is known to have none), or the granted
-/// key is the row's own (a class whose row is known has the teacher that it names, whoever claims it).
+/// Rows take precedence over a token's claims about the same subject; claims count only for subjects without rows. A
+/// subject has rows in two cases. Either some row named the subject: a teacher who had a class and has none now is
+/// known to have none. Or the granted key is the row's own: a class whose row is known has the teacher that the row
+/// names, whatever tokens claim.
 ///
-/// It is bounded by ``TableLimits/membershipEntriesMax`` and drops nothing: without an entry old claims would count
-/// again.
+/// It is bounded by ``TableLimits/membershipEntriesMax`` and evicts nothing, because without an entry old claims would
+/// count again.
 public struct Memberships: Sendable {
     struct FactName: Hashable {
         let membership: Int
@@ -87,12 +88,13 @@ public struct Memberships: Sendable {
         }
     }
 
-    /// What memberships grant, such as a class.
+    /// The entity that memberships grant, such as a class.
     enum Granted {}
 
-    /// Per row of a membership its facts, one per tenant: two databases may number their rows alike.
+    /// The facts of each row of a membership, one per tenant, because two databases may use the same row ids.
     var facts = ShardedDictionary<FactName, [MembershipFact]>()
-    /// Per subject how many rows grant each object; an empty dictionary means that the subject is known and has none.
+    /// For each subject, how many rows grant each object. An empty dictionary means that the subject is known and has
+    /// none.
     var subjects = ShardedDictionary<SubjectName, [ID<Granted>: Int]>()
     let memberships: [Rule]
     /// The memberships in groups that grant keys of one shape, in the order of evaluation.
@@ -105,12 +107,14 @@ public struct Memberships: Sendable {
         let declaration: MembershipDeclaration
         let table: String
         let schema: String
-        /// The granted key is made from the row's whole primary key, and no other membership grants keys of its
-        /// shape: the row alone decides who has it.
+        /// Whether the row alone decides who has the key: the granted key is made from the row's whole primary key, and
+        /// no other membership grants keys of its shape.
         let rowDecides: Bool
     }
 
-    /// - Parameter entriesMax: ``TableLimits/membershipEntriesMax``; another number is for tests.
+    /// Creates empty memberships.
+    ///
+    /// - Parameter entriesMax: ``TableLimits/membershipEntriesMax``; tests use other numbers.
     public init(_ catalog: TableCatalog, entriesMax: Int = TableLimits.membershipEntriesMax) {
         let groups = catalog.membershipOrder
         memberships = groups.flatMap { group in
@@ -128,14 +132,14 @@ public struct Memberships: Sendable {
         self.entriesMax = entriesMax
     }
 
-    /// Stored facts and subjects.
+    /// The number of stored facts and subjects.
     public var entryCount: Int { factCount + subjects.count }
 
     // MARK: Applying changes
 
-    /// Applies a change of a row: an insert and an update set the row, whatever was stored of it before.
+    /// Applies a change of a row. An insert and an update replace everything stored of the row.
     ///
-    /// A snapshot's row counts as an insert.
+    /// A row of a snapshot counts as an insert.
     public mutating func apply(_ change: RowWrite, of table: TableDeclaration) -> MembershipUpdate {
         var update = MembershipUpdate()
         guard !table.memberships.isEmpty else { return update }
@@ -171,7 +175,7 @@ public struct Memberships: Sendable {
         return update
     }
 
-    /// Applies the removal of all rows of a table, those of one tenant or, with nil, of all.
+    /// Applies the removal of all rows of a table, for one tenant, or for all tenants if nil.
     public mutating func truncate(_ table: TableDeclaration, tenant: ID<Tenant>? = nil) -> MembershipUpdate {
         var update = MembershipUpdate()
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
@@ -183,7 +187,7 @@ public struct Memberships: Sendable {
         return update
     }
 
-    /// Loads a stored fact. One of a membership that is no longer declared is ignored.
+    /// Loads a stored fact. A fact of a membership that is no longer declared is ignored.
     public mutating func restore(_ fact: MembershipFact) -> Failure? {
         guard let index = memberships.firstIndex(where: { $0.declaration.name == fact.membership }) else { return nil }
         var update = MembershipUpdate()
@@ -235,7 +239,7 @@ public struct Memberships: Sendable {
             }
             if isNew || after.counts { update.note(after.tenant, rule.declaration.subjectKey(subject)) }
         }
-        // A claim alone no longer gives the key to anyone.
+        // From now on, a claim alone no longer gives the key to any caller.
         if before == nil, rule.rowDecides, let object = after.object {
             update.note(after.tenant, rule.declaration.grantKey(object))
         }
@@ -277,7 +281,7 @@ public struct Memberships: Sendable {
 
     // MARK: Reading
 
-    /// The objects that a subject has; nil if the subject is unknown.
+    /// Returns the objects of a subject; nil if the subject is unknown.
     func granted(to subject: String, by membership: String, tenant: ID<Tenant>) -> [String]? {
         guard let index = memberships.firstIndex(where: { $0.declaration.name == membership }) else { return nil }
         return subjects[SubjectName(membership: index, tenant: tenant, value: subject)].map {
@@ -285,7 +289,7 @@ public struct Memberships: Sendable {
         }
     }
 
-    /// The columns of a row that its memberships store, as they were last; nil for an unknown row.
+    /// Returns the last columns of a row that its memberships store; nil for an unknown row.
     func storedColumns(table: TableDeclaration, row: String, tenant: ID<Tenant>) -> RowWrite.Row? {
         var columns: RowWrite.Row?
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
@@ -306,8 +310,8 @@ public struct Memberships: Sendable {
         tenant(ofRow: row) { $0.table == table }
     }
 
-    /// The one tenant that has the row; nil if none is known, and nil if two have it: a guess would show one
-    /// tenant's rows to the other.
+    /// Returns the tenant that has the row; nil if none or several have it. A guess would show one tenant's rows to
+    /// another.
     private func tenant(ofRow row: String, where isMeant: (Rule) -> Bool) -> ID<Tenant>? {
         guard let index = memberships.firstIndex(where: isMeant) else { return nil }
         let known = facts[FactName(membership: index, row: row)] ?? []

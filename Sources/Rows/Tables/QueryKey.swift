@@ -1,6 +1,6 @@
 import Values
 
-/// A query key as it is found again: by the bytes of its parts.
+/// A query key, compared by the bytes of its parts.
 public struct QueryKey: Sendable, Hashable {
     let parts: [String]
 

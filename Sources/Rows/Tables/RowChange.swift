@@ -1,10 +1,10 @@
 import Values
 import Visibility
 
-/// A change of one row within one tenant, as the event log stores it: with its audience and the query keys that it
-/// makes stale, both computed once, when the change arrived.
+/// A change of one row within one tenant, as the event log stores it, with its audience and the query keys that it
+/// makes stale. Both are computed once, when the change arrives.
 ///
-/// No client receives it as it is: a stream gets what its scope may see and what its subscriptions select.
+/// No client receives it in this form: a stream gets what its scope may see and its subscriptions select.
 public struct RowChange: Sendable, Hashable {
     public typealias Row = RowWrite.Row
 
@@ -15,11 +15,11 @@ public struct RowChange: Sendable, Hashable {
     /// The rows as the feed sent them; nil for a row of another tenant.
     public let old: Row?
     public let new: Row?
-    /// Scopes with one of these keys see the row as it was; empty: there was none in this tenant.
+    /// The keys that may see the old row; empty if there was none in this tenant.
     public let oldReaders: [String]
     public let newReaders: [String]
-    /// Keys of `newReaders` that the change itself takes away: it is delivered before the scopes of streams change, and
-    /// those who lose the row by it must not see its new version.
+    /// Keys of `newReaders` that the change itself revokes. The change is delivered before the scopes of streams
+    /// change, and holders who lose the row by it must not see its new version.
     public let losses: [KeyLoss]
     public let invalidations: [Invalidation]
     public let cause: InvalidationCause
@@ -27,42 +27,42 @@ public struct RowChange: Sendable, Hashable {
     public let windowMilliseconds: Int
     /// The counts of an `engagement_update` with their columns; empty unless one of them changed.
     public let countColumns: [String: String]
-    /// Nothing but those counts changed: streams receive the counts, and not the row.
+    /// Whether only those counts changed. Then streams receive the counts and not the row.
     public let isOnlyCounts: Bool
     public let commitTimestamp: Timestamp?
 
     /// A query key that became stale.
     public struct Invalidation: Sendable, Hashable {
         public let key: [String]
-        /// Scopes that share one of these receive the key.
+        /// The keys that receive the query key.
         public let audience: [String]
-        /// Scopes that share one of these receive the cause as well.
+        /// The keys that also receive the cause.
         public let causeAudience: [String]
     }
 
-    /// The row before the change, as subscriptions are matched against it: a column that the feed did not send is taken
-    /// to have been as it is now.
+    /// The old row against which subscriptions are matched. Columns that the feed did not send are assumed to be
+    /// unchanged.
     public var comparedOld: Row? {
         guard let old, let new else { return old }
         return old.completed(by: new)
     }
 
-    /// Whether a subscription may receive the `leave` of a row whose new version its stream does not see: only if the
-    /// old row, as far as the feed sent it, matches the filter. Columns that the feed did not send are compared as they
-    /// are now, and a filter on them would reveal values of a row that the stream may not see.
+    /// Whether a subscription may receive the `leave` of a row whose new version its stream does not see. It may only
+    /// if the old row, as the feed sent it, matches the filter. Columns that the feed did not send are compared with
+    /// their current values, and a filter on them would reveal values of a row that the stream may not see.
     public func mayLeave(_ subscription: TableSubscription, seesNew: Bool) -> Bool {
         seesNew || new == nil || subscription.filter.matches(old ?? [:])
     }
 
-    /// The keys that may see the row as it is now, for one scope.
+    /// Returns the keys that may see the new row, for one scope.
     ///
-    /// - Parameter hasKey: whether the scope, as it was before the change, has a key.
+    /// - Parameter hasKey: Whether the scope had a key before the change.
     public func newReaders(_ hasKey: (String) -> Bool) -> [String] {
         let lost = losses.filter { hasKey($0.holder) }.map(\.key)
         return lost.isEmpty ? newReaders : newReaders.filter { !lost.contains($0) }
     }
 
-    /// All keys that give a stream one of the invalidations.
+    /// All keys whose holders receive one of the invalidations.
     public var invalidationAudience: [String] {
         var keys: [String] = []
         var seen: Set<String> = []
@@ -75,11 +75,12 @@ public struct RowChange: Sendable, Hashable {
 }
 
 extension RowChange {
-    /// A change of a row in a table of the service itself, to which streams subscribe as to a declared table.
+    /// Creates a change of a row in one of the service's own tables, to which streams subscribe like to a declared
+    /// table.
     ///
     /// - Parameters:
-    ///   - readers: the keys that may see the row.
-    ///   - countColumns: the counts, if nothing but these changed.
+    ///   - readers: The keys that may see the row.
+    ///   - countColumns: The counts, if only these changed.
     public init(
         ofOwn table: (schema: String, table: String), _ operation: RowOperation, recordId: String, old: Row?, new: Row?,
         readers: [String], windowMilliseconds: Int = 0, countColumns: [String: String] = [:],
@@ -105,23 +106,23 @@ extension RowVersions {
     }
 }
 
-/// The tenants that a change concerns, and its form for each of them.
+/// The tenants of a change, and its form for each of them.
 public struct Routing: Sendable {
-    /// The tenants whose rows it is about: one, or two where the row moved between them.
+    /// The tenants of its rows: one, or two if the row moved between them.
     public let tenants: [ID<Tenant>]
-    /// The change as each of them may see it; none for a change that does not matter.
+    /// The change as each tenant may see it; empty for an irrelevant change.
     public let changes: [(tenant: ID<Tenant>, change: RowChange)]
-    /// Why nobody receives a change that matters; nil where somebody does, or where that is as the row says. What the
-    /// row says of memberships counts all the same.
+    /// The reason why a relevant change reaches no receiver; nil if it has receivers, or if the row itself defines that
+    /// it has none. The row's memberships count in any case.
     public let unreached: Failure?
 }
 
 extension TableDeclaration {
     /// Routes a change to each tenant that it concerns.
     ///
-    /// Call it before ``Memberships/apply(_:of:)``.
+    /// Must be called before ``Memberships/apply(_:of:)``.
     ///
-    /// - Throws: `invalid`, where the tenant of a row is unknown.
+    /// - Throws: `invalid` if the tenant of a row is unknown.
     public func routing(
         of change: RowWrite, at commitTimestamp: Timestamp?, memberships: Memberships
     ) throws(Failure) -> Routing {
@@ -149,7 +150,7 @@ extension TableDeclaration {
             let (isOld, isNew) = (reach.old?.tenant == tenant, reach.new?.tenant == tenant)
             let routed = RowChange(
                 schema: schema, table: name, primaryKey: primaryKey, operation: change.operation,
-                // At least the key: of a deleted row a feed may send nothing else, and of a moved one nothing at all.
+                // At least the key: a feed may send only the key of a deleted row, and nothing at all of a moved one.
                 old: isOld ? change.old ?? change.new.map(keyColumns) : nil, new: isNew ? change.new : nil,
                 oldReaders: isOld ? reach.old?.keys ?? [] : [], newReaders: isNew ? reach.new?.keys ?? [] : [],
                 losses: isOld && isNew ? memberships.losses(by: change.operation, of: self, sides, reach.new) : [],
@@ -168,7 +169,8 @@ extension TableDeclaration {
         row.filter { primaryKey.contains($0.key) }
     }
 
-    /// The counts of an update if one of them changed, and whether nothing else that matters is known to have changed.
+    /// Returns the counts of an update if one of them changed, and whether nothing else relevant is known to have
+    /// changed.
     private func changedCounts(
         of change: RowWrite, completedOld old: RowWrite.Row
     ) -> (columns: [String: String], isAll: Bool) {
@@ -182,7 +184,7 @@ extension TableDeclaration {
     }
 }
 
-// MARK: - In the log
+// MARK: - Storage in the log
 
 extension RowChange: JSONObjectWritable {
     public func write(membersTo writer: inout JSONWriter) {
@@ -205,7 +207,7 @@ extension RowChange: JSONObjectWritable {
         if let commitTimestamp { writer.member("commitTimestamp", Int(commitTimestamp.microseconds)) }
     }
 
-    /// Nil for bytes that no version of the service wrote.
+    /// Reads a stored change; nil for bytes that no version of the service wrote.
     public init?(reading data: [UInt8]) {
         guard let value = try? JSONValue(parsing: data, depthMax: ChangeLimits.depthMax + 2),
             case .object(let members) = value, let schema = members.string("schema"),
@@ -277,10 +279,10 @@ extension InvalidationCause: JSONObjectWritable {
 }
 
 extension RowOperation {
-    /// As events name it: `INSERT`.
+    /// The name in events, such as `INSERT`.
     public var eventName: String { rawValue.uppercased() }
 
-    /// The set of events of a subscription to this operation.
+    /// The subscription events that include this operation.
     public var subscribed: TableSubscription.Events {
         switch self {
         case .insert: .insert

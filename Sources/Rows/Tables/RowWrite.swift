@@ -5,11 +5,11 @@ public enum RowOperation: String, Sendable, Hashable, CaseIterable {
     case insert, update, delete
 }
 
-/// A write to one row, as far as declarations of tables need it.
+/// A write to one row, with the data that declarations of tables need.
 ///
 /// - An insert has no old row, a delete no new one.
-/// - The old row of an update or delete may consist of the primary key alone: databases send no more unless configured
-///   to (`REPLICA IDENTITY FULL`). Missing columns are taken from stored memberships where they have them.
+/// - The old row of an update or delete may consist of the primary key alone, because databases send no more unless
+///   configured to (`REPLICA IDENTITY FULL`). Missing columns are taken from stored memberships if available.
 /// - A column that is absent from the new row has not changed, unless it is among ``withheldColumns``.
 public struct RowWrite: Sendable, Hashable {
     public typealias Row = [String: JSONValue]
@@ -17,7 +17,7 @@ public struct RowWrite: Sendable, Hashable {
     public let operation: RowOperation
     public let old: Row?
     public let new: Row?
-    /// The user who wrote, where the message or its headers name one; else the declared columns are read.
+    /// The user who wrote, if the message or its headers name one; otherwise the declared columns are read.
     public let actorId: String?
     public let originId: String?
     /// Columns that the sender left out of the new row although they may have changed.
@@ -37,7 +37,7 @@ public struct RowWrite: Sendable, Hashable {
 }
 
 extension RowWrite.Row {
-    /// With the columns of another row that this one lacks. Most rows lack none, and then nothing is copied.
+    /// Returns the row completed with another row's columns. Most rows lack none, and then nothing is copied.
     func completed(by other: Self, except withheld: Set<String> = []) -> Self {
         var row = self
         for (column, value) in other where row[column] == nil && !withheld.contains(column) { row[column] = value }
@@ -47,10 +47,10 @@ extension RowWrite.Row {
 
 extension JSONValue {
     /// The value as a segment of a key; nil for a value that cannot name anything: null, the empty text, a fraction, a
-    /// list, an object, a text longer than ``TableLimits/keyValueBytesMax``, and one with U+0000, which PostgreSQL
-    /// cannot store: the row would make the whole delivery fail.
+    /// list, an object, a text longer than ``TableLimits/keyValueBytesMax``, and a text with U+0000. PostgreSQL cannot
+    /// store U+0000, so such a row would make the whole delivery fail.
     ///
-    /// Integers and texts of the same digits make the same key, as they do in a token's claims.
+    /// Integers and texts of the same digits make the same key, as in a token's claims.
     var keyText: String? {
         switch self {
         case .string(let text):
@@ -61,14 +61,14 @@ extension JSONValue {
         }
     }
 
-    /// Whether two values of a column are the same: numbers by value however they were written, and an id that is
-    /// stored as text equals the number of the same digits.
+    /// Whether two values of a column are the same. Numbers are compared by value, regardless of spelling, and an id
+    /// that is stored as text equals the number of the same digits.
     func isSameColumnValue(as other: JSONValue) -> Bool {
         switch (self, other) {
         case (.integer(let left), .number(let right)): Double(left) == right
         case (.number(let left), .integer(let right)): left == Double(right)
         case (.string(let text), .integer(let number)), (.integer(let number), .string(let text)): text == "\(number)"
-        // Bytes, not Swift's canonical equivalence: databases compare bytes.
+        // Compares bytes, not canonically equivalent texts, as databases do.
         case (.string(let left), .string(let right)): left.hasBytes(of: right)
         default: self == other
         }

@@ -1,9 +1,9 @@
-/// A dictionary in many parts, so that a copy of a large one costs little: a change copies the part it falls into, and
-/// not the whole.
+/// A dictionary in many parts, so that a copy of a large one is cheap. A change copies only the part that contains the
+/// key.
 ///
 /// Each transaction works on a copy of the memberships, and discards it.
 struct ShardedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// Of 1,000,000 entries a part has 1,000: copying one takes some 10 µs.
+    /// With 1,000,000 entries, a part has 1,000; copying one takes some 10 µs.
     private static var shardCount: Int { 1024 }
 
     private var shards: [[Key: Value]]
@@ -23,7 +23,7 @@ struct ShardedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Changes a value where it is, without a copy of it.
+    /// Changes a value in place, without copying it.
     mutating func update(_ key: Key, default fallback: @autoclosure () -> Value, _ change: (inout Value) -> Void) {
         let shard = Self.shard(of: key)
         let before = shards[shard].count

@@ -2,11 +2,11 @@ import Values
 import Visibility
 
 extension TableCatalog {
-    /// Reads a file of tables (`tables.schema.json` describes it) and refuses it whole if anything in it is wrong.
+    /// Reads a file of tables (`tables.schema.json` describes it). Any mistake refuses the whole file.
     ///
     /// - Parameters:
-    ///   - document: the file; YAML is turned into values elsewhere.
-    ///   - reserved: what the service has already.
+    ///   - document: The file; YAML is converted to values elsewhere.
+    ///   - reserved: The names that the service itself uses.
     /// - Throws: `invalid` with code `tables.invalid`: the first ``TableLimits/mistakesMax`` mistakes, each with its
     ///   place (`/tables/3/audience/select/0`).
     public init(reading document: JSONValue, reserved: ReservedNames = ReservedNames()) throws(Failure) {
@@ -18,10 +18,10 @@ extension TableCatalog {
     }
 }
 
-/// The reader of declarations, which collects their mistakes.
+/// A reader of declarations that collects their mistakes.
 ///
-/// A table with a mistake is read to its end with placeholders, so that all its mistakes are reported, and left out of
-/// the comparison of tables with one another.
+/// A table with a mistake is read to its end with placeholders, so that all its mistakes are reported. It is left out
+/// of the checks between tables.
 struct TableFileReader {
     struct Read {
         let pointer: String
@@ -44,7 +44,7 @@ struct TableFileReader {
         mistakes.append(Failure.Field(pointer, detail))
     }
 
-    /// A declaration of topics and where it stands.
+    /// A declaration of topics, with its place.
     typealias Topic = (pointer: String, declaration: TopicDeclaration)
 
     mutating func declarations(of document: JSONValue) -> (tables: [Read], topics: [Topic]) {
@@ -73,7 +73,7 @@ struct TableFileReader {
         return (tables, topics)
     }
 
-    /// Adds the mistakes that the reader of an object found; true if there are none.
+    /// Adds the mistakes that the reader of an object found; returns true if there are none.
     private mutating func close(_ fields: inout Fields) -> Bool {
         do throws(Failure) {
             try fields.finish()
@@ -203,7 +203,7 @@ extension Fields {
         return list
     }
 
-    /// Templates as texts, or as objects with the state that the row must be in.
+    /// Reads templates as texts, or as objects with the state that the row must be in.
     private mutating func entries(_ name: String, required: Bool = false) -> [AudienceEntry]? {
         guard let values = array(name, countMax: TableLimits.templatesMax, required: required) else { return nil }
         var entries: [AudienceEntry] = []
@@ -392,7 +392,7 @@ extension Fields {
         objects(name, countMax: countMax).map { nested($0.members, at: $0.place, read) }
     }
 
-    /// The members of an object whose names are names of columns, in the order of their names.
+    /// Returns the members of an object whose names are columns, ordered by name.
     private mutating func named(_ name: String, countMax: Int) -> [(key: String, value: JSONValue)] {
         let members = openObject(name) ?? [:]
         if members.count > countMax { reject(name, "must have at most \(countMax) members") }
@@ -400,7 +400,7 @@ extension Fields {
         return members.sorted { $0.key < $1.key }
     }
 
-    /// Names of columns, each once.
+    /// Reads unique names of columns.
     private mutating func columns(_ name: String, countMax: Int, required: Bool = false) -> [String] {
         var names: [String] = []
         for (index, value) in (array(name, countMax: countMax, required: required) ?? []).enumerated() {
@@ -432,7 +432,7 @@ extension Fields {
 private let nameRule =
     "must be a name of 1 to \(TableLimits.nameBytesMax) bytes, without control characters and without { } and :"
 
-/// What a template can name; databases allow more, in quotes.
+/// Whether a template can use the name. Databases allow more names, in quotes.
 private func isName(_ text: String) -> Bool {
     text.utf8.count <= TableLimits.nameBytesMax && AudienceTemplate.isColumnName(text)
 }

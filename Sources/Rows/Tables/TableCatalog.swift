@@ -9,7 +9,7 @@ public struct TableCatalog: Sendable {
     /// The memberships in groups that grant keys of one shape, each after those that grant its subjects.
     let membershipOrder: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]
 
-    /// By bytes, as databases compare names: to a `String` two spellings of one accent are equal.
+    /// Compared by bytes, as databases compare names. Swift strings treat two spellings of one accent as equal.
     private struct Name: Hashable {
         private let schema: ID<TableDeclaration>
         private let table: ID<TableDeclaration>
@@ -20,7 +20,9 @@ public struct TableCatalog: Sendable {
         }
     }
 
-    /// - Precondition: the reader has found no mistake in them.
+    /// Creates a catalog.
+    ///
+    /// - Precondition: The reader has found no mistake in the tables.
     init(checked tables: [TableDeclaration], topics: [TopicDeclaration] = []) {
         self.tables = tables
         self.topics = topics
@@ -30,12 +32,12 @@ public struct TableCatalog: Sendable {
         membershipOrder = MembershipOrder(tables).groups ?? []
     }
 
-    /// Nil for a table that is not declared: its changes have no audience.
+    /// Returns a table; nil for an undeclared one, whose changes have no audience.
     public func find(schema: String, table: String) -> TableDeclaration? {
         places[Name(schema: schema, table: table)].map { tables[$0] }
     }
 
-    /// The names of all memberships that some table carries.
+    /// The names of all memberships that any table declares.
     public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
 
     /// Every template of the file, for the check against the templates of other tables.
@@ -51,9 +53,9 @@ public struct TableCatalog: Sendable {
     }
 }
 
-/// An order of memberships in which each comes after those that grant its subjects.
+/// A topological order of memberships: each comes after those that grant its subjects.
 struct MembershipOrder {
-    /// Nil where there is a circle: following it would have no end.
+    /// Nil if there is a cycle, whose evaluation would not end.
     let groups: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]?
 
     init(_ tables: [TableDeclaration]) {
@@ -67,7 +69,7 @@ struct MembershipOrder {
         }
         var sorted: [[(table: TableDeclaration, declaration: MembershipDeclaration)]] = []
         while !shapes.isEmpty {
-            // Free are the shapes whose subjects none of the remaining ones grants.
+            // The next shapes are those whose subjects no remaining membership grants.
             let free = shapes.filter { shape in
                 (members[shape] ?? []).allSatisfy { member in
                     !shapes.contains { other in

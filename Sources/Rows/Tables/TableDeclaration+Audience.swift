@@ -1,23 +1,23 @@
 import Values
 import Visibility
 
-/// Who may see one row: a tenant, and keys of which a scope must have one.
+/// The audience of one row: a tenant, and keys of which a scope must have one.
 struct RowAudience: Sendable, Hashable {
     let tenant: ID<Tenant>
     let keys: [String]
 }
 
-/// The audience of a change: that of the row as it was, and that of the row as it is. Nil where there is no such row.
+/// The audience of a change: that of the old row, and that of the new row. Nil if there is no such row.
 ///
-/// Those in `old` and not in `new` see the row leave; those in `new` and not in `old` see it enter. The two may belong
-/// to different tenants.
+/// Holders of keys only in `old` see the row leave; holders of keys only in `new` see it enter. The two may belong to
+/// different tenants.
 struct Reach: Sendable, Hashable {
     let old: RowAudience?
     let new: RowAudience?
 }
 
 extension TableDeclaration {
-    /// The audience of a change.
+    /// Returns the audience of a change.
     func reach(
         _ sides: (old: Side?, new: Side?), _ operation: RowOperation, _ memberships: Memberships
     ) throws(Failure) -> Reach {
@@ -29,11 +29,11 @@ extension TableDeclaration {
         return Reach(old: try audience(sides.old), new: try audience(sides.new))
     }
 
-    /// Why a change whose audience has no key reaches nobody, where that is because its sender left columns out; nil
-    /// where the row itself says so (a column that is null).
+    /// Returns the reason why a change without audience keys reaches no receiver, if its sender left out columns; nil
+    /// if the row itself defines this (a column that is null).
     func missingAudience(_ sides: (old: Side?, new: Side?), _ operation: RowOperation) -> Failure? {
         guard let side = sides.new ?? sides.old else { return nil }
-        // Some senders write null for all columns of a deleted row but its key.
+        // Some senders write null for all columns of a deleted row except its key.
         let isKeyAlone =
             operation == .delete && !side.row.contains { $0.value != .null && !primaryKey.contains($0.key) }
         var missing: [String] = []
@@ -57,15 +57,15 @@ extension TableDeclaration {
             "reaches nobody: the row was sent without \(names), from which its audience is made")
     }
 
-    /// The column of the row itself behind a related column.
+    /// Returns the row's own column behind a related column.
     private func rowColumn(of name: String) -> String {
         var name = name
         while let column = related[name] { name = column.column }
         return name
     }
 
-    /// Whether a change is delivered at all: an update that changes neither a column that matters nor one that the
-    /// audience is made from is not.
+    /// Whether a change is delivered at all. An update is not, if it changes neither a relevant column nor one from
+    /// which the audience is made.
     ///
     /// A column that the old row lacks counts as changed, unless memberships store its value.
     func matters(_ change: RowWrite, completedOld old: RowWrite.Row) -> Bool {
@@ -77,8 +77,8 @@ extension TableDeclaration {
             || audienceColumns.contains { isChanged($0, by: change, from: old) }
     }
 
-    /// The primary key as one text: the value itself, or a JSON array of the values of several columns; nil where one
-    /// of them has no value.
+    /// Returns the primary key as one text: the value itself, or a JSON array of the values of several columns; nil if
+    /// one of them has no value.
     public func recordId(of row: RowWrite.Row) -> String? { recordId { row[$0] } }
 
     func recordId(_ column: (String) -> JSONValue?) -> String? {
@@ -95,10 +95,10 @@ extension TableDeclaration {
         let row: RowWrite.Row
     }
 
-    /// The rows of a change with their tenants.
+    /// Returns the rows of a change with their tenants.
     ///
-    /// The old one is completed from stored memberships. A column that is still missing is taken to have been as it is
-    /// now: those who see the new row receive an update of it, and not an `enter`.
+    /// The old row is completed from stored memberships. A column that is still missing is assumed to be unchanged. So
+    /// receivers who see the new row get an `update` and not an `enter`.
     func sides(of change: RowWrite, _ memberships: Memberships) throws(Failure) -> (old: Side?, new: Side?) {
         try sides(of: change, completedOld: completedOld(change, memberships), memberships)
     }
@@ -108,7 +108,7 @@ extension TableDeclaration {
     ) throws(Failure) -> (old: Side?, new: Side?) {
         var new: Side?
         if let sent = change.new {
-            // A column that an update leaves out is unchanged; one that was withheld is unknown, and so makes no key.
+            // A column that an update leaves out is unchanged. A withheld column is unknown, and so makes no key.
             let row = sent.completed(by: completedOld, except: change.withheldColumns)
             new = Side(tenant: try requireTenant(of: row, pointer: "/record", memberships: memberships), row: row)
         }
@@ -124,7 +124,7 @@ extension TableDeclaration {
         let identity = row.completed(by: change.new ?? [:])
         guard let id = recordId(of: identity) else { return row }
         let tenant = tenantValue(of: identity, memberships) ?? memberships.tenant(ofRow: id, of: self)
-        // Some senders write null for all columns of a deleted row but its key.
+        // Some senders write null for all columns of a deleted row except its key.
         func isMissing(_ column: String) -> Bool {
             row[column] == nil || (change.operation == .delete && row[column] == .null)
         }
@@ -155,14 +155,14 @@ extension TableDeclaration {
         return tenant
     }
 
-    /// Whether a change names the tenant of its rows itself, so that no other row has to be looked up.
+    /// Whether a change itself names the tenant of its rows, so that no other row has to be looked up.
     public func namesTenant(_ change: RowWrite) -> Bool {
         guard case .column(let name, _) = tenant else { return true }
         guard let name else { return false }
         return [change.old, change.new].contains { $0?[name]?.keyText != nil }
     }
 
-    /// The failure for a row whose tenant is unknown.
+    /// Returns the failure for a row whose tenant is unknown.
     public func unknownTenant(at pointer: String) -> Failure {
         guard case .column(let name, let parent) = tenant else { return .invalid(pointer, "has no tenant") }
         var reasons: [String] = []
@@ -200,9 +200,9 @@ extension TableDeclaration {
         return keys
     }
 
-    /// The row once for each value of the related columns and lists among those that are used: once if there are none.
+    /// Returns the row once for each value of the related columns and lists in use; once if there are none.
     ///
-    /// - Throws: `invalid`, where these are more than ``TableLimits/keysPerRowMax``.
+    /// - Throws: `invalid` if there are more than ``TableLimits/keysPerRowMax``.
     func views(
         of row: RowWrite.Row, _ tenant: ID<Tenant>, using columns: [String], _ memberships: Memberships
     ) throws(Failure) -> [(String) -> String?] {
@@ -226,7 +226,7 @@ extension TableDeclaration {
         return views.map { view in { view[$0] ?? row[$0]?.keyText } }
     }
 
-    /// The values of a related column or a list; nil for any other column, which has one.
+    /// Returns the values of a related column or a list; nil for any other column, which has one value.
     private func values(
         of name: String, _ row: RowWrite.Row, _ tenant: ID<Tenant>, _ memberships: Memberships
     ) -> [String]? {
@@ -234,7 +234,7 @@ extension TableDeclaration {
             guard case .array(let elements)? = row[name] else { return nil }
             return Set(elements.compactMap(\.keyText)).sorted()
         }
-        // Memberships of the subject win over the row's own value; the row counts where there are none.
+        // Memberships of the subject take precedence over the row's own value, which counts only without memberships.
         let subjects =
             values(of: column.column, row, tenant, memberships) ?? row[column.column]?.keyText.map { [$0] } ?? []
         let known = subjects.compactMap { memberships.granted(to: $0, by: column.membership, tenant: tenant) }

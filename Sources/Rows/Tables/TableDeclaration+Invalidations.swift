@@ -1,7 +1,8 @@
 import Values
 import Visibility
 
-/// What made a query key stale: enough for a client to drop the echo of its own write, and no column of the row.
+/// The cause of a stale query key. It is enough for a client to drop the echo of its own write, and contains no column
+/// of the row.
 public struct InvalidationCause: Sendable, Hashable {
     public let schema: String
     public let table: String
@@ -10,7 +11,7 @@ public struct InvalidationCause: Sendable, Hashable {
     public let actorId: String?
     public let originId: String?
 
-    /// By bytes: who may see one is decided by whether it is the same as another.
+    /// Compares bytes, because the equality of causes decides who may see one.
     public static func == (left: Self, right: Self) -> Bool {
         left.operation == right.operation && left.table.hasBytes(of: right.table)
             && left.schema.hasBytes(of: right.schema) && left.recordId.hasBytes(of: right.recordId)
@@ -22,19 +23,20 @@ public struct InvalidationCause: Sendable, Hashable {
 struct Invalidation: Sendable, Hashable {
     let key: [String]
     let tenant: ID<Tenant>
-    /// Scopes that share one of these receive the key.
+    /// The keys that receive the query key.
     var audience: [String]
-    /// Scopes that share one of these may see the row, and so receive the cause. All others receive the key alone: a
-    /// classmate learns that the leaderboard moved, never whose row moved it.
+    /// The keys that may see the row, and so receive the cause. All others receive the query key alone: a classmate
+    /// learns that the leaderboard moved, but not whose row moved it.
     var causeAudience: [String]
     let cause: InvalidationCause
 }
 
 extension TableDeclaration {
-    /// The query keys that a change makes stale, those of the old row before those of the new one, each once per
-    /// tenant.
+    /// Returns the query keys that a change makes stale: those of the old row before those of the new one, each once
+    /// per tenant.
     ///
-    /// Old **and** new row fill keys in, each for its own audience: a student who moves makes both classes' keys stale.
+    /// Old **and** new row fill in keys, each for its own audience. A student who changes classes makes both classes'
+    /// keys stale.
     func invalidations(
         of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
         memberships: Memberships
@@ -73,10 +75,10 @@ extension TableDeclaration {
             actorId: change.actorId ?? value(actorColumn), originId: change.originId ?? value(originColumn))
     }
 
-    /// The part of the old row's audience that may receive the cause.
+    /// Returns the part of the old row's audience that may receive the cause.
     ///
-    /// The cause is made from the new row: if it names another key or actor than the old row did, those who see only
-    /// the old row must not learn it. A parent whose child goes to another parent does not learn to whom.
+    /// The cause is made from the new row. If it names another key or actor than the old row did, holders who see only
+    /// the old row must not learn it. A parent whose child moves to another parent does not learn to whom.
     private func causeReaders(
         of cause: InvalidationCause, _ change: RowWrite, _ sides: (old: Side?, new: Side?), _ reach: Reach
     ) -> RowAudience? {
@@ -93,7 +95,7 @@ extension TableDeclaration {
     }
 }
 
-/// A collection of invalidations, each key once per tenant.
+/// Collected invalidations, each key once per tenant.
 private struct Collected {
     struct Identity: Hashable {
         let key: QueryKey

@@ -1,21 +1,22 @@
 import Values
 import Visibility
 
-/// The declaration of one table of an app: who may see its rows, which changes matter, and what they invalidate.
+/// The declaration of one table of an app: who may see its rows, which changes are relevant, and what they invalidate.
 ///
-/// Read from a file by ``TableCatalog/init(reading:reserved:)``, which refuses what would be unsafe or unbounded.
+/// ``TableCatalog/init(reading:reserved:)`` reads it from a file, and refuses unsafe or unbounded declarations.
 public struct TableDeclaration: Sendable, Hashable {
     public let schema: String
     public let name: String
     public let primaryKey: [String]
-    /// All columns with their types, by which filters compare them; nil: the file does not name them.
+    /// All columns with the types by which filters compare them; nil if the file does not list them.
     public let types: ColumnTypes?
     public let tenant: TenantRule
-    /// Who may read a row, and who receives its changes by operation: never more than may read it.
+    /// Who may read a row, and who receives its changes by operation. The latter is never wider than the former.
     public let audience: Audience
-    /// Columns whose change makes an update matter, beside those the audience is made from; empty: all columns.
+    /// Columns whose change makes an update relevant, in addition to those from which the audience is made; empty for
+    /// all columns.
     public let columns: [String]
-    /// Columns whose values come from memberships: the class of a student.
+    /// Columns whose values come from memberships, such as the class of a student.
     public let related: [String: RelatedColumn]
     public let invalidates: [InvalidationGroup]
     public let window: Duration
@@ -35,7 +36,7 @@ public struct TableDeclaration: Sendable, Hashable {
             deciding.formUnion(entry.template.columns)
             deciding.formUnion(entry.when.columns)
         }
-        // Behind a related column there may be another one.
+        // A related column may refer to another one.
         for _ in related {
             for (name, column) in related where deciding.contains(name) { deciding.insert(column.column) }
         }
@@ -58,15 +59,15 @@ public struct TableDeclaration: Sendable, Hashable {
         }
     }
 
-    /// `public.students`, as it is named in errors.
+    /// The name in error messages, such as `public.students`.
     public var qualifiedName: String { "\(schema).\(name)" }
 }
 
-/// How the tenant of a row is determined.
+/// The rule that determines the tenant of a row.
 public enum TenantRule: Sendable, Hashable {
     case constant(String)
-    /// The value of `name`; where the row has none, the tenant of the row of `parent` whose primary key is the value of
-    /// `key`: a link table need not repeat its school.
+    /// The value of `name`. If the row has none, the tenant of the row of `parent` whose primary key is the value of
+    /// `key`. So a link table need not repeat its school.
     case column(name: String?, parent: Parent?)
 
     public struct Parent: Sendable, Hashable {
@@ -75,13 +76,13 @@ public enum TenantRule: Sendable, Hashable {
     }
 }
 
-/// A template, and the state a row must be in for it to count: `everyone`, when `visibility` is `public`.
+/// A template, and the condition for a row: `everyone`, when `visibility` is `public`.
 public struct AudienceEntry: Sendable, Hashable {
     public let template: AudienceTemplate
     public let when: RowCondition
 }
 
-/// Columns and the values that each may have, or must not have; empty: every row.
+/// Columns with the values that each may have, or must not have; empty for every row.
 public struct RowCondition: Sendable, Hashable {
     public let allowed: [String: [JSONValue]]
     public let denied: [String: [JSONValue]]
@@ -93,11 +94,11 @@ public struct RowCondition: Sendable, Hashable {
 
     public var isEmpty: Bool { allowed.isEmpty && denied.isEmpty }
 
-    /// The columns that it looks at, in the order of their names.
+    /// The columns that the condition reads, ordered by name.
     public var columns: [String] { Set(allowed.keys).union(denied.keys).sorted() }
 
-    /// A column that the row does not have counts as null: it fulfils the condition only where null is listed, and no
-    /// `not`, as SQL has it. So what a sender leaves out never shows a row to anybody.
+    /// Whether the row fulfils the condition. A missing column counts as null. As in SQL, it fulfils the condition only
+    /// if null is listed, and never a `not`. So a column that a sender leaves out never makes a row visible.
     func holds(for row: RowWrite.Row) -> Bool {
         func isAmong(_ values: [JSONValue], _ value: JSONValue) -> Bool {
             values.contains { $0.isSameColumnValue(as: value) }
@@ -110,8 +111,8 @@ public struct RowCondition: Sendable, Hashable {
     }
 }
 
-/// A column that the row itself does not have: its values are what a membership grants to the subject that one of the
-/// row's columns, or another related column, names.
+/// A column that the row itself does not have. Its values are the ones that a membership grants to a subject, which one
+/// of the row's columns, or another related column, names.
 public struct RelatedColumn: Sendable, Hashable {
     public let membership: String
     public let column: String
@@ -120,10 +121,10 @@ public struct RelatedColumn: Sendable, Hashable {
 /// Query keys that some changes of a table make stale, and the audience of their invalidation.
 public struct InvalidationGroup: Sendable, Hashable {
     public let operations: Set<RowOperation>
-    /// An update counts if it changes one of these; empty: if it changes one of ``TableDeclaration/columns``.
+    /// An update counts if it changes one of these; if empty, one of ``TableDeclaration/columns``.
     public let columns: [String]
     public let keys: [QueryKeyTemplate]
-    /// Nil: the audience of the row's change itself.
+    /// Nil means the audience of the row's change itself.
     public let audience: [AudienceEntry]?
 }
 
@@ -140,7 +141,7 @@ public struct QueryKeyTemplate: Sendable, Hashable {
         parts.compactMap { if case .column(let name) = $0 { name } else { nil } }
     }
 
-    /// Nil where a column has no value.
+    /// Returns the key; nil if a column has no value.
     func key(of row: (String) -> String?) -> [String]? {
         var key: [String] = []
         for part in parts {
@@ -155,16 +156,16 @@ public struct QueryKeyTemplate: Sendable, Hashable {
     }
 }
 
-/// A membership that the rows of a table grant: a caller with the key `subject` has the key `grants` too.
+/// A membership that the rows of a table grant: a caller with the key `subject` also has the key `grants`.
 ///
-/// Both templates are made from exactly one column each.
+/// Each template is made from exactly one column.
 public struct MembershipDeclaration: Sendable, Hashable {
     public let name: String
-    /// `student:{id}`: a key of the scope that grows.
+    /// A key of the scope to be extended, such as `student:{id}`.
     public let subject: AudienceTemplate
-    /// `class:{class_id}:member`: what the scope gains.
+    /// The key that the scope gains, such as `class:{class_id}:member`.
     public let grants: AudienceTemplate
-    /// Only callers of this role gain it; nil: all.
+    /// The only role that gains the key; nil for all roles.
     public let role: String?
     /// The state in which a row counts, such as `active: true`.
     public let when: RowCondition
@@ -177,12 +178,12 @@ public struct MembershipDeclaration: Sendable, Hashable {
 }
 
 extension AudienceTemplate {
-    /// The text with its columns' names left out: `user:{owner_id}` and `user:{user_id}` mean the same.
+    /// The text without the names of columns: `user:{owner_id}` and `user:{user_id}` mean the same.
     public var shape: String {
         description.split(separator: ":").map { $0.hasPrefix("{") ? "{}" : String($0) }.joined(separator: ":")
     }
 
-    /// The first segment, nil if it is a column.
+    /// The first segment; nil if it is a column.
     var leadingConstant: String? {
         let first = description.split(separator: ":").first.map(String.init) ?? ""
         return first.hasPrefix("{") ? nil : first

@@ -40,7 +40,8 @@ extension TableFileReader {
         }
     }
 
-    /// Where the columns are declared, nothing names another one: it would be a column that no row has.
+    /// Checks that all names are declared columns, if columns are declared. Another name would be a column that no row
+    /// has.
     private mutating func checkNames(_ table: TableDeclaration, at pointer: String) {
         guard let types = table.types else { return }
         func require(_ columns: [String], at place: String) {
@@ -102,7 +103,7 @@ extension TableFileReader {
         guard let audience = group.audience else { return }
         for (index, entry) in audience.enumerated() {
             checkCost(entry.template.columns, of: table, at: "\(pointer)/audience/\(index)")
-            // An audience that may not read the row may learn what is in its own key, and nothing else.
+            // An audience that may not read the row may learn only the values in its own key.
             guard !table.audience.select.contains(where: { $0.when.isEmpty && $0.template == entry.template })
             else { continue }
             if table.audience.select.contains(entry) { continue }
@@ -117,7 +118,8 @@ extension TableFileReader {
         }
     }
 
-    /// A related column has as many values as a subject has memberships; two of them in one text would be multiplied.
+    /// Checks the number of keys. A related column has as many values as a subject has memberships; two related columns
+    /// in one text would multiply them.
     private mutating func checkCost(_ columns: [String], of table: TableDeclaration, at place: String) {
         let related = Set(columns.filter { table.related[$0] != nil })
         if related.count > 1 {
@@ -135,7 +137,7 @@ extension TableFileReader {
         compareNames(tables)
         compareNames(topics, reserved: reserved.topics)
         let known = tables.compactMap(\.declaration)
-        // A table that could not be read may carry what another one refers to.
+        // A table that could not be read may contain the target of a reference.
         if known.count == tables.count { resolve(tables, known) }
         let audiences = topics.flatMap { topic in
             topic.declaration.audience.enumerated().map { ($0.element, "\(topic.pointer)/audience/\($0.offset)") }
@@ -203,7 +205,7 @@ extension TableFileReader {
         }
     }
 
-    /// Two templates of different meaning that could make one key: each would open the other's rows.
+    /// Finds pairs of templates with different meanings that could make the same key. Each would open the other's rows.
     private mutating func compareTemplates(
         _ templates: [(AudienceTemplate, String)], reserved: [AudienceTemplate]
     ) {
@@ -222,7 +224,7 @@ extension TableFileReader {
 }
 
 extension TableFileReader.Read {
-    /// The templates of a table and where they stand.
+    /// The templates of a table, with their places.
     fileprivate var templates: [(AudienceTemplate, String)] {
         guard let declaration else { return [] }
         var templates = declaration.audience.select.enumerated().map {

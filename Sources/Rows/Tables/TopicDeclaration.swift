@@ -1,17 +1,17 @@
 import Values
 import Visibility
 
-/// Topics of an app's own, such as `order:{id}`, and who may listen to them.
+/// Topics that an app defines, such as `order:{id}`, with the audience that may subscribe to them.
 ///
-/// A stream names one of them (`order:o1`) and receives what is published to it.
+/// A stream subscribes to one of them (`order:o1`) and receives the events that are published to it.
 public struct TopicDeclaration: Sendable {
-    /// What stands before the colon.
+    /// The text before the colon.
     public let prefix: String
-    /// What the topic's id is called in the templates of its audience.
+    /// The name of the topic's id in the templates of its audience.
     public let column: String
     public let audience: [AudienceTemplate]
 
-    /// The keys by which one topic is heard, each once.
+    /// Returns the unique keys that may receive one topic.
     public func audience(of id: String) -> [String] {
         var keys: [String] = []
         for template in audience {
@@ -21,10 +21,10 @@ public struct TopicDeclaration: Sendable {
     }
 }
 
-/// What a file of tables cannot take for its own, since the service has it.
+/// Names that a file of tables cannot declare, because the service uses them.
 public struct ReservedNames: Sendable {
-    /// Templates of the service's own tables. One of the file that could make one of their keys with another meaning
-    /// would open their rows.
+    /// Templates of the service's own tables. A template of the file that could make one of their keys with another
+    /// meaning would open their rows.
     let templates: [AudienceTemplate]
     /// Prefixes of the service's own topics.
     let topics: [String]

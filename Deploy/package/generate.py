@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes what a package says of the commands from what the commands say of themselves, so that it stays true.
+"""Generates the package's documentation of the commands from their own help texts, so that it stays correct.
 
     generate.py BINARY FOLDER
 
-makes in FOLDER the settings file (bellhop.yaml), the manual page (bellhop.1) and completions for bash, zsh and fish. Ends
-with 1 where the binary itself does not accept the settings file, as it is and with every setting in it switched on.
-Needs Python's standard library alone.
+writes the settings file (bellhop.yaml), the manual page (bellhop.1) and completions for bash, zsh and fish to FOLDER.
+Exits
+with 1 if the binary rejects the settings file, as written or with every commented setting enabled. Needs only Python's
+standard library.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 
-# What a packaged service has that differs from the defaults, each with its reason.
+# Settings of a packaged service that differ from the defaults, with their reasons.
 OWN = {
     "host": ("127.0.0.1", "This machine alone: TLS, HTTP/2 and limits by address belong to a proxy in front."),
     "port": ("8080", None),
@@ -33,7 +34,7 @@ OWN = {
         "connections, files and the database.",
     ),
 }
-# Their defaults follow from the cores of the machine: that of the machine on which the package was made says nothing.
+# Their defaults depend on the cores of the machine. The values of the machine that built the package are meaningless.
 BY_CORES = {"reactors", "shards", "workers"}
 YAML_HEAD = """\
 # Settings of the service, as `bellhop serve --help` lists them. A line that begins with # and a name shows a default.
@@ -45,11 +46,11 @@ WIDTH = 100
 
 
 class Wrong(Exception):
-    """What the binary says that this script cannot use."""
+    """Output of the binary that this script cannot use."""
 
 
 def said(binary, *arguments):
-    """What a command prints; wide, so that no line of the settings is broken."""
+    """Returns the output of a command, wide enough that no line of the settings is broken."""
     environment = {"PATH": os.environ.get("PATH", ""), "COLUMNS": "400", "LC_ALL": "C.UTF-8"}
     done = subprocess.run([binary, *arguments], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
@@ -58,7 +59,8 @@ def said(binary, *arguments):
 
 
 def settings(discussion):
-    """The settings of the help of `serve`: group, flag, variable, default, whether it is a secret, and what it says."""
+    """Returns the settings in the help of `serve`: group, flag, variable, default, whether it is a secret, and
+    description."""
     found, group = [], ""
     for line in discussion.splitlines():
         if matched := SETTING.match(line):
@@ -75,13 +77,13 @@ def settings(discussion):
 
 
 def name_of(flag):
-    """`--rate-limit-user` as a settings file has it: `rateLimitUser`."""
+    """Converts `--rate-limit-user` to its name in a settings file: `rateLimitUser`."""
     first, *rest = flag.removeprefix("--").split("-")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def comment(text):
-    """A text as lines of a comment."""
+    """Returns a text as lines of a comment."""
     lines = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + len(word) > WIDTH:
@@ -91,12 +93,12 @@ def comment(text):
 
 
 def value_of(text):
-    """A value of YAML that is read as the text it is."""
+    """Returns a YAML value that is read as exactly this text."""
     return text if re.fullmatch(r"[A-Za-z0-9./][A-Za-z0-9./:_,-]*", text or "") else json.dumps(text or "")
 
 
 def settings_file(known, is_switched_on=False):
-    """The settings file: what is the package's own is set, all else stands there as a comment."""
+    """Returns the settings file: the package's own settings are set, all others are comments."""
     lines, group = [YAML_HEAD.rstrip()], None
     for one in known:
         if one["group"] != group:
@@ -111,14 +113,14 @@ def settings_file(known, is_switched_on=False):
         elif one["is_secret"]:
             lines.append(f"# A secret: {one['variable']} in bellhop.env.")
         else:
-            # Empty: as if it were not set.
+            # Empty means unset.
             value = '""  # by the machine\'s cores' if one["name"] in BY_CORES else value_of(one["fallback"])
             lines.append(f"{'' if is_switched_on else '#'}{one['name']}: {value}")
     return "\n".join(lines) + "\n"
 
 
 def check_settings(binary, known):
-    """The binary accepts what is written here: the file as it is, and with all its lines switched on."""
+    """Checks that the binary accepts the file, as written and with all commented lines enabled."""
     with tempfile.TemporaryDirectory() as folder:
         for is_switched_on in (False, True):
             path = pathlib.Path(folder) / "settings.yaml"
@@ -128,13 +130,13 @@ def check_settings(binary, known):
 
 
 def escaped(text):
-    """Text as troff reads it."""
+    """Escapes text for troff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"(?m)^([.'])", r"\\&\1", text)
 
 
 def prose(text):
-    """A discussion: paragraphs, and what is indented as it stands."""
+    """Formats a discussion: paragraphs are wrapped, indented text is unchanged."""
     lines = []
     for part in re.split(r"\n\s*\n", text.strip("\n")):
         if part.startswith("  "):
@@ -146,7 +148,7 @@ def prose(text):
 
 
 def options(command):
-    """The arguments of a command, without those that all have."""
+    """Returns the arguments of a command, without those that all commands have."""
     lines = []
     for one in command.get("arguments", []):
         names = [("--" if name["kind"] == "long" else "-") + name["name"] for name in one.get("names") or []]
@@ -161,7 +163,7 @@ def options(command):
 
 
 def subcommands(command, path=""):
-    """A section for each command, and for those below it."""
+    """Returns a section for each command and its subcommands."""
     lines = []
     for one in command.get("subcommands", []):
         name = f"{path} {one['commandName']}".strip()
@@ -176,7 +178,7 @@ def subcommands(command, path=""):
 
 
 def manual(root, version, known):
-    """The manual page."""
+    """Returns the manual page."""
     day = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
     lines = [f'.TH BELLHOP 1 {day} "bellhop {version}" "User Commands"', ".nh", ".SH NAME"]
     lines += [f"bellhop \\- {escaped(root['abstract'])}", ".SH SYNOPSIS", ".B bellhop", r"\fIcommand\fR [\fIoptions\fR]"]
@@ -206,7 +208,7 @@ def manual(root, version, known):
 
 
 def main():
-    """Writes all files, or says what is wrong."""
+    """Writes all files, or reports the error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("folder", type=pathlib.Path)
@@ -221,7 +223,7 @@ def main():
         (folder / "bellhop.yaml").write_text(settings_file(known))
         (folder / "bellhop.1").write_text(manual(root, said(binary, "--version").strip(), known))
         for shell in ("bash", "zsh", "fish"):
-            # Read by the shell, not started: a first line that names an interpreter is for others.
+            # The shell sources the script, so the interpreter line is removed.
             script = re.sub(r"\A#!.*\n", "", said(binary, "--generate-completion-script", shell))
             (folder / f"bellhop.{shell}").write_text(script)
     except (Wrong, KeyError, ValueError) as wrong:

@@ -8,7 +8,7 @@ CREATE TABLE todos (
     title text NOT NULL,
     done boolean NOT NULL DEFAULT false
 );
--- So that the log says whose a deleted row was.
+-- Includes the owner of a deleted row in the log.
 ALTER TABLE todos REPLICA IDENTITY FULL;
 -- `bellhop source setup --role bellhop_reader` grants it SELECT on the tables of its file, and nothing else.
 CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD :'app_password';

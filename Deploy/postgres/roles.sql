@@ -1,15 +1,16 @@
--- The roles of Bellhop and its database. Run once, by a superuser, before the first `bellhop migrate`:
+-- Creates the roles of Bellhop and its database. Run it once, as a superuser, before the first `bellhop migrate`:
 --   OWNER_PASSWORD=… SERVICE_PASSWORD=… psql -v ON_ERROR_STOP=1 -d postgres -f Deploy/postgres/roles.sql
--- compose.yaml has PostgreSQL's container run it when the volume is new.
+-- With compose.yaml, PostgreSQL's container runs it when the volume is new.
 \getenv owner_password OWNER_PASSWORD
 \getenv service_password SERVICE_PASSWORD
 
 BEGIN;
--- Holds what the service may do; `bellhop migrate` grants it. It is made here so that the owner needs no CREATEROLE.
+-- Holds the privileges of the service; `bellhop migrate` grants them. It is created here so that the owner needs no
+-- CREATEROLE.
 CREATE ROLE bellhop_service NOLOGIN;
--- Owns the tables, and is used by `bellhop migrate` only.
+-- Owns the tables. Only `bellhop migrate` uses it.
 CREATE ROLE bellhop_owner LOGIN PASSWORD :'owner_password';
--- What the replicas log in with: it owns nothing and does not bypass row-level security.
+-- The login of the replicas. It owns nothing and does not bypass row-level security.
 CREATE ROLE bellhop LOGIN PASSWORD :'service_password' IN ROLE bellhop_service;
 COMMIT;
 

@@ -5,8 +5,9 @@ let package = Package(
     name: "example",
     platforms: [.iOS(.v16), .macOS(.v13)],
     dependencies: [
-        // An app names the repository's address here, with a version. Without the trait of the service none of the packages
-        // that it stands on is fetched.
+        // A real app names the repository's address here, with a version. Without the trait of the service, none of the
+        // packages
+        // that the service needs is fetched.
         .package(name: "bellhop", path: "../../..", traits: [])
     ],
     targets: [

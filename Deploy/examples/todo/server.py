@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A to-do list's own backend, as small as it can be: rows in SQLite, and each change told to Bellhop as a database's
-webhook would tell it. Standard library only; for development, since it signs a token for whoever names themselves.
+"""A minimal backend of a to-do list. It stores rows in SQLite and reports each change to Bellhop as a database webhook
+would.
+It needs only the standard library. Use it only for development, because it signs a token for any name.
 
     server.py [--port 8090] [--bellhop http://127.0.0.1:8080]
 
-BELLHOP_JWT_SECRET and BELLHOP_CHANGES_SECRET are those of the service."""
+BELLHOP_JWT_SECRET and BELLHOP_CHANGES_SECRET must be those of the service."""
 import argparse
 import base64
 import hashlib
@@ -29,7 +30,7 @@ def encoded(data):
 
 
 def signed(user):
-    """A token of the user's for a day (HS256)."""
+    """Returns a token of the user that is valid for a day (HS256)."""
     claims = {"sub": user, "iat": int(time.time()), "exp": int(time.time()) + 86_400}
     text = b".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
     return (text + b"." + encoded(hmac.new(SECRET, text, hashlib.sha256).digest())).decode()
@@ -104,7 +105,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_POST = do_PATCH = do_DELETE = change
 
     def tell(self, operation, old, new):
-        """The body of a Supabase webhook; the header names the page that made the change."""
+        """Sends the body of a Supabase webhook. A header names the page that made the change."""
         change = {"type": operation, "schema": "public", "table": "todos", "record": new, "old_record": old}
         headers = {"Content-Type": "application/json", "X-Webhook-Secret": CHANGES_SECRET}
         if self.headers.get("X-Client-Id"):

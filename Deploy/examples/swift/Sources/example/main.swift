@@ -1,9 +1,10 @@
 import BellhopClient
 import Foundation
 
-// A message to another user, and everything that happens to one's own counts and notifications from then on. BELLHOP_URL is
-// where the service is, BELLHOP_TOKEN the user's token, as `bellhop token --subject ada` prints one. Stop the service and
-// start it again meanwhile: nothing is missed.
+// Sends a message to another user, then prints all changes of the caller's counts and notifications. BELLHOP_URL is the
+// address of the service. BELLHOP_TOKEN is the user's token; `bellhop token --subject ada` prints one. Stop the service
+// and
+// start it again in the meantime: no event is lost.
 let environment = ProcessInfo.processInfo.environment
 let bell = Bell(
     url: environment["BELLHOP_URL"] ?? "http://127.0.0.1:8080", token: .init { environment["BELLHOP_TOKEN"] })

@@ -3,12 +3,14 @@ import Domain
 import MicroHTTP
 import Values
 
-/// The counts of all icons in one call (CNT G1…G3, R-COUNTS-1, D-CNT-1).
+/// The badge counts of all icons in one call (CNT G1…G3, R-COUNTS-1, D-CNT-1).
 ///
-/// Each transaction stores the numbers that it changes; this feature only reads them.
+/// Each transaction stores the counts that it changes; this feature only reads them.
 enum BadgesFeature {
-    /// - Parameter conversations: the caller's unread messages by conversation, as rows of an id and a number. It is a
-    ///   parameter because features do not depend on one another.
+    /// Creates the feature.
+    ///
+    /// - Parameter conversations: Returns the query for the caller's unread messages by conversation, as rows of an id
+    ///   and a number. It is a parameter because features do not depend on one another.
     static func feature(conversations: @escaping @Sendable (Caller) -> SQL) -> Feature {
         Feature(
             name: "badges",
@@ -29,27 +31,28 @@ enum BadgesFeature {
             })
     }
 
-    /// How soon a client should ask again, in seconds (CNT R-RECON-4).
+    /// The interval in seconds after which a client should poll again (CNT R-RECON-4).
     private static let pollInterval: HeaderFields = [
         ("Poll-Interval", "\(PollIntervals.connectedSeconds)")
     ]
 
-    /// What may be asked for beside the counts.
+    /// The additional data that a request can include.
     private enum Inclusion: String, CaseIterable {
         case conversations
     }
 
-    /// `GET /v1/badges`: absolute, uncapped, with a version; a poll against a known version costs a 304 (CNT R-RECON-4).
+    /// `GET /v1/badges`: the absolute, uncapped counts with a version. A poll with a known version costs a 304 (CNT
+    /// R-RECON-4).
     private static func show(_ call: Call, _ conversations: @Sendable (Caller) -> SQL) throws -> Answer {
         let inclusion = try call.query.word("include", Inclusion.self)
-        // Unread messages of a conversation change with the badge only, so that one version stands for both.
+        // The unread messages of a conversation change only together with the badge, so one version covers both.
         let variant = inclusion?.rawValue ?? ""
-        // A poll that has the newest version already is answered without the database.
+        // A poll that already has the newest version is answered without the database.
         if let version = call.knownBadgeVersion, let tag = call.request.seen(call.tag(version, variant: variant)) {
             return .now(.notModified(tag, headers: pollInterval))
         }
         let userId = call.caller.userId
-        // Asked before the read: what is read is not stored if the versions were dropped meanwhile.
+        // Obtained before the read. If the versions are dropped meanwhile, the result is not cached.
         let generation = call.badgeVersions.presentGeneration
         if inclusion == .conversations {
             let unread = conversations(call.caller)
@@ -77,11 +80,11 @@ enum BadgesFeature {
     }
 }
 
-/// How often clients may ask (CNT D-CNT-2, CONST-POLL).
+/// The poll intervals of clients (CNT D-CNT-2, CONST-POLL).
 enum PollIntervals {
     /// With an open stream, as a safety net.
     static let connectedSeconds = 10
     static let disconnectedSeconds = 90
-    /// A tab that comes to the front asks again if its counts are older.
+    /// A tab that comes to the foreground polls if its counts are older than this.
     static let tabSwitchStaleSeconds = 15
 }

@@ -2,9 +2,9 @@ import Domain
 import Threads
 import Values
 
-/// One board in memory: its name, and its order under a lock.
+/// A leaderboard in memory: its key, and its order under a lock.
 final class Board: Sendable {
-    /// A board belongs to one challenge and has one order for as long as it exists.
+    /// A leaderboard belongs to one challenge, and its sort order never changes.
     struct Key: Hashable, Sendable {
         let tenant: ID<Tenant>
         let id: String
@@ -13,7 +13,7 @@ final class Board: Sendable {
     }
 
     let key: Key
-    /// Those who write wait for whoever has the lock: nobody reads the database with it.
+    /// Writers wait for the lock, so the database is never read while it is held.
     private let state = Locked(BoardState())
 
     init(_ key: Key) { self.key = key }
@@ -24,20 +24,20 @@ final class Board: Sendable {
     var isReady: Bool { if case .ready = presence { true } else { false } }
 }
 
-/// The order of a board as of one of its changes, and what is known of those behind it.
+/// The order of a leaderboard at one of its changes, and the known pending changes after it.
 ///
-/// The changes of a board are numbered in the order of their commits (`BoardRow.revision`), so that whoever has read
-/// the row knows whether this is behind it, and which changes are missing.
+/// The changes of a leaderboard are numbered in commit order (`BoardRow.revision`). So a reader of the row knows
+/// whether this state is behind, and which changes are missing.
 struct BoardState: Sendable {
     enum Presence: Sendable {
         case absent
-        /// Somebody reads it beside the requests.
+        /// It is being loaded in the background.
         case building
-        /// As of this change.
+        /// Loaded, up to this revision.
         case ready(Int64)
     }
 
-    /// Changes that are not committed, behind the order as of `base`, through those of a row.
+    /// Uncommitted changes after the order at `base`, up to those of a row.
     private struct Pending {
         var changes = PendingChanges()
         var base: Int64 = -1
@@ -47,19 +47,19 @@ struct BoardState: Sendable {
 
     private(set) var presence = Presence.absent
     private(set) var leaderboard = Leaderboard()
-    /// When the moved ranks were last published, by the clock's uptime.
+    /// The time when the moved ranks were last published, by the clock's uptime.
     private(set) var publishedAt: Duration?
-    /// The change as of which it was read.
+    /// The revision at which the order was loaded.
     private var installedRevision: Int64 = 0
-    /// The last change whose moves are published.
+    /// The revision up to which moves are published.
     private var publishedRevision: Int64 = 0
     private var pending = Pending()
-    /// Changes came while it was absent.
+    /// Whether changes arrived while the order was absent.
     private var hasMissedChanges = false
 
-    // MARK: Following what is committed
+    // MARK: Following committed changes
 
-    /// False: it is there already, or somebody is at it.
+    /// Returns false if the order is already present, or is being loaded.
     mutating func beginBuilding() -> Bool {
         guard case .absent = presence else { return false }
         presence = .building
@@ -70,7 +70,8 @@ struct BoardState: Sendable {
         if case .building = presence { presence = .absent }
     }
 
-    /// There is a change whose moves are not published. If what was read has it already, nobody knows whom it has moved.
+    /// Records a change whose moves are not published. If the loaded order already contains it, the moved entries are
+    /// unknown.
     mutating func noteChange(_ revision: Int64) {
         switch presence {
         case .absent, .building: hasMissedChanges = true
@@ -79,10 +80,10 @@ struct BoardState: Sendable {
         }
     }
 
-    /// Takes the order as it was read, unless a newer one is here.
+    /// Installs the loaded order, unless a newer one is present.
     mutating func install(_ fresh: Leaderboard, revision: Int64) {
         if case .ready(let present) = presence, present >= revision { return }
-        // What was to be published of the one before is not known of this one.
+        // The unpublished moves of the previous order are unknown in this one.
         let isUnknown = hasMissedChanges || leaderboard.hasMoved
         (leaderboard, hasMissedChanges) = (fresh, false)
         if isUnknown { leaderboard.noteUnknownMovement() }
@@ -90,15 +91,15 @@ struct BoardState: Sendable {
         presence = .ready(revision)
     }
 
-    /// Takes what has changed through a revision. Others may have followed some of it since it was read: these rows are as
-    /// new as theirs, or newer.
+    /// Applies the changes up to a revision. Some of them may have been applied since they were read; these rows are at
+    /// least as new.
     mutating func follow(_ changes: [ChallengesFeature.Change], through revision: Int64) {
         guard case .ready(let present) = presence, present < revision else { return }
         for change in changes { leaderboard.set(change.standing, of: change.userId) }
         presence = .ready(revision)
     }
 
-    /// Takes one committed change. False: there is one before it that has not come; it is to be read.
+    /// Applies one committed change. Returns false if a change before it is missing and must be read.
     mutating func commit(_ standing: Standing?, of user: ID<User>, revision: Int64) -> Bool {
         guard case .ready(let present) = presence else { return false }
         guard present + 1 == revision else {
@@ -110,14 +111,14 @@ struct BoardState: Sendable {
         return true
     }
 
-    /// Drops the order; whoever asks next reads it again.
+    /// Drops the order. The next request loads it again.
     mutating func drop() {
         (presence, leaderboard, pending) = (.absent, Leaderboard(), Pending())
     }
 
-    // MARK: Asking
+    // MARK: Reading
 
-    /// Nil: it is absent, or behind the revision.
+    /// Returns the order; nil if it is absent, or behind the revision.
     func leaderboard(atLeast revision: Int64) -> Leaderboard? {
         guard case .ready(let present) = presence, present >= revision else { return nil }
         return leaderboard
@@ -130,7 +131,8 @@ struct BoardState: Sendable {
         case absent
     }
 
-    /// The place of a standing behind all changes through those of the row, and the one by which a user gets it, if any.
+    /// Returns the place of a standing after all changes up to those of the row, and the change by which the user gets
+    /// it, if any.
     mutating func place(
         of standing: Standing, _ user: ID<User>, behind row: BoardRow, with change: BoardRow?
     ) -> PendingAnswer {
@@ -146,23 +148,23 @@ struct BoardState: Sendable {
         return .place(pending.changes.place(of: standing, on: leaderboard))
     }
 
-    /// Takes what was read of the changes that are not committed.
+    /// Sets the uncommitted changes that were read.
     mutating func setPending(_ changes: [ChallengesFeature.Change], behind base: Int64, through row: BoardRow) {
         guard case .ready(base) = presence else { return }
         pending = Pending(base: base, through: row.revision, mark: row.mark)
         for change in changes { pending.changes.set(change.standing, of: change.userId, on: leaderboard) }
     }
 
-    // MARK: What has moved
+    // MARK: Movement
 
-    /// What has changed since it was last taken, with the number of changes; nil for nothing. It is published now.
+    /// Takes the movement since the last call, with the number of changes, to be published now; nil if there is none.
     mutating func takeMovement(at now: Duration) -> (movement: Movement, changes: Int)? {
         guard case .ready(let present) = presence, leaderboard.hasMoved else { return nil }
         defer { (publishedRevision, publishedAt) = (present, now) }
         return (leaderboard.takeMovement(), Int(present - publishedRevision))
     }
 
-    /// Where those of the users stand who have moved, with the revision of it.
+    /// Returns the entries of those users who have moved, with their revision.
     func entries(
         of users: some Sequence<ID<User>>, movedBy movement: SettledMovement
     ) -> (entries: [Leaderboard.Entry], revision: Int64) {

@@ -2,9 +2,11 @@ import Database
 import Domain
 import Values
 
-/// The order of a board as plain SQL says it: for boards that are not in memory (yet), and for what must be the same.
+/// The order of a leaderboard in plain SQL, for leaderboards that are not in memory (yet), and for comparison with
+/// them.
 ///
-/// The index answers the top at once; a place is a count over a part of it, some 100 ms in the middle of a million.
+/// The index answers the top at once. A place is a count over a part of the index, which takes some 100 ms in the
+/// middle of a million entries.
 extension ChallengesFeature {
     static func top(_ count: Int, _ board: BoardRow, _ tx: Transaction) throws -> [Leaderboard.Entry] {
         var lines: [Line] = []

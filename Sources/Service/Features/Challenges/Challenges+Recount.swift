@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension ChallengesFeature {
-    /// Counters that are not what a count says, and standings that are not what their scores say.
+    /// Finds counters that differ from a recount, and standings that differ from their scores.
     static let boardAudit = Audit(name: "challenges") { db in
         let why = Unscoped.audit("all boards are counted again")
         let counters = try db.rows(
@@ -39,7 +39,8 @@ extension ChallengesFeature {
         return counters + standings
     }
 
-    /// The order that the structure makes of the rows, one by one in no order, against that of SQL's own functions.
+    /// Compares the order that the in-memory structure makes of the rows, inserted one by one in no order, with the
+    /// order of SQL.
     static let orderAudit = Audit(name: "leaderboards") { db in
         let why = Unscoped.audit("all boards are ordered again")
         let boards = try db.rows(
@@ -61,10 +62,10 @@ extension ChallengesFeature {
         }
     }
 
-    /// One entry that is not where it belongs moves all behind it.
+    /// Maximum number of reported differences. One misplaced entry moves all entries after it.
     private static let differencesMax = 20
 
-    /// Where a board in memory differs from the table; at most some lines.
+    /// Returns the differences of a leaderboard in memory from the table, limited to some lines.
     static func differences(
         of leaderboard: Leaderboard, _ tenant: ID<Tenant>, _ boardId: String, _ db: Connection
     ) throws -> [String] {

@@ -13,7 +13,7 @@ extension ChallengesFeature {
         ]
     }
 
-    /// The most that a page may have.
+    /// The maximum size of a page.
     private static let pageMax = 100
 
     private static func listChallenges(_ call: Call) throws -> Answer {
@@ -30,7 +30,7 @@ extension ChallengesFeature {
         }
     }
 
-    /// `PUT /v1/challenges/{id}`: 201 for a new one, 200 for a change.
+    /// `PUT /v1/challenges/{id}`: 201 for a new challenge, 200 for a change.
     private static func replace(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         let draft = try call.body(ChallengeDraft.init(reading:))
@@ -39,7 +39,7 @@ extension ChallengesFeature {
             let challenge = try draft.challenge(
                 id, replacing: known?.challenge, hasScores: (known?.revision ?? 0) > 0, at: tx.now)
             if known == nil { try requireRoom(tx) }
-            // A board in memory knows which scores are the better ones: with another order it is another board.
+            // A leaderboard in memory has a fixed sort order. A different order requires a new leaderboard.
             if let known, known.challenge.order == challenge.order {
                 try store(challenge, boardId: known.id, tx)
             } else {
@@ -59,7 +59,7 @@ extension ChallengesFeature {
         }
     }
 
-    /// `DELETE /v1/challenges/{id}`, with all its scores.
+    /// `DELETE /v1/challenges/{id}`: deletes the challenge with all its scores.
     private static func remove(_ call: Call, _ boards: Leaderboards?) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         return .write(locking: .challenge(id)) { tx in

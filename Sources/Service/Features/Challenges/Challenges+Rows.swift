@@ -2,16 +2,16 @@ import Database
 import Domain
 import Values
 
-/// A challenge and its board as their rows say: how many changes there were, and which of them are published.
+/// The stored challenge and its leaderboard, with the number of changes, and up to which of them are published.
 struct BoardRow: Sendable {
     let challenge: Challenge
     let id: String
-    /// Counts the changes of the board, one after the other in the order of their commits.
+    /// The number of changes of the leaderboard, in commit order.
     var revision: Int64
-    /// Drawn anew by each change: distinguishes a change from another one that got its number because it was rolled back.
+    /// A random number that each change renews. It distinguishes a change from a rolled-back one with the same number.
     var mark: Int64
     var entries: Int
-    /// Whether anybody has a name that is shown.
+    /// Whether any user has a display name.
     var hasNames: Bool
     var publishedRevision: Int64
     var publishedAt: Timestamp
@@ -21,10 +21,10 @@ struct BoardRow: Sendable {
     }
 }
 
-/// What one user has on a board.
+/// The stored score of one user on a leaderboard.
 struct ScoreRow: Sendable, Equatable {
     let userId: ID<User>
-    /// Nil: withdrawn.
+    /// Nil if withdrawn.
     var score: Int64?
     /// The change by which the score was reached.
     var reached: Int64 = 0
@@ -41,7 +41,7 @@ extension ChallengesFeature {
     static let bookkeeping = Unscoped.bookkeeping(
         "a board's counters belong to the service; everybody may see its order")
 
-    /// The columns ``board(_:)`` reads, in its order.
+    /// The columns that ``board(_:)`` reads, in order.
     private static let columns: SQL = """
         challenge.challenge_id, challenge.name, challenge.shop_id, challenge.starts_at, challenge.ends_at,
         challenge.mode, challenge.score_order, challenge.created_at, challenge.updated_at, board.board_id,
@@ -77,7 +77,7 @@ extension ChallengesFeature {
         try find(id, tx).required("challenge")
     }
 
-    /// Challenges that have moved lately and on which the caller has a score.
+    /// Returns the recently moved challenges on which the caller has a score.
     static func latelyMoved(_ tx: Transaction) throws -> [BoardRow] {
         let earliest = tx.now.adding(seconds: -LeaderboardLimits.ownRanksSeconds)
         return try tx.db.rows(
@@ -112,12 +112,12 @@ extension ChallengesFeature {
                 """))
     }
 
-    /// What a scoped statement did not reach, the caller may not write.
+    /// If a scoped statement changed no row, the caller may not write it.
     private static func requirePermission(_ changedRows: Int) throws {
         guard changedRows == 1 else { throw Failure.forbidden("You may not change this.", code: "not_permitted") }
     }
 
-    /// Takes a challenge out of sight at once; its scores are removed by and by (`removalTick`).
+    /// Hides a challenge at once. `removalTick` removes its scores gradually.
     static func remove(_ board: BoardRow, _ tx: Transaction) throws {
         try requirePermission(
             tx.db.run("DELETE FROM \(challenges, writableBy: tx.scope) WHERE challenge_id = \(board.challenge.id)"))
@@ -126,7 +126,9 @@ extension ChallengesFeature {
 
     // MARK: Boards
 
-    /// - Returns: the id of the new board.
+    /// Inserts a leaderboard.
+    ///
+    /// - Returns: The id of the new leaderboard.
     static func insertBoard(of challengeId: ID<Challenge>, _ tx: Transaction) throws -> String {
         let id = tx.makeID(Challenge.self).text
         try tx.db.run(
@@ -156,7 +158,7 @@ extension ChallengesFeature {
             """)
     }
 
-    /// How many changes a board has had, and how many entries it has; nil for one that is gone.
+    /// Returns the number of changes and of entries of a leaderboard; nil for a deleted one.
     static func extent(of boardId: String, _ tx: Transaction) throws -> (revision: Int64, entries: Int)? {
         try tx.db.row(
             """
@@ -197,7 +199,7 @@ extension ChallengesFeature {
                 """))
     }
 
-    /// Names that are shown, of those among the given users who have one.
+    /// Returns the display names of the given users who have one.
     static func displayNames(
         of users: some Sequence<ID<User>>, _ board: BoardRow, _ tx: Transaction
     ) throws -> [ID<User>: String] {
@@ -211,17 +213,17 @@ extension ChallengesFeature {
         return Dictionary(found) { first, _ in first }
     }
 
-    // MARK: What boards in memory are read from
+    // MARK: Loading leaderboards into memory
 
-    /// One change of a board: where a user stands since.
+    /// One change of a leaderboard: a user's new standing.
     struct Change: Sendable {
         let userId: ID<User>
-        /// Nil: nowhere any more.
+        /// Nil if the user was removed.
         let standing: Standing?
     }
 
-    /// Where those stand whose rows have changed with `after < revision ≤ through`; of several changes of a user the
-    /// last. Nil: so many that reading the board anew is cheaper.
+    /// Returns the standings of the users whose rows changed with `after < revision ≤ through`; of several changes of a
+    /// user, the last. Returns nil if there are so many that reloading the leaderboard is cheaper.
     static func changes(of boardId: String, after: Int64, through: Int64, _ tx: Transaction) throws -> [Change]? {
         let changes = try tx.db.rows(
             """
@@ -233,12 +235,12 @@ extension ChallengesFeature {
         return changes.count > LeaderboardLimits.caughtUpMax ? nil : changes
     }
 
-    /// What `user_id, standing, reached` say.
+    /// Reads the standing from `user_id, standing, reached`.
     static func standing(_ row: Row) throws -> Standing {
         Standing(key: Int64(try row.integer(1)), reached: Int64(try row.integer(2)))
     }
 
-    /// A part of the order; `after` nil: from its beginning.
+    /// Reads a part of the order; with `after` nil, from its beginning.
     static func ordered(
         _ boardId: String, after: Standing?, limit: Int, _ tx: Transaction, _ body: (ID<User>, Standing) throws -> Void
     ) throws {
@@ -255,12 +257,12 @@ extension ChallengesFeature {
         }
     }
 
-    /// Rows of one statement, so that no answer of a server takes more memory than a few megabytes.
+    /// Rows of one statement, so that an answer of a server takes at most a few megabytes of memory.
     private static let loadedAtOnce = 20_000
 
-    /// The whole order of a board; `entries`: about how many there are.
+    /// Loads the whole order of a leaderboard. `entries` is the approximate number of entries.
     static func leaderboard(_ boardId: String, entries: Int, _ tx: Transaction) throws -> Leaderboard {
-        // A little more, so that the first newcomers find room.
+        // Slightly larger, so that the first new entries find room.
         var builder = Leaderboard.Builder(countMax: entries + entries / 16)
         var last: Standing?
         while true {

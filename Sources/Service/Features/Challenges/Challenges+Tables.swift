@@ -4,14 +4,14 @@ extension ChallengesFeature {
     static let challenges = Table(
         "challenges", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
 
-    /// Each challenge's scores have a board: its count of changes, which numbers them, and which of them are published.
+    /// The leaderboard of each challenge: the number of its changes, and up to which of them are published.
     static let boardRows = Table("challenge_boards", read: [], write: [])
 
-    /// Everybody sees everybody's; each writes their own.
+    /// All users see all scores; each user writes only their own.
     static let scores = Table(
         "challenge_scores", read: ["everyone"], write: ["user:{user_id}", "tenant:admin", "tenant:service"])
 
-    /// Of each board the first lines, as those who watch it were sent them last.
+    /// The first lines of each leaderboard, as last sent to its watchers.
     static let tops = Table("challenge_tops", read: [], write: [])
 
     static let migrations = [
@@ -63,14 +63,14 @@ extension ChallengesFeature {
             PRIMARY KEY (tenant, board_id)
         ) STRICT
         """,
-        // Those that the ticks look for: usually none.
+        // The rows that the ticks look for: usually none.
         """
         CREATE INDEX challenge_boards_untold ON challenge_boards (tenant, told_at)
         WHERE revision > told_revision AND is_doomed = 0
         """,
         "CREATE INDEX challenge_boards_told ON challenge_boards (tenant, told_at)",
         "CREATE INDEX challenge_boards_doomed ON challenge_boards (tenant, board_id) WHERE is_doomed = 1",
-        // Who has no score any more still has a row: those who follow the changes must read that one too.
+        // A user whose score was withdrawn still has a row, because replicas that follow the changes must read it too.
         """
         CREATE TABLE challenge_scores (
             tenant TEXT NOT NULL,
@@ -85,10 +85,10 @@ extension ChallengesFeature {
             PRIMARY KEY (tenant, board_id, user_id)
         ) STRICT, WITHOUT ROWID
         """,
-        // The changes of a board in their order: what a replica that is behind reads.
+        // The changes of a leaderboard in order, which a lagging replica reads.
         "CREATE UNIQUE INDEX challenge_scores_changes ON challenge_scores (tenant, board_id, revision)",
-        // The order itself: what a board is read into memory from, and asked while it is not there. The standing is
-        // the score turned so that the smaller is the better.
+        // The order itself. A leaderboard is loaded from it, and queries use it until then. The standing is the score
+        // transformed so that smaller is better.
         """
         CREATE INDEX challenge_scores_order ON challenge_scores (tenant, board_id, standing, reached, user_id)
         WHERE standing IS NOT NULL

@@ -4,15 +4,16 @@ import Realtime
 import Values
 import Visibility
 
-/// What is published of a board to those who watch it, and to the replicas: at most once a second.
+/// The updates of a leaderboard to its watchers and to the replicas: at most one per second.
 ///
-/// The first change after a pause is published in its own transaction; those within a second of it together, by a tick.
-/// Those who watch get the first lines once, and what has become of them since.
+/// The first change after a pause is published in its own transaction. A tick publishes the changes of the following
+/// second together. Watchers get the first lines once, and then the differences.
 extension ChallengesFeature {
     static let updateEvent: StaticString = "leaderboard:update"
     static let movedMessage: StaticString = "bellhop:leaderboard"
 
-    /// Watched by whoever names it; the state comes first: as it was published last, so that the next change follows it.
+    /// A topic that any user can watch. Its first event is the state as last published, so that the next change follows
+    /// it.
     static let leaderboardTopic = TopicKind(prefix: "leaderboard") { tx, id in
         let board = try require(ID(id), tx)
         let published = try publishedTop(of: board, tx)
@@ -24,10 +25,10 @@ extension ChallengesFeature {
         )
     }
 
-    /// Publishes what has changed since the last time, if that was a second ago, and notes so in the row.
+    /// Publishes the changes since the last time, if that was at least a second ago, and records this in the row.
     static func publishIfDue(_ board: inout BoardRow, _ tx: Transaction) throws {
         let due = board.publishedAt.adding(seconds: LeaderboardLimits.updatePauseSeconds)
-        // A moment in the future is of a clock that was set back since: it must not stop the board until then.
+        // A time in the future was stored before the clock was set back. It must not stop the leaderboard until then.
         guard board.revision > board.publishedRevision, tx.now >= due || tx.now < board.publishedAt else { return }
         let changes = Int(board.revision - board.publishedRevision)
         let topic = "leaderboard:\(board.challenge.id)"
@@ -41,7 +42,7 @@ extension ChallengesFeature {
         (board.publishedRevision, board.publishedAt) = (board.revision, tx.now)
     }
 
-    /// Has every replica look at a board again.
+    /// Notifies every replica to check a leaderboard again.
     static func notifyReplicas(of board: BoardRow, _ tx: Transaction) {
         tx.notifyReplicas(
             movedMessage,
@@ -55,7 +56,7 @@ extension ChallengesFeature {
 
     // MARK: The top
 
-    /// The whole of it: at the beginning, and where nobody knows what was published.
+    /// Returns the whole top, for the beginning, and for when the last published state is unknown.
     private static func state(
         _ top: WatchedTop, _ board: BoardRow, version: Int64, epoch: String, changes: Int
     ) -> [UInt8] {
@@ -73,7 +74,7 @@ extension ChallengesFeature {
         }
     }
 
-    /// What has become of it since it was published last: a board of a hundred where one has moved is one line or some.
+    /// Returns the difference to the last published top. If one of a hundred entries moved, it has one line or a few.
     private static func change(
         of top: WatchedTop, since before: WatchedTop, _ board: BoardRow, epoch: String, changes: Int
     ) -> [UInt8] {
@@ -100,7 +101,7 @@ extension ChallengesFeature {
             })
     }
 
-    /// As it was published last; nil where it never was as a top of so many.
+    /// Returns the last published top; nil if there was none of this size.
     private static func publishedTop(of board: BoardRow, _ tx: Transaction) throws -> WatchedTop? {
         let lines = try tx.db.row(
             """
@@ -111,7 +112,7 @@ extension ChallengesFeature {
         return lines.flatMap { WatchedTop(reading: $0) }
     }
 
-    /// Stores what is published of a board as of its present change.
+    /// Stores the published top of a leaderboard at its current revision.
     private static func store(_ top: WatchedTop, of board: BoardRow, _ tx: Transaction) throws {
         let lines = String(decoding: JSONWriter.bytes(top), as: UTF8.self)
         try tx.db.run(
@@ -124,7 +125,7 @@ extension ChallengesFeature {
 
     // MARK: Own ranks
 
-    /// Where a user stands, for all streams of that user.
+    /// Returns the rank of a user, for all streams of that user.
     static func ownRank(
         _ entry: Leaderboard.Entry, on key: Board.Key, changes: Int, revision: Int64, epoch: String
     ) -> OwnState {
@@ -141,8 +142,8 @@ extension ChallengesFeature {
             collapse: CollapseKey.of("leaderboard-rank:\(key.challengeId)"), data: data)
     }
 
-    /// What the caller's stream begins with: the ranks on boards that have moved lately, since own ranks are no rows of
-    /// the log and are not replayed.
+    /// Returns the ranks on recently moved leaderboards, with which the caller's stream begins. Own ranks are not rows
+    /// of the log, so they are not replayed.
     static func ownRanks(_ boards: Leaderboards, _ tx: Transaction) throws -> [OwnState] {
         guard !tx.caller.isService else { return [] }
         return try latelyMoved(tx).prefix(LeaderboardLimits.ownRanksMax).compactMap { board in
@@ -152,13 +153,13 @@ extension ChallengesFeature {
                     ownRank($0, on: key, changes: 0, revision: board.revision, epoch: tx.epoch)
                 }
             }
-            // To count in SQL what thousands ask who come back at once would take minutes.
+            // If thousands of users reconnect at once, counting their ranks in SQL would take minutes.
             if found == nil { boards.publishLater(key, revision: board.revision) }
             return found ?? nil
         }
     }
 
-    /// Publishes what has changed within a second after the last time.
+    /// Publishes the changes that came within a second after the last update.
     static let updateTick = Tick(
         name: "challenges.telling", everySeconds: 1,
         due: { "SELECT 1 FROM \(boardRows, unscoped: bookkeeping) WHERE \(isUnpublished(at: $0)) LIMIT 1" }
@@ -182,12 +183,12 @@ extension ChallengesFeature {
         return "revision > told_revision AND is_doomed = 0 AND NOT (told_at > \(due) AND told_at <= \(now))"
     }
 
-    /// Boards of one tick: some milliseconds of the writer. Those that wait longest come first.
+    /// Leaderboards of one tick: some milliseconds of the writer. The longest waiting ones come first.
     private static let updatedAtOnceMax = 64
 
     // MARK: Removal
 
-    /// Removes the scores of deleted challenges, a few at a time, and then their boards.
+    /// Removes the scores of deleted challenges in small steps, and then their leaderboards.
     static let removalTick = Tick(
         name: "challenges.removal", everySeconds: 5,
         due: { _ in "SELECT 1 FROM \(boardRows, unscoped: bookkeeping) WHERE is_doomed = 1 LIMIT 1" }

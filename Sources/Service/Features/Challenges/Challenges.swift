@@ -1,9 +1,11 @@
 import Domain
 import Values
 
-/// Challenges and their leaderboards (CUT L-1, L-2; decision 11).
+/// Challenges and their leaderboards (CUT L-1, L-2; requirements, decision 11).
 enum ChallengesFeature {
-    /// - Parameter boards: nil, as `bellhop routes` asks, lists what there is without serving it.
+    /// Creates the feature.
+    ///
+    /// - Parameter boards: Nil lists the feature without serving it, for `bellhop routes`.
     static func feature(_ boards: Leaderboards?) -> Feature {
         Feature(
             name: "challenges", tables: [challenges, boardRows, scores, tops], migrations: migrations,
@@ -22,6 +24,6 @@ enum ChallengesFeature {
 }
 
 extension LockKey {
-    /// A challenge with its board.
+    /// The lock of a challenge with its leaderboard.
     static func challenge(_ id: ID<Challenge>) -> LockKey { LockKey(kind: "challenge", id: id.text) }
 }

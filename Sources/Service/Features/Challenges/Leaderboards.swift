@@ -3,26 +3,27 @@ import Logging
 import Threads
 import Values
 
-/// The boards that this process has in memory: read from the table when they are asked for, and brought up to date by the
-/// number of changes that each transaction reads with the board's row. What is not here, or behind, is asked in SQL.
+/// The leaderboards that this process has in memory. They are loaded from the table on demand, and caught up by the
+/// revision that each transaction reads with the leaderboard's row. Leaderboards that are absent or behind are queried
+/// in SQL.
 final class Leaderboards: Sendable {
-    /// One read transaction as the tenant's service, on the calling thread.
+    /// Runs a read transaction as the tenant's service, on the calling thread.
     typealias Read = @Sendable (_ tenant: ID<Tenant>, _ body: (Transaction) throws -> Void) throws -> Void
 
     private struct State {
         var boards: [Board.Key: Board] = [:]
-        /// When each was last asked for, in numbers of questions.
+        /// The last use of each leaderboard, as a number of the use counter.
         var uses: [Board.Key: UInt64] = [:]
         var lastUse: UInt64 = 0
-        /// Boards that are to be read, or are behind a change.
+        /// Leaderboards that must be loaded, or are behind a change.
         var behind: Set<Board.Key> = []
-        /// Boards that may have moved.
+        /// Leaderboards that may have moved.
         var moved: Set<Board.Key> = []
         var passes = 0
 
         var workCount: Int { behind.count + moved.count }
 
-        /// The board of a key, made if need be.
+        /// Returns the leaderboard of a key, and creates it if necessary.
         mutating func board(_ key: Board.Key) -> Board {
             if let board = boards[key] { return board }
             let board = Board(key)
@@ -42,10 +43,10 @@ final class Leaderboards: Sendable {
         }
     }
 
-    /// Brings boards up to date and publishes what has moved (`RankUpdates`); woken when there is something to do.
+    /// The thread that catches leaderboards up and publishes their moves (`RankUpdates`); woken when there is work.
     let thread = LoopThread("leaderboards")
     private let read: Read
-    /// Memory of all boards; 0: everything is asked in SQL. What was used longest ago goes first.
+    /// Memory of all leaderboards; 0 makes all queries use SQL. The least recently used leaderboards are evicted first.
     private let bytesMax: Int
     private let logger: Logger
     private let state = Locked(State())
@@ -56,22 +57,22 @@ final class Leaderboards: Sendable {
         self.logger = logger
     }
 
-    // MARK: Asking
+    // MARK: Reading
 
-    /// Asks a board's order, at least as new as the row; nil where it is not in memory.
+    /// Reads a leaderboard's order, at least as new as the row; nil if it is not in memory.
     func read<Value>(_ row: BoardRow, _ tx: Transaction, _ body: (Leaderboard) -> Value) throws -> Value? {
         guard let board = use(row.key(in: tx.tenant)) else { return nil }
         try freshen(board, revision: row.revision, entries: row.entries, tx)
         return board.withLock { $0.leaderboard(atLeast: row.revision).map(body) }
     }
 
-    /// The place of a user's standing in a write transaction, which has locked the challenge: as if the changes of the
-    /// row, and the one that the transaction makes, were committed. Nil where the board is not in memory.
+    /// Returns the place of a user's standing in a write transaction that has locked the challenge, as if the changes
+    /// of the row and the one of the transaction were committed. Nil if the leaderboard is not in memory.
     func place(
         of standing: Standing, _ user: ID<User>, behind row: BoardRow, with change: BoardRow?, _ tx: Transaction
     ) throws -> Place? {
         guard let board = use(row.key(in: tx.tenant)) else { return nil }
-        // Between the question and the reading an earlier transaction of the group may be committed here.
+        // Between the lookup and the read, an earlier transaction of the group may be committed here.
         for _ in 0..<3 {
             switch board.withLock({ $0.place(of: standing, user, behind: row, with: change) }) {
             case .place(let place): return place
@@ -85,7 +86,7 @@ final class Leaderboards: Sendable {
         return nil
     }
 
-    /// The board of a key, asked for now; nil where none is in memory.
+    /// Returns the leaderboard of a key and records the use; nil if leaderboards are not kept in memory.
     private func use(_ key: Board.Key) -> Board? {
         guard bytesMax > 0 else { return nil }
         return state.withLock { state in
@@ -97,7 +98,7 @@ final class Leaderboards: Sendable {
 
     // MARK: Changes
 
-    /// Changes what there is to do, and wakes the thread if there is more than before.
+    /// Adds work, and wakes the thread if there is more than before.
     private func enqueue(_ body: (inout State) -> Void) {
         let isMore = state.withLock { state in
             let before = state.workCount
@@ -107,7 +108,7 @@ final class Leaderboards: Sendable {
         if isMore { thread.wake() }
     }
 
-    /// Takes a change that is committed. Called on a writer's thread, before its request is answered.
+    /// Applies a committed change. Called on a writer's thread, before its request is answered.
     func committed(_ standing: Standing?, of user: ID<User>, _ key: Board.Key, revision: Int64) {
         guard let board = use(key) else { return }
         let isHere = board.withLock { state in
@@ -120,20 +121,22 @@ final class Leaderboards: Sendable {
         }
     }
 
-    /// Another replica has changed a board.
+    /// Records that another replica has changed a leaderboard.
     ///
-    /// - Parameter isWanted: whether the order is read if it is not in memory, for those who are to be sent their ranks.
+    /// - Parameter isWanted: Whether to load the order if it is not in memory, because connected users are to receive
+    ///   their ranks.
     func changedElsewhere(_ key: Board.Key, revision: Int64, isWanted: Bool) {
         guard bytesMax > 0 else { return }
         enqueue { state in
             guard isWanted || state.boards[key] != nil else { return }
             state.board(key).withLock { $0.noteChange(revision) }
-            // Looked at also if it is not behind: it may be gone.
+            // Checked even if it is not behind, because it may have been deleted.
             state.behind.insert(key)
         }
     }
 
-    /// Somebody was not sent the rank on a board that is not in memory: all are, once it is.
+    /// Records that a rank could not be sent because the leaderboard was not in memory. All ranks are sent once it is
+    /// loaded.
     func publishLater(_ key: Board.Key, revision: Int64) {
         guard let board = use(key) else { return }
         board.withLock { $0.noteChange(revision) }
@@ -143,7 +146,7 @@ final class Leaderboards: Sendable {
         }
     }
 
-    /// Changes may have been lost or missed: all is read again.
+    /// Reloads everything, because changes may have been lost or missed.
     func forget() {
         state.withLock { state in
             for key in Array(state.boards.keys) { state.remove(key) }
@@ -152,18 +155,18 @@ final class Leaderboards: Sendable {
 
     func forget(_ key: Board.Key) { state.withLock { $0.remove(key) } }
 
-    // MARK: What has moved
+    // MARK: Movement
 
     var moved: [Board] { state.withLock { state in state.moved.compactMap { state.boards[$0] } } }
 
-    /// Takes a board from those that may have moved: before its movement is taken, so that none is lost.
+    /// Removes a leaderboard from the moved ones. It is called before the movement is taken, so that none is lost.
     func settle(_ board: Board) { state.withLock { _ = $0.moved.remove(board.key) } }
 
-    /// Whether boards are to be read, or ranks to be published.
+    /// Whether leaderboards must be loaded, or ranks published.
     var hasWork: Bool { state.withLock { $0.workCount > 0 } }
 }
 
-// MARK: Getting up to date
+// MARK: Catching up
 
 extension Leaderboards {
     private func freshen(_ board: Board, revision: Int64, entries: Int, _ tx: Transaction) throws {
@@ -188,7 +191,7 @@ extension Leaderboards {
         }
     }
 
-    /// Reads the boards that are not in memory, and what others lack. On the thread.
+    /// Loads the leaderboards that are not in memory, and the missing changes of others. Called on the thread.
     func bringUpToDate() {
         let (behind, passes) = state.withLock { state in
             defer { state.behind = [] }
@@ -211,16 +214,16 @@ extension Leaderboards {
         if isTrimming { trim() }
     }
 
-    /// Reads a board from the table.
+    /// Loads a leaderboard from the table.
     private func build(_ board: Board) throws {
         try read(board.key.tenant) { tx in
             guard let extent = try ChallengesFeature.extent(of: board.key.id, tx) else { return forget(board.key) }
             let fresh = try ChallengesFeature.leaderboard(board.key.id, entries: extent.entries, tx)
-            // Alone larger than all may be together: it stays as if it were being read, and is asked for in SQL.
+            // It alone exceeds the limit of all. It stays marked as being loaded, and is queried in SQL.
             guard fresh.bytes <= bytesMax else { return }
             board.withLock { $0.install(fresh, revision: extent.revision) }
         }
-        // What was committed meanwhile.
+        // Applies the changes that were committed meanwhile.
         try catchUp(board)
     }
 
@@ -233,7 +236,7 @@ extension Leaderboards {
         enqueue { $0.noteMoved(board) }
     }
 
-    /// Lets go of the boards that were used longest ago, when there are too many.
+    /// Evicts the least recently used leaderboards if there are too many.
     private func trim() {
         let (boards, uses) = state.withLock { ($0.boards, $0.uses) }
         var (count, bytes) = (boards.count, boards.values.reduce(0) { $0 + $1.withLock { $0.leaderboard.bytes } })

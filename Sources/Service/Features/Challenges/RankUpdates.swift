@@ -3,10 +3,10 @@ import Realtime
 import Threads
 import Values
 
-/// Sends connected users their own ranks when others, or they themselves, have moved them: at most once a second and
-/// board, from the order in memory.
+/// The updates of connected users' own ranks when their entries have moved: at most once per second and leaderboard,
+/// from the order in memory.
 struct RankUpdates: Sendable {
-    /// One board's changes on their way to those who are connected: each of them is looked up once.
+    /// One leaderboard's changes that are being delivered to connected users. Each user is looked up once.
     private struct Round {
         let board: Board
         let movement: SettledMovement
@@ -18,7 +18,7 @@ struct RankUpdates: Sendable {
     let boards: Leaderboards
     let log: LogIdentity
     let clock: Clock
-    /// Those of a tenant who have a stream open here.
+    /// Returns the users of a tenant who have a stream open here.
     let users: @Sendable (_ tenant: ID<Tenant>) -> [String]
     /// Whether there are any.
     let hasUsers: @Sendable (_ tenant: ID<Tenant>) -> Bool
@@ -26,11 +26,11 @@ struct RankUpdates: Sendable {
     let deliver: @Sendable ([OwnState]) -> Void
 
     func start() {
-        // Between two looks at the clock, and between two passes of a round.
+        // The pause between two checks, and between two passes of a round.
         let pause = clock.pause(.milliseconds(250))
         boards.thread.start {
             var rounds: [Round] = []
-            // Between two passes of a round nobody shortens the pause.
+            // Between two passes of a round, the pause cannot be shortened.
             while rounds.isEmpty ? boards.thread.wait(atMost: pause) : boards.thread.pause(for: pause) {
                 boards.bringUpToDate()
                 for board in boards.moved { begin(board, &rounds) }
@@ -41,7 +41,7 @@ struct RankUpdates: Sendable {
 
     func stop() { boards.thread.stop() }
 
-    /// Receives that this replica or another one has published a board's change.
+    /// Handles the event that this or another replica has published a leaderboard's change.
     @Sendable func boardMoved(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data),
             let id = members.string("boardId"), let challengeId = members.string("challengeId"),
@@ -53,8 +53,8 @@ struct RankUpdates: Sendable {
             isWanted: hasUsers(event.tenant))
     }
 
-    /// Begins a round if the board's pause is over and its last one has ended; until then the board stays among those
-    /// that have moved.
+    /// Begins a round if the leaderboard's pause is over and its last round has ended. Until then the leaderboard stays
+    /// marked as moved.
     private func begin(_ board: Board, _ rounds: inout [Round]) {
         let now = clock.uptime()
         let due = board.withLock { $0.publishedAt }.map { $0 + .seconds(LeaderboardLimits.updatePauseSeconds) }
@@ -63,11 +63,11 @@ struct RankUpdates: Sendable {
         guard let (movement, changes) = board.withLock({ $0.takeMovement(at: now) }) else { return }
         let users = users(board.key.tenant)
         guard !users.isEmpty else { return }
-        // Sorted with nobody waiting.
+        // Sorted outside the lock.
         rounds.append(Round(board: board, movement: SettledMovement(movement), changes: changes, users: users))
     }
 
-    /// Looks up some of those who are connected, and sends those who have moved their ranks.
+    /// Looks up some of the connected users, and sends ranks to those who have moved.
     private func advance(_ rounds: inout [Round]) {
         var budget = LeaderboardLimits.lookedUpAtOnceMax
         while budget > 0, let round = rounds.first {
@@ -85,6 +85,6 @@ struct RankUpdates: Sendable {
         }
     }
 
-    /// Users who are looked up under one lock of the board: those who write wait for it.
+    /// Users who are looked up under one lock of the leaderboard, for which writers wait.
     private static let lookedUpWithLock = 256
 }

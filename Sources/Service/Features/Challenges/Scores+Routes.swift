@@ -15,8 +15,9 @@ extension ChallengesFeature {
         ]
     }
 
-    /// `POST /v1/challenges/{id}/scores`: whose a backend or an administrator names; the caller's own where a setting says
-    /// so. Without a key, points that a client sends again after a lost answer would count twice.
+    /// `POST /v1/challenges/{id}/scores`: a backend or an administrator names the user; users may add their own scores
+    /// if a setting allows it. Without an idempotency key, points that a client sends again after a lost answer would
+    /// count twice.
     @Sendable private static func addScore(_ call: Call, _ boards: Leaderboards) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         guard call.request.header("Idempotency-Key") != nil else {
@@ -61,12 +62,12 @@ extension ChallengesFeature {
         }
     }
 
-    /// Whether a caller may write the scores of everybody, as the table's policy says.
+    /// Whether the table's policy lets a caller write the scores of all users.
     private static func isJudge(_ caller: Caller) -> Bool {
         scores.write.audience { _ in nil }.contains(where: caller.scope.keys.contains)
     }
 
-    /// `DELETE …/scores/{userId}`: the own score, or anybody's for admins and backends.
+    /// `DELETE …/scores/{userId}`: users withdraw their own score, admins and backends any.
     @Sendable private static func withdraw(_ call: Call, _ boards: Leaderboards) throws -> Answer {
         let (id, user) = try (call.pathID(0, Challenge.self), call.pathID(1, User.self))
         return .write(locking: .challenge(id)) { tx in
@@ -79,10 +80,10 @@ extension ChallengesFeature {
         }
     }
 
-    /// Stores what a user has, with the number of the change, and what follows from it. What is as it was is stored too:
-    /// the table's policy says whether the caller may.
+    /// Stores a user's score with the number of the change, and performs the consequences. An unchanged row is stored
+    /// too, because the table's policy decides whether the caller may write it.
     ///
-    /// - Returns: the board's row behind the change; nil if nothing has changed.
+    /// - Returns: The leaderboard's row after the change; nil if nothing has changed.
     private static func store(
         _ row: inout ScoreRow, replacing known: ScoreRow?, _ before: BoardRow, _ boards: Leaderboards, _ tx: Transaction
     ) throws -> BoardRow? {
@@ -110,7 +111,7 @@ extension ChallengesFeature {
         return board
     }
 
-    /// `GET …/leaderboard`: the top, or those around the caller; the caller's own place always.
+    /// `GET …/leaderboard`: the top, or the entries around the caller; always with the caller's own place.
     @Sendable private static func showLeaderboard(_ call: Call, _ boards: Leaderboards) throws -> Answer {
         let id = try call.pathID(0, Challenge.self)
         let isAround = try call.query.word("around", Around.self) != nil
@@ -119,7 +120,7 @@ extension ChallengesFeature {
             ?? (isAround ? LeaderboardLimits.aroundDefault : LeaderboardLimits.topDefault)
         return .read { tx in
             let board = try require(id, tx)
-            // A challenge that was made anew counts from the beginning, on another board.
+            // A challenge that was created again counts from the beginning, on another leaderboard.
             let tag = tx.tag(board.revision, variant: board.id)
             if call.request.seen(tag) != nil { return .notModified(tag) }
             let me = tx.caller.userId
@@ -135,7 +136,7 @@ extension ChallengesFeature {
 
     private enum Around: String, CaseIterable { case me }
 
-    /// The same in SQL, for a board that is not in memory.
+    /// Reads the same in SQL, for a leaderboard that is not in memory.
     private static func readView(_ isAround: Bool, _ limit: Int, _ board: BoardRow, _ tx: Transaction) throws -> View {
         let me = tx.caller.userId
         let own = try findScore(of: me, board, tx)?.standing(board.challenge.order).map {
@@ -145,7 +146,7 @@ extension ChallengesFeature {
         return View(entries: entries, own: own, count: board.entries)
     }
 
-    /// What a caller is shown of a board.
+    /// The parts of a leaderboard that a caller is shown.
     private struct View {
         let entries: [Leaderboard.Entry]
         let own: Leaderboard.Entry?
@@ -168,7 +169,7 @@ extension ChallengesFeature {
     }
 }
 
-/// One line of a leaderboard, as it is shown.
+/// One displayed line of a leaderboard.
 struct LeaderboardItem: JSONWritable {
     let userId: ID<User>
     let displayName: String?

@@ -3,7 +3,7 @@ import Domain
 import Rows
 import Values
 
-/// The result of one delivery, by numbers of items.
+/// The result of one delivery, in numbers of items.
 struct ChangeResult: JSONWritable, Sendable {
     /// Accepted: published to its audience, or without an audience.
     var accepted = 0
@@ -20,8 +20,8 @@ struct ChangeResult: JSONWritable, Sendable {
     }
 }
 
-/// The intake of one delivery within one transaction: each row's change becomes an event with its audience, and updates
-/// memberships.
+/// The intake of one delivery within one transaction. Each change of a row becomes an event with its audience, and
+/// updates memberships.
 struct ChangeIntake {
     private let tables: MembershipRegistry
     private let batch: ChangeBatch
@@ -34,7 +34,7 @@ struct ChangeIntake {
         self.tables = tables
         self.batch = batch
         self.tx = tx
-        // Changes of memberships depend on the memberships before: all replicas apply them one after the other.
+        // Changes of memberships depend on the previous memberships, so all replicas apply them one after the other.
         let changesMemberships = batch.items.contains { item in
             guard case .change(let change) = item else { return false }
             return tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
@@ -61,7 +61,7 @@ struct ChangeIntake {
         }
     }
 
-    /// False for a duplicate.
+    /// Takes in a change; returns false for a duplicate.
     private mutating func take(_ change: TableChange) throws -> Bool {
         guard let table = tables.catalog.find(schema: change.schema, table: change.table) else {
             throw Failure.invalid("/table", "no table \(change.schema).\(change.table) is declared")
@@ -75,7 +75,7 @@ struct ChangeIntake {
         let write = RowWrite(
             change.kind.operation, old: change.oldRecord, new: change.record, actorId: change.actorID,
             originId: change.originID, withheldColumns: change.withheldColumns)
-        // Computed before anything is written: a row that cannot be published must leave no trace.
+        // Computed before anything is written, because a row that cannot be published must leave no trace.
         let routing = try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
         try requireOwn(routing.tenants, of: write, table)
         if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
@@ -86,14 +86,14 @@ struct ChangeIntake {
             try store(memberships.apply(write, of: table))
             if let unreached = routing.unreached, change.kind != .snapshot { throw unreached }
         } catch {
-            // Rejected, and sent again once it is mended: its id must not count as accepted.
+            // The rejected item will be sent again once it is fixed, so its id must not count as accepted.
             if let id = change.deduplicationID { try ChangesFeature.removeDelivery(id, tx) }
             throw error
         }
         return true
     }
 
-    /// Refuses rows of other tenants: a backend sends rows of its own tenant only.
+    /// Refuses rows of other tenants: a backend may send only rows of its own tenant.
     ///
     /// If a row does not name its tenant, and another tenant's rows do, the sender gets the same answer as for an
     /// unknown row.
@@ -105,7 +105,7 @@ struct ChangeIntake {
         }
     }
 
-    /// All rows are gone; the message does not name them, so only memberships are updated.
+    /// Removes all rows. The message does not name them, so only memberships are updated.
     private mutating func truncate(_ table: TableDeclaration, _ change: TableChange) throws -> Bool {
         guard tx.caller.isOfAllTenants else {
             throw Failure.invalid("", "takes away the rows of all tenants, and the sender is of \(tx.tenant)")
@@ -125,7 +125,7 @@ struct ChangeIntake {
 }
 
 extension TableChange.Kind {
-    /// A snapshot's row counts as an inserted one.
+    /// The operation, where a row of a snapshot counts as inserted.
     fileprivate var operation: RowOperation {
         switch self {
         case .insert, .snapshot: .insert

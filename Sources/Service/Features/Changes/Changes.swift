@@ -6,15 +6,17 @@ import Values
 
 /// Table changes: rows of apps whose data is stored elsewhere, accepted from their feeds and published as events.
 enum ChangesFeature {
-    /// What the endpoint works with.
+    /// The dependencies of the endpoint.
     struct Parts: Sendable {
         let memberships: MembershipRegistry
         let metrics: ChangeMetrics
-        /// Whether streams are served more slowly than changes come: then no more are taken.
+        /// Whether streams are served more slowly than changes arrive. Then no further changes are accepted.
         let isCongested: @Sendable () -> Bool
     }
 
-    /// - Parameter parts: nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
+    /// Creates the feature.
+    ///
+    /// - Parameter parts: Nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
     static func feature(_ parts: Parts?) -> Feature {
         let intake = Endpoint(
             .post, "/v1/changes", access: .feed, query: ["format"], bodyBytesMax: ChangeLimits.bodyBytesMax,
@@ -35,10 +37,10 @@ enum ChangesFeature {
             })
     }
 
-    /// `POST /v1/changes`: table changes in any form that is known. 202: they are on disk, and on their way.
+    /// `POST /v1/changes`: table changes in any known format. 202 means that they are on disk and will be delivered.
     ///
-    /// What is wrong with one item rejects that item alone: a feed that is refused as a whole because of one row would
-    /// send the same again for ever.
+    /// An error in one item rejects only that item. A feed whose whole delivery is refused because of one row would
+    /// retry it forever.
     @Sendable private static func takeChanges(_ call: Call, _ parts: Parts) throws -> Answer {
         guard !parts.isCongested() else {
             throw Failure(
@@ -66,7 +68,7 @@ enum ChangesFeature {
 
     // MARK: Deliveries
 
-    /// The ids of accepted changes, by which a repeated delivery is recognized.
+    /// The ids of accepted changes, which identify repeated deliveries.
     static let deliveries = Table("change_deliveries", read: [], write: [])
 
     static let migration = Migration(
@@ -85,7 +87,7 @@ enum ChangesFeature {
 
     private static let bookkeeping = Unscoped.bookkeeping("ids of deliveries are asked for by the feed that sends them")
 
-    /// Stores an id; false if it is stored already.
+    /// Stores an id; returns false if it is already stored.
     static func addDelivery(_ id: String, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
@@ -130,19 +132,19 @@ enum ChangesFeature {
     }
 }
 
-/// The bounds of what is stored of deliveries, each with what breaks without it.
+/// The limits of stored delivery ids. Each comment says what breaks without the limit.
 enum ChangeDeduplication {
-    /// How long the id of a change is stored; published in `/v1/config`. Senders try again for some hours; one that does so
-    /// for days has received a failure each time.
+    /// How long the id of a change is stored; published in `/v1/config`. Senders retry for some hours. A sender that
+    /// retries for days has received a failure each time.
     static let deliverySeconds: Int64 = 72 * 3600
-    /// Ids that are stored for one feed, about 150 bytes each. Without it a busy feed fills the disk with them.
+    /// Ids that are stored for one feed, about 150 bytes each. Without this limit, a busy feed fills the disk.
     static let deliveriesMax = 1_000_000
-    /// Ids that are deleted at once, for which all writes wait: 50,000 take some 100 ms, and are as many as a feed of
-    /// 10,000 a second brings until the next time.
+    /// Ids that are deleted at once, for which all writes wait. 50,000 take some 100 ms, and are as many as a feed of
+    /// 10,000 per second adds until the next time.
     static let prunedAtOnceMax = 50_000
 }
 
-/// What became of the items of deliveries.
+/// Counters of the outcomes of delivered items.
 final class ChangeMetrics: Sendable {
     private let accepted = Atomic<Int>(0)
     private let duplicates = Atomic<Int>(0)

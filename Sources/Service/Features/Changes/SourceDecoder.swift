@@ -2,9 +2,9 @@ import Database
 import Rows
 import Values
 
-/// Turns the messages of a log into items, each with its position.
+/// A decoder of log messages into items, each with its position.
 struct SourceDecoder {
-    /// What one message brings: taken in together or not at all.
+    /// The items of one message, which are taken in together or not at all.
     struct Piece {
         let items: [SourceItem]
         let position: SourcePosition
@@ -12,11 +12,11 @@ struct SourceDecoder {
         let committedAt: Timestamp
     }
 
-    /// Everything before it has come.
+    /// The position before which everything has been received.
     private(set) var reached: SourcePosition
-    /// Transactions that have ended.
+    /// The number of completed transactions.
     private(set) var transactions = 0
-    /// Whether the source's sign of life has come since it was last asked.
+    /// Whether the source's heartbeat has arrived since this was last checked.
     private(set) var hasHeartbeat = false
     private let server: SourceServer
     private let tables: TableCatalog
@@ -37,13 +37,13 @@ struct SourceDecoder {
         return hasHeartbeat
     }
 
-    /// The server says that everything before a place was sent.
+    /// Records that the server has sent everything before a position.
     mutating func note(sentUpTo place: LSN) {
         guard transaction == nil, place > reached.lsn else { return }
         (reached.lsn, reached.taken) = (place, 0)
     }
 
-    /// Nil for what was taken in before, and for what brings nothing.
+    /// Decodes a message. Returns nil if it was taken in before, or contains nothing.
     mutating func take(_ bytes: ArraySlice<UInt8>) throws -> Piece? {
         switch try ReplicationMessage(reading: bytes) {
         case .begin(let place, let committedAt): transaction = (place, committedAt, 0)
@@ -82,7 +82,7 @@ struct SourceDecoder {
         }
     }
 
-    /// The items of the transaction's next message, if it was not taken in before.
+    /// Returns the items of the transaction's next message, unless it was taken in before.
     private mutating func piece(
         _ bytes: ArraySlice<UInt8>, _ items: (inout SourceDecoder, Timestamp) throws -> [SourceItem?]
     ) throws -> Piece? {
@@ -134,7 +134,7 @@ struct SourceDecoder {
         relations[relation.id] = SourceRows(relation, types: types)
     }
 
-    /// A value that only the server can turn into JSON.
+    /// Converts a value that only the server can turn into JSON.
     private mutating func ask(_ text: ArraySlice<UInt8>, _ type: UInt32) throws -> JSONValue {
         let answer: String?
         do throws(SourceError) {
@@ -145,8 +145,8 @@ struct SourceDecoder {
             answer = try server.ask(questions[type] ?? "", [String(decoding: text, as: UTF8.self)]).first?.first ?? nil
         } catch {
             if error.isTransient { throw error }
-            // The type is not what it was, or the value is none of JSON, such as U+0000 in a document.
-            // The server's words may have the value in them, which belongs into no log.
+            // The type has changed, or the value cannot be JSON, such as U+0000 in a document. The server's message may
+            // contain the value, which must not be logged.
             throw ChangeFault("", "has a value that the server cannot write as JSON (SQLSTATE \(error.sqlState ?? ""))")
         }
         return try answer.map { text throws(ChangeFault) in try SourceType.document(Array(text.utf8)[...]) } ?? .null

@@ -3,32 +3,32 @@ import Rows
 import Threads
 import Values
 
-/// What the log of an app brings, in its order.
+/// An item of an app's log, in log order.
 enum SourceItem: Sendable {
     case change(TableChange)
     case rejected(String)
     case message(SourceMessage)
 }
 
-/// An item, and the position at which it is taken in.
+/// An item, and the position after taking it in.
 struct PlacedItem: Sendable {
     let item: SourceItem
     let position: SourcePosition
 }
 
-/// What `bellhop.notify` and `bellhop.publish` have written into the log.
+/// A message that `bellhop.notify` or `bellhop.publish` has written into the log.
 struct SourceMessage: Sendable {
     /// `notify` or `publish`.
     let kind: String
     let tenant: ID<Tenant>
     let members: [String: JSONValue]
 
-    /// Does what a message asks for, within a transaction of its tenant.
+    /// Performs a message within a transaction of its tenant.
     typealias Receiver = @Sendable (_ members: [String: JSONValue], Transaction) throws -> Void
 }
 
 extension SourceMessage {
-    /// Reads `{"kind": "notify", "tenant": "A", …}`; without a tenant it is of the default one.
+    /// Reads `{"kind": "notify", "tenant": "A", …}`; without a tenant it belongs to the default one.
     init(reading content: ArraySlice<UInt8>) throws(Failure) {
         guard content.count <= SourceLimits.messageBytesMax else {
             throw Failure.invalid("", "has \(content.count) bytes; at most \(SourceLimits.messageBytesMax) are taken")
@@ -47,22 +47,22 @@ extension SourceMessage {
     }
 }
 
-/// Takes parts of an app's log into our database, each with its position in one transaction.
+/// The intake of an app's log into our database, part by part, each with its position in one transaction.
 struct SourceIntake: Sendable {
-    /// What became of a part.
+    /// The outcome of a part.
     struct Outcome: Sendable {
         var taken = 0
-        /// Why items were not taken.
+        /// The reasons for which items were rejected.
         var rejected: [String] = []
     }
 
     let runner: TransactionRunner
     let memberships: MembershipRegistry
     let slot: String
-    /// By the kinds of messages.
+    /// The receivers by kind of message.
     let receivers: [String: SourceMessage.Receiver]
 
-    /// Rows may be of any tenant.
+    /// Rows may belong to any tenant.
     private static let caller = Caller.system(tenant: "default", named: "source", isOfAllTenants: true)
 
     var clock: Clock { runner.clock }
@@ -71,12 +71,12 @@ struct SourceIntake: Sendable {
         try runner.store.read(isSingle: true) { try SourcePosition.read(slot: slot, in: $0) }
     }
 
-    /// Writes items and moves the position. Calls `meanwhile` from time to time while it waits.
+    /// Writes items and advances the position. Calls `meanwhile` from time to time while it waits.
     ///
     /// - Parameters:
-    ///   - position: nil, for items that come before there is one.
-    ///   - also: what else belongs to the transaction.
-    /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database; nothing is stored then.
+    ///   - position: Nil for items that come before there is a position.
+    ///   - also: Further writes in the transaction.
+    /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database. Then nothing is stored.
     func write(
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?,
         also: @escaping @Sendable (Connection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
@@ -96,7 +96,7 @@ struct SourceIntake: Sendable {
         }
     }
 
-    /// Writes as ``write(_:from:to:also:meanwhile:)`` does, and waits for room in the queue of writes while a thread runs.
+    /// Writes like ``write(_:from:to:also:meanwhile:)``, and waits for room in the queue of writes while a thread runs.
     func writeWhenThereIsRoom(
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, on thread: LoopThread,
         also: @escaping @Sendable (Connection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
@@ -127,7 +127,7 @@ struct SourceIntake: Sendable {
         return outcome
     }
 
-    /// Rows' changes that follow one another, as one delivery.
+    /// Takes in consecutive changes of rows as one delivery.
     private func take(_ rows: ArraySlice<SourceItem>, in db: Connection, _ outcome: inout Outcome) throws {
         var changes: [TableChange] = []
         for case .change(let change) in rows { changes.append(change) }
@@ -146,7 +146,7 @@ struct SourceIntake: Sendable {
         }
     }
 
-    /// What is wrong with a message costs itself: whoever sent it has committed, and nobody could send it again.
+    /// Takes in a message. An error affects only this message: its sender has committed, and could not send it again.
     private func take(_ message: SourceMessage, in db: Connection, _ outcome: inout Outcome) throws {
         do {
             guard let receiver = receivers[message.kind] else {

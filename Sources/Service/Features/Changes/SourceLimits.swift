@@ -1,28 +1,28 @@
-/// The bounds of reading an app's log, each with what breaks without it.
+/// The limits of reading an app's log. Each comment says what breaks without the limit.
 enum SourceLimits {
-    /// Items of one of our transactions: all other writes wait for it. A transaction of the source with a million rows is
-    /// taken in so many parts; none of it is in memory but one part.
+    /// Items of one of our transactions, for which all other writes wait. A source transaction with a million rows is
+    /// taken in as many parts as necessary, with only one part in memory.
     static let batchItemsMax = 500
-    /// Bytes of them as the log has them: some rows of a mebibyte would otherwise be in memory five hundred times.
+    /// Bytes of these items in the log. Without this limit, rows of a mebibyte could be in memory five hundred times.
     static let batchBytesMax = 4 << 20
-    /// Rows of a table that are fetched, and stored, at once while it is read as it stands.
+    /// Rows of a table that are fetched and stored at once during a snapshot.
     static let snapshotRowsMax = 500
-    /// Bytes of what `bellhop.notify` and `bellhop.publish` write, as for requests.
+    /// Bytes of a message of `bellhop.notify` or `bellhop.publish`, as for requests.
     static let messageBytesMax = 64 * 1024
-    /// How often the source is told how far its log is stored here. Less often than half of `wal_sender_timeout`, it would
-    /// end the connection.
+    /// The interval of reports to the source of how far its log is stored here. If it exceeded half of
+    /// `wal_sender_timeout`, the source would end the connection.
     static let statusPause: Duration = .seconds(2)
-    /// An idle source writes into its log this often, so that the slot moves on: what other databases of the server write
-    /// would be retained for it.
+    /// The interval at which an idle source writes a heartbeat into its log, so that the slot advances. Otherwise the
+    /// server would retain the log that its other databases write.
     static let heartbeatPause: Duration = .seconds(10)
-    /// How often a replica that stands by looks whether the slot is free.
+    /// The interval at which a standby replica checks whether the slot is free.
     static let standbyPause: Duration = .seconds(1)
-    /// After a failure: at first, and at most. A server that comes back is not to be met by everybody at once.
+    /// The first and the maximum pause after failures. All replicas must not reconnect at once when a server returns.
     static let retryPauses: (first: Duration, most: Duration) = (.milliseconds(200), .seconds(5))
-    /// How long it is waited while streams are served more slowly than rows come.
+    /// The pause while streams are served more slowly than rows arrive.
     static let congestionPause: Duration = .milliseconds(50)
-    /// The same trouble is logged once in this time.
+    /// The interval in which the same problem is logged once.
     static let noticePause: Duration = .seconds(60)
-    /// Types of an app's own that are known without asking. Each is made by somebody who may change its schema.
+    /// Cached types of the app. Any user with the right to change the app's schema can create one.
     static let typesMax = 10_000
 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How the reading of an app's log goes.
+/// The metrics of reading an app's log.
 final class SourceMetrics: Sendable {
     let isConnected = Atomic<Bool>(false)
     let lagBytes = Atomic<Int>(0)

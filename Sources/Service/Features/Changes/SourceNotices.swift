@@ -1,7 +1,7 @@
 import Logging
 import Threads
 
-/// Logs what comes again and again once in a while, with how often it has come.
+/// A rate limiter for recurring log messages, which also logs how often each occurred.
 final class SourceNotices: Sendable {
     private struct State {
         var shownAt: [String: ContinuousClock.Instant] = [:]
@@ -9,7 +9,7 @@ final class SourceNotices: Sendable {
         var rejectionShownAt: ContinuousClock.Instant?
     }
 
-    /// Different troubles that are told apart; a text that changes each time would fill the memory.
+    /// Different problems that are distinguished. A text that changes each time would fill the memory.
     private static let troublesMax = 32
 
     private let logger: Logger
@@ -23,12 +23,13 @@ final class SourceNotices: Sendable {
         logger.error(message, metadata: metadata)
     }
 
-    /// What stands in the way: at once where it is new.
+    /// Logs a problem; a new one at once.
     func trouble(_ reason: String) {
         warn("The app's log cannot be read; it is tried again.", reason)
     }
 
-    /// Two Bellhops that take the slot from one another would each lose what the other reads.
+    /// Logs that another Bellhop reads the slot. Two that take the slot from one another would each lose what the other
+    /// reads.
     func foreignReader(of slot: String) {
         warn(
             "The app's log is read by a Bellhop with another database; this one waits. Set sourceSlot to another name.",
@@ -48,7 +49,7 @@ final class SourceNotices: Sendable {
         }
     }
 
-    /// It is read again: the next trouble is a new one.
+    /// Makes the next problem count as new, because the log is being read again.
     func forgetTroubles() { state.withLock { $0.shownAt = [:] } }
 
     func rejected(_ reasons: [String]) {

@@ -2,15 +2,16 @@ import Database
 import Rows
 import Values
 
-/// How far an app's log is taken in: stored in the very transaction of what was taken, so that nothing is taken twice.
+/// The position up to which an app's log is taken in. It is stored in the same transaction as the data, so that nothing
+/// is taken in twice.
 struct SourcePosition: Sendable, Hashable {
-    /// Whose log it is (``SourceIdentity``), or the mark of a slot that is being made.
+    /// The identity of the log (``SourceIdentity``), or the mark of a slot that is being created.
     var source: String
-    /// What was committed before it is taken in.
+    /// All transactions that were committed before this position are taken in.
     var lsn: LSN
-    /// Of the transaction that was committed there so many changes are.
+    /// The number of changes that are taken in of the transaction that was committed at this position.
     var taken = 0
-    /// The tables with memberships that were read as they stood.
+    /// The tables with memberships whose snapshot was read.
     var tables: Set<String>
 
     static let positions = Table("source_positions", read: [], write: [])
@@ -44,11 +45,11 @@ struct SourcePosition: Sendable, Hashable {
         }
     }
 
-    /// Stores it in the place of the one that the reader knows.
+    /// Stores it in place of the position that the reader knows.
     ///
-    /// A second reader that still runs cannot take the same again: whoever comes later finds another position.
+    /// A second reader that is still running cannot take in the same data again: it finds another position.
     ///
-    /// - Throws: ``Moved`` where another one is stored.
+    /// - Throws: ``Moved`` if another position is stored.
     func store(replacing known: SourcePosition?, slot: String, at now: Timestamp, in db: Connection) throws {
         try db.lock(["bellhop:source"])
         guard try Self.read(slot: slot, in: db) == known else { throw Moved() }
@@ -69,14 +70,14 @@ struct SourcePosition: Sendable, Hashable {
 
     private static let (first, again) = ("making ", "making again ")
 
-    /// The mark that is stored before a slot is made. It ends with a number of its own, so that whoever makes the slot
-    /// notices that another replica has begun to.
+    /// Returns the mark that is stored before a slot is created. It ends with a unique number, so that a replica that
+    /// is creating the slot notices if another replica has started to do so.
     static func making(isFirst: Bool) -> SourcePosition {
         SourcePosition(
             source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [])
     }
 
-    /// What ``SourceContinuity`` goes by.
+    /// Returns the position in the form that ``SourceContinuity`` needs.
     static func continuity(of position: SourcePosition?) -> SourceContinuity.Position {
         guard let position else { return .none }
         if position.source.hasPrefix(again) { return .making(isFirst: false) }
@@ -84,6 +85,6 @@ struct SourcePosition: Sendable, Hashable {
         return .read(source: position.source, lsn: position.lsn)
     }
 
-    /// Whether a change is behind it: of the transaction that was committed at a place, by its number in it.
+    /// Whether a change is before this position, given the commit position of its transaction and its number in it.
     func hasTaken(_ place: LSN, _ number: Int) -> Bool { place < lsn || (place == lsn && number <= taken) }
 }

@@ -5,15 +5,15 @@ import Synchronization
 import Threads
 import Values
 
-/// Reads an app's log on a thread of its own: takes the slot, or stands by while another replica has it.
+/// A reader of an app's log, on its own thread. It acquires the slot, or stands by while another replica holds it.
 final class SourceReader: Sendable {
-    /// What it works with.
+    /// The dependencies of the reader.
     struct Parts: Sendable {
         let url: DatabaseURL
         let intake: SourceIntake
-        /// Whether streams are served more slowly than changes come.
+        /// Whether streams are served more slowly than changes arrive.
         let isCongested: @Sendable () -> Bool
-        /// Has all streams begin anew, once the transaction is committed: rows were missed.
+        /// Makes all streams restart once the transaction is committed, because rows were missed.
         let restartStreams: @Sendable (Connection) throws -> Void
     }
 
@@ -21,7 +21,7 @@ final class SourceReader: Sendable {
     private let metrics: SourceMetrics
     private let notices: SourceNotices
     private let thread = LoopThread("source")
-    /// Whether the loss that is being mended is in the log.
+    /// Whether the loss that is being repaired was logged.
     private let lossIsNoted = Atomic<Bool>(false)
 
     init(_ parts: Parts, metrics: SourceMetrics, logger: Logger) {
@@ -32,9 +32,10 @@ final class SourceReader: Sendable {
     private var tables: [TableDeclaration] { parts.intake.memberships.catalog.tables }
     private var membershipTables: [TableDeclaration] { tables.filter { !$0.memberships.isEmpty } }
 
-    /// Looks whether the log can be read.
+    /// Checks whether the log can be read.
     ///
-    /// - Throws: a ``SourceProblem`` that somebody must mend. A server that is away is none: it is tried again.
+    /// - Throws: A ``SourceProblem`` that an operator must fix. A server that is away is not a problem, because the
+    ///   reader retries.
     func check() throws {
         do {
             try SourceServer.check(parts.url, tables: tables, slot: slot)
@@ -47,7 +48,7 @@ final class SourceReader: Sendable {
         thread.start { [self] in run() }
     }
 
-    /// Lets the part that is being stored be stored, and returns when the thread has ended.
+    /// Waits until the current part is stored, and returns when the thread has ended.
     func stop() { thread.stop() }
 
     private func run() {
@@ -57,7 +58,7 @@ final class SourceReader: Sendable {
                 try readOn { pause = SourceLimits.retryPauses.first }
             } catch {
                 if thread.isStopping { break }
-                // Another reader was quicker: its position is read now.
+                // Another reader was faster. Its position is read now.
                 if !(error is SourcePosition.Moved) { notices.trouble("\(error)") }
             }
             metrics.isConnected.store(false, ordering: .relaxed)
@@ -68,10 +69,11 @@ final class SourceReader: Sendable {
 
     /// Reads until the connection or the service ends.
     ///
-    /// - Parameter isReading: called once it does.
+    /// - Parameter isReading: Called once reading has begun.
     private func readOn(_ isReading: () -> Void) throws {
         let shouldStop: () -> Bool = { [thread] in thread.isStopping }
-        // The connection first: if another server takes over in between, it ends, and the identity is asked for again.
+        // The connection comes first. If another server takes over in between, the connection ends, and the identity is
+        // queried again.
         let server = try SourceServer.open(parts.url, shouldStop: shouldStop)
         try server.requireReadable(tables)
         let identity = try SourceServer.identity(of: parts.url, shouldStop: shouldStop)
@@ -90,7 +92,7 @@ final class SourceReader: Sendable {
         }
     }
 
-    /// Begins the stream; nil while another replica has the slot.
+    /// Begins the stream; returns nil while another replica has the slot.
     private func begin(
         _ server: SourceServer, _ identity: SourceIdentity, _ shouldStop: @escaping () -> Bool
     ) throws -> (SourceConnection, SourcePosition)? {
@@ -116,14 +118,15 @@ final class SourceReader: Sendable {
                 publication_names '\(SourceServer.quoted(SourceServer.publication))', messages 'true')
                 """)
         } catch {
-            // Somebody else was quicker.
+            // Another reader was faster.
             if error.sqlState == "55006" { return nil }
             throw error
         }
         return (link, position)
     }
 
-    /// Whether the slot that is read is not read for our database: a replica stores its position while it has the lock.
+    /// Whether the reader of the slot works for another database than ours: a replica of ours stores its position while
+    /// it holds the lock.
     private func isReadByAnotherBellhop(_ server: SourceServer) throws -> Bool {
         guard try parts.intake.position() == nil, try server.lock(slot) else { return false }
         defer { try? server.unlock(slot) }
@@ -137,7 +140,7 @@ final class SourceReader: Sendable {
             SourcePosition.continuity(of: position), slot?.state, of: identity, end: try server.end())
     }
 
-    /// Stores the timeline with a position of a version that stored none.
+    /// Adds the timeline to a position that a version without timelines stored.
     private func noteTimeline(_ identity: SourceIdentity, _ known: SourcePosition) throws -> SourcePosition {
         guard known.source != "\(identity)" else { return known }
         var position = known
@@ -146,7 +149,7 @@ final class SourceReader: Sendable {
         return position
     }
 
-    /// Makes the slot again, reads the state that it begins at, and stores where that is. With the lock taken.
+    /// Recreates the slot, reads the snapshot at which it begins, and stores the position. Called under the lock.
     private func remake(
         _ server: SourceServer, _ identity: SourceIdentity, _ shouldStop: @escaping () -> Bool
     ) throws -> SourcePosition? {
@@ -156,7 +159,7 @@ final class SourceReader: Sendable {
         if continuity == .resumes { return known }
         if found?.isActive == true { return nil }
         if case .isLost(let loss) = continuity { note(loss) }
-        // Before the slot is touched: a slot that is there while its mark is stored begins nobody knows where.
+        // Stored before the slot is touched. If a slot exists while its mark is stored, its start is unknown.
         let mark = SourcePosition.making(isFirst: continuity == .begins)
         _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: mark, on: thread)
         if found != nil { try server.drop(slot) }
@@ -182,7 +185,7 @@ final class SourceReader: Sendable {
         return position
     }
 
-    /// Logs a loss once, however often making the slot fails.
+    /// Logs a loss once, however often creating the slot fails.
     private func note(_ loss: SourceContinuity.Loss) {
         guard !lossIsNoted.exchange(true, ordering: .relaxed) else { return }
         metrics.add(1, to: metrics.slotsLost)
@@ -191,8 +194,8 @@ final class SourceReader: Sendable {
             ["slot": "\(slot)", "reason": "\(loss.rawValue)"])
     }
 
-    /// Reads tables with memberships that the file has had since. What the log still brings of them is older, and ends
-    /// where this read begins.
+    /// Reads tables with memberships that were added to the file since. Older changes of them in the log end where this
+    /// read begins.
     private func readAddedTables(_ server: SourceServer, _ position: SourcePosition) throws -> SourcePosition {
         let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
         guard !added.isEmpty else { return position }

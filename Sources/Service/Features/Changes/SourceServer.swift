@@ -1,16 +1,16 @@
 import Database
 import Rows
 
-/// What stands in the way of reading an app's log, and what an operator does about it, in one line.
+/// A problem that prevents reading an app's log, with the operator's remedy, in one line.
 struct SourceProblem: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = "source: \(description)" }
 }
 
-/// The app's PostgreSQL, and what it must be for its log to be read.
+/// The app's PostgreSQL, and the requirements for reading its log.
 struct SourceServer {
-    /// Which tables the server's log is read of.
+    /// The publication, which selects the tables whose log is read.
     static let publication = "bellhop"
     static let versionMin = 140_000
 
@@ -24,9 +24,9 @@ struct SourceServer {
         try ask(text, values).first?.first ?? nil
     }
 
-    /// Whose log it is.
+    /// Returns the identity of the log.
     ///
-    /// - Throws: a ``SourceProblem`` where something stands between that knows no replication.
+    /// - Throws: A ``SourceProblem`` if an intermediary does not support replication.
     static func identity(of url: DatabaseURL, shouldStop: @escaping () -> Bool) throws -> SourceIdentity {
         do throws(SourceError) {
             let link = try SourceConnection(url, replicates: true, shouldStop: shouldStop)
@@ -66,9 +66,9 @@ struct SourceServer {
 
     // MARK: Checks
 
-    /// Looks whether a log can be read.
+    /// Checks whether a log can be read.
     ///
-    /// - Throws: a ``SourceProblem`` that somebody must mend, or a `SourceError` where the server is away.
+    /// - Throws: A ``SourceProblem`` that an operator must fix, or a `SourceError` if the server is away.
     static func check(_ url: DatabaseURL, tables: [TableDeclaration], slot name: String) throws {
         let server = try open(url) { false }
         try server.requireReadable(tables)
@@ -76,7 +76,9 @@ struct SourceServer {
         _ = try server.slot(named: name)
     }
 
-    /// - Throws: the first ``SourceProblem`` there is.
+    /// Checks all requirements.
+    ///
+    /// - Throws: The first ``SourceProblem`` found.
     func requireReadable(_ tables: [TableDeclaration]) throws {
         guard connection.serverVersion >= Self.versionMin else {
             throw SourceProblem(
@@ -157,7 +159,9 @@ struct SourceServer {
         let state: SourceContinuity.Slot
     }
 
-    /// - Throws: a ``SourceProblem`` if the slot is somebody else's.
+    /// Returns the slot.
+    ///
+    /// - Throws: A ``SourceProblem`` if the slot belongs to another program.
     func slot(named name: String) throws -> Slot? {
         let rows = try ask(
             """
@@ -177,7 +181,7 @@ struct SourceServer {
             state: SourceContinuity.Slot(isLost: row[3] == "t", confirmed: row[4].flatMap { LSN($0) }))
     }
 
-    /// The end of the server's log: nothing behind it was ever sent.
+    /// Returns the end of the server's log. Nothing after it was ever sent.
     func end() throws -> LSN {
         guard let end = try value("SELECT pg_current_wal_flush_lsn()").flatMap({ LSN($0) }) else {
             throw SourceProblem("the server does not say where its log ends: connect to a PostgreSQL")
@@ -185,7 +189,7 @@ struct SourceServer {
         return end
     }
 
-    /// Whether this replica alone makes the slot: until the connection ends.
+    /// Acquires the right of this replica to create the slot, until the connection ends.
     func lock(_ slot: String) throws(SourceError) -> Bool {
         try value("SELECT pg_try_advisory_lock(hashtextextended('bellhop source ' || $1, 0))", [slot]) == "t"
     }
@@ -196,7 +200,7 @@ struct SourceServer {
 
     func drop(_ slot: String) throws(SourceError) { _ = try ask("SELECT pg_drop_replication_slot($1)", [slot]) }
 
-    /// Writes into the log what nobody acts upon, but that it comes.
+    /// Writes a heartbeat into the log. Only its arrival matters.
     func beat() throws(SourceError) {
         _ = try ask("SELECT pg_logical_emit_message(false, '\(Self.heartbeat)', '')")
     }

@@ -4,10 +4,10 @@ import Synchronization
 import Threads
 import Values
 
-/// One stream of an app's log, from a position on: gathers what has come, and takes it in part by part.
+/// One stream of an app's log from a position on. It gathers the received messages, and takes them in part by part.
 ///
-/// The server is told how far it is stored here, and nothing else: so it retains whatever could be lost. Belongs to the
-/// reader's thread.
+/// The server is only told how far the log is stored here, so it retains everything that could be lost. The session
+/// belongs to the reader's thread.
 struct SourceSession {
     let link: SourceConnection
     let server: SourceServer
@@ -16,7 +16,7 @@ struct SourceSession {
     let notices: SourceNotices
     let thread: LoopThread
     let clock: Clock
-    /// Whether streams are served more slowly than changes come.
+    /// Whether streams are served more slowly than changes arrive.
     let isCongested: @Sendable () -> Bool
     private var decoder: SourceDecoder
     private var known: SourcePosition
@@ -41,7 +41,10 @@ struct SourceSession {
         storedAt = clock.uptime()
     }
 
-    /// - Throws: when the stream has ended, or what came could not be stored. What was stored is.
+    /// Runs until the stream ends.
+    ///
+    /// - Throws: If the stream has ended, or the received data could not be stored. Everything stored before stays
+    ///   stored.
     mutating func run() throws {
         while !thread.isStopping {
             try gather()
@@ -60,7 +63,7 @@ struct SourceSession {
 
     // MARK: Reading
 
-    /// Takes what is there, up to a part's size.
+    /// Takes the available messages, up to the size of a part.
     private mutating func gather() throws {
         while waitingItems < SourceLimits.batchItemsMax, waitingBytes < SourceLimits.batchBytesMax,
             let frame = try link.receive()
@@ -78,7 +81,7 @@ struct SourceSession {
             case .keepalive(let place, let wantsReply):
                 (received, logEnd) = (max(received, place), max(logEnd, place))
                 if wantsReply {
-                    // A server that shuts down waits until all that it has sent is confirmed.
+                    // A server that shuts down waits until everything that it sent is confirmed.
                     decoder.note(sentUpTo: place)
                     isStatusWanted = true
                 }
@@ -87,7 +90,7 @@ struct SourceSession {
         received = max(received, decoder.reached.lsn)
     }
 
-    /// The server is not to end the connection because of us, and takes statuses while it sends.
+    /// Waits for the streams. Meanwhile it sends statuses, so that the server does not end the connection.
     private mutating func waitForStreams() throws {
         while isCongested(), !thread.isStopping {
             try sendStatusIfDue()
@@ -101,12 +104,12 @@ struct SourceSession {
         let pieces = waiting
         (waiting, waitingItems, waitingBytes) = ([], 0, 0)
         guard let last = pieces.last else { return }
-        // With what has come behind it: the end of its transaction.
+        // Includes the message that came after it: the end of its transaction.
         let end = decoder.isBetweenTransactions ? decoder.reached : last.position
         do {
             try store(pieces.flatMap(\.items), to: end)
         } catch let error where !Self.passes(error) {
-            // One of them: each by itself, so that it costs itself alone.
+            // One of them is invalid. Each is stored on its own, so that the error affects only itself.
             for piece in pieces { try storeAlone(piece) }
         }
         noteLag(of: last)
@@ -120,7 +123,7 @@ struct SourceSession {
         }
     }
 
-    /// Whether another attempt, from the position that is stored then, may succeed.
+    /// Whether another attempt, from the position stored by then, may succeed.
     private static func passes(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError else { return true }
         return error.isTransient || error.code == .undecided || error.cause?.isTransient ?? false
@@ -139,7 +142,7 @@ struct SourceSession {
         try sendStatus()
     }
 
-    /// Stores how far it has come where nothing else does: after a sign of life, and where the server asks.
+    /// Stores the received position if nothing else does: after a heartbeat, and when the server asks.
     private mutating func moveIfIdle() throws {
         let hasHeartbeat = decoder.takeHeartbeat()
         guard hasHeartbeat || isStatusWanted, decoder.isBetweenTransactions else { return }
@@ -153,7 +156,7 @@ struct SourceSession {
         try server.beat()
     }
 
-    // MARK: Telling
+    // MARK: Reporting
 
     private mutating func sendStatusIfDue() throws {
         if isStatusWanted || ContinuousClock.now - statusAt >= SourceLimits.statusPause { try sendStatus() }

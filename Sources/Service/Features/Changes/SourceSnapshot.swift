@@ -3,20 +3,22 @@ import Rows
 import Threads
 import Values
 
-/// Reads the tables that carry memberships as they stand: first the state, then the changes.
+/// A reader of the current rows of tables with memberships: first the snapshot, then the changes.
 struct SourceSnapshot {
     let server: SourceServer
     let intake: SourceIntake
     let tables: [TableDeclaration]
-    /// Whose thread it reads on.
+    /// The thread on which it reads.
     let thread: LoopThread
 
-    /// Takes in all rows, part by part. What was known of these tables before is forgotten: rows may have gone unseen.
+    /// Takes in all rows, part by part. Earlier data of these tables is discarded, because rows may have been deleted
+    /// unseen.
     ///
     /// - Parameters:
-    ///   - snapshot: the state that a slot begins at, by its name; nil for the present.
-    ///   - mark: the stored position. A reader that was paused while another replica read on writes nothing over its rows.
-    /// - Returns: why rows were not taken.
+    ///   - snapshot: The name of the snapshot at which a slot begins; nil for the current state.
+    ///   - mark: The stored position. A reader that was paused while another replica continued does not overwrite its
+    ///     rows.
+    /// - Returns: The reasons for which rows were rejected.
     /// - Throws: ``SourcePosition/Moved`` once another position is stored.
     func read(at snapshot: String?, while mark: SourcePosition) throws -> [String] {
         guard !tables.isEmpty else { return [] }

@@ -2,11 +2,14 @@ import Database
 import Rows
 import Visibility
 
-/// What `bellhop source setup` does in an app's database: run again, it brings everything to what the file says.
+/// The statements that `bellhop source setup` runs in an app's database. Running them again updates everything to match
+/// the file.
 enum SourceStatements {
     private static let publication = SourceServer.publication
 
-    /// - Parameter role: who reads; nil grants nobody anything.
+    /// Returns the statements.
+    ///
+    /// - Parameter role: The role that reads; nil grants no rights.
     static func setup(_ tables: [TableDeclaration], role: String?) -> [String] {
         let names = tables.map(name).joined(separator: ", ")
         var statements = [
@@ -42,7 +45,7 @@ enum SourceStatements {
         "\(SourceServer.quoted(table.schema)).\(SourceServer.quoted(table.name))"
     }
 
-    /// Writes into the log, and into no table: what is rolled back was never said.
+    /// Writes into the log, but into no table. A rollback also removes the message.
     private static let notify = """
         CREATE OR REPLACE FUNCTION bellhop.notify(
             user_id text, type text, data jsonb DEFAULT '{}', tenant text DEFAULT NULL)
@@ -68,9 +71,9 @@ enum SourceStatements {
 }
 
 extension SourceServer {
-    /// What an operator should know before the log is read; what stands in the way comes first.
+    /// Returns the remarks that an operator should know before the log is read; obstacles come first.
     ///
-    /// - Throws: a ``SourceProblem`` where setting up would do harm.
+    /// - Throws: A ``SourceProblem`` if the setup would do harm.
     func remarks(of tables: [TableDeclaration]) throws -> [String] {
         guard connection.serverVersion >= Self.versionMin else {
             throw SourceProblem("PostgreSQL 14 or later is needed, and this is an earlier one: upgrade it")

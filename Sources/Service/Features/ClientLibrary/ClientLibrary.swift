@@ -1,11 +1,11 @@
 import MicroHTTP
 import Values
 
-/// bellhop.js as the service itself serves it, so that a page needs no package manager:
-/// `import { connect } from "https://bells.example/bellhop.js"`.
+/// bellhop.js as served by the service, so that a page needs no package manager: `import { connect } from
+/// "https://bells.example/bellhop.js"`.
 ///
-/// All files are made of `Sources/bellhop.js` by `.ci/bundle`, and committed, so that building the service needs no tool
-/// of JavaScript's.
+/// `.ci/bundle` makes all files from `Sources/bellhop.js`. They are committed, so that building the service needs no
+/// JavaScript tools.
 enum ClientLibraryFeature {
     static var feature: Feature {
         Feature(
@@ -20,15 +20,15 @@ enum ClientLibraryFeature {
 
     private static let files = [
         "bellhop.js",
-        // Its parts, for pages that want less: the core, and what imports from beside it.
+        // Its parts, for pages that need less: the core, and the modules that it imports from the same location.
         "bellhop-core.js", "bellhop-features.js", "bellhop-tabs.js",
-        // The worker that holds the stream of all tabs: the library starts it from beside itself.
+        // The worker that holds the stream of all tabs. The library loads it from its own location.
         "bellhop-worker.js",
     ]
 
-    /// Made when somebody first asks. A page must not run an older library than the service it speaks to, so each is asked
-    /// for again each time. Pages of any origin may import it: a module's source is fetched as by CORS. It has no secret in
-    /// it.
+    /// Created on first use. A page must not run an older library than the service that it uses, so browsers must
+    /// revalidate each time. Pages of any origin may import the library, because a module is fetched by CORS. It
+    /// contains no secret.
     private static let scripts = Dictionary(
         uniqueKeysWithValues: files.map { name in
             let headers: HeaderFields = [

@@ -1,9 +1,9 @@
 import MicroHTTP
 import Values
 
-/// The page at `/`: it shows what a token's owner sees, helps whoever builds an app, and draws the service's figures. It
-/// stands on bellhop.js as the service serves it. The page at `/docs` draws the service's own description, to read and to
-/// try. Neither fetches anything from elsewhere.
+/// The page at `/`. It shows what a token's owner sees, helps app developers, and displays the service's metrics. It
+/// uses bellhop.js as the service serves it. The page at `/docs` shows the API description, to read and to try. Neither
+/// page loads anything from elsewhere.
 enum ConsoleFeature {
     static var feature: Feature {
         Feature(
@@ -27,7 +27,7 @@ enum ConsoleFeature {
         }
     }
 
-    /// Made when somebody first asks, as the files are.
+    /// Created on first use, as are the files.
     private static let pages = responses(
         ["console.html", "docs.html"], "text/html; charset=utf-8",
         [("Content-Security-Policy", policy), ("Referrer-Policy", "no-referrer")])
@@ -47,8 +47,8 @@ enum ConsoleFeature {
             uniqueKeysWithValues: names.map { ($0, Response.file(Resource.bytes($0), type: type, headers: headers)) })
     }
 
-    /// Only this service's own files may run, only it may be spoken to, nothing stands inline, and nobody may frame the
-    /// page: a token in the field is worth protecting.
+    /// Only this service's own files may run, connections go only to this service, inline code is forbidden, and
+    /// framing is forbidden. These rules protect the token in the input field.
     private static let policy = """
         default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'
@@ -58,8 +58,8 @@ enum ConsoleFeature {
 
     /// `GET /console/tokens`: the development tokens that `make run` has given the service (`consoleTokens`).
     ///
-    /// They are for the page itself, opened on this machine. A browser says of every request whether a page of the same
-    /// origin makes it; a name that somebody has let point to this machine is not one of this machine's own.
+    /// They are only for the page itself, opened on this machine. Browsers report for every request whether a page of
+    /// the same origin makes it. A foreign DNS name that resolves to this machine is not accepted as a local name.
     @Sendable private static func showTokens(_ call: Call) throws -> Answer {
         let isOwnPage = call.request.header("Sec-Fetch-Site") == "same-origin"
         let isHere = Settings.isLoopback(host(in: call.request.header("Host") ?? ""))
@@ -68,7 +68,7 @@ enum ConsoleFeature {
             .json(200, JSONWriter.object { $0.member("tokens", tokens) }, headers: [("Cache-Control", "no-store")]))
     }
 
-    /// A Host header without its port.
+    /// Returns a Host header without its port.
     private static func host(in header: String) -> String {
         if header.hasPrefix("[") { return String(header.dropFirst().prefix { $0 != "]" }) }
         return String(header.prefix { $0 != ":" })

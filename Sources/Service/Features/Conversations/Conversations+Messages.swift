@@ -13,7 +13,7 @@ extension ConversationsFeature {
         Endpoint(.delete, "/v1/conversations/{id}/messages/{messageId}", access: .bearer, delete),
     ]
 
-    /// `GET …/messages`: the newest first, back by the cursor; with `since`, the oldest first from behind that number.
+    /// `GET …/messages`: newest first, paged back by the cursor; with `since`, oldest first after that number.
     private static func listMessages(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: ConversationLimits.pageMax)
         let since = try call.query.int("since", in: 0...(1 << 53))
@@ -28,7 +28,7 @@ extension ConversationsFeature {
         }
     }
 
-    /// `POST …/messages`: the message gets the next number, and every other member one more unread.
+    /// `POST …/messages`: gives the message the next number, and every other member one more unread message.
     private static func send(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Conversation.self)
         let draft = try call.body(MessageDraft.init(reading:))
@@ -50,14 +50,14 @@ extension ConversationsFeature {
 
     /// Publishes a message to each member, with that member's own counts (CNT R-RT-1).
     ///
-    /// - Returns: the sender's unread count; nil: the sender is no member.
+    /// - Returns: The sender's unread count; nil if the sender is not a member.
     private static func deliver(_ message: Message, order: String, _ tx: Transaction) throws -> Int? {
         let places = try places(in: message.conversationId, tx)
         try tx.lock(places.map { .user($0.userId) })
         let others = places.filter { $0.userId != message.senderId }
         for (userId, _) in others { try tx.adjustBadges(of: userId, messages: 1) }
         try tx.storeCounts(of: others.map(\.userId))
-        // What is the same for all is written once, and stored once.
+        // The common part of all events is written once, and stored once.
         let shared = SharedMembers { writer in
             writer.member("conversationId", message.conversationId)
             writer.member("message", message)
@@ -78,7 +78,7 @@ extension ConversationsFeature {
         return ownUnread
     }
 
-    /// The answer for an id that was used before: that of the first time, with today's counts.
+    /// Returns the answer for an id that was used before: the first answer, with the current counts.
     private static func repeated(_ known: Message, _ tx: Transaction) throws -> Response {
         guard known.senderId == tx.caller.userId else {
             throw Failure(.conflict, "message.id_taken", "Somebody else's message has this id.")
@@ -98,7 +98,8 @@ extension ConversationsFeature {
         }
     }
 
-    /// `DELETE …/messages/{messageId}`: senders delete their own, backends any. The number stays, without a text.
+    /// `DELETE …/messages/{messageId}`: senders delete their own messages, backends any. The number remains, without a
+    /// text.
     private static func delete(_ call: Call) throws -> Answer {
         let (id, messageId) = try (call.pathID(0, Conversation.self), call.pathID(1, Message.self))
         return .write(locking: .conversation(id)) { tx in
@@ -116,7 +117,8 @@ extension ConversationsFeature {
         }
     }
 
-    /// Publishes a deletion: members whose counts have changed receive them; the others only learn of the deletion.
+    /// Publishes a deletion. Members whose counts have changed receive the counts; the others only receive the
+    /// deletion.
     private static func publish(deletionOf erased: Message, last: Int, _ tx: Transaction) throws {
         let changed = try exclude(erased, tx)
         try tx.lock(changed.map { .user($0.userId) })
@@ -147,10 +149,11 @@ extension ConversationsFeature {
 
     // MARK: Events
 
-    /// One member, for an event with that member's counts. Backends would receive it once for every member.
+    /// Returns the audience of one member, for an event with that member's counts. Backends would receive such an event
+    /// once per member.
     static func audience(of userId: ID<User>) -> [String] { [AudienceKey.make("user", userId.text)] }
 
-    /// Publishes a conversation that is new, has another title or other members, in one event for all named members.
+    /// Publishes a conversation that is new, or whose title or members changed, in one event for all named members.
     static func publish(
         _ conversation: Conversation, to members: [ID<User>], joined: [ID<User>] = [], left: [ID<User>] = [],
         _ tx: Transaction

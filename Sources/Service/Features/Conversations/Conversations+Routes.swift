@@ -28,16 +28,17 @@ extension ConversationsFeature {
         return .read { tx in try response(200, try require(id, tx), tx) }
     }
 
-    // MARK: Making and changing
+    // MARK: Creating and changing
 
-    /// `POST /v1/conversations`: 201; 200 with the present one for an id used before, and for a pair that talks already.
+    /// `POST /v1/conversations`: 201; 200 with the existing conversation if the id was used before, or the pair already
+    /// has one.
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body(ConversationDraft.init(reading:))
         let creator = call.caller.isService ? nil : call.caller.userId
         try draft.requireOwnID(of: creator)
         let members = try draft.members(with: creator)
         let pair = draft.kind == .direct ? AudienceKey.make("pair", members[0].text, members[1].text) : nil
-        // A pair is locked by its name, since which conversation it has is the question.
+        // The lock is the pair's name, because the id of its conversation is not known yet.
         let key = (draft.id?.text ?? pair).map { LockKey.conversation(ID($0)) }
         return .write(locking: key) { tx in
             if let pair, let known = try reopen(pair, for: members, tx) { return known }
@@ -60,7 +61,7 @@ extension ConversationsFeature {
         }
     }
 
-    /// The conversation of a pair, with both of them in it again.
+    /// Returns the conversation of a pair, after adding both of them again.
     private static func reopen(_ pair: String, for members: [ID<User>], _ tx: Transaction) throws -> Response? {
         guard let id = try find(pair: pair, tx)?.id else { return nil }
         try tx.lock(.conversation(id))
@@ -93,7 +94,7 @@ extension ConversationsFeature {
 
     // MARK: Members
 
-    /// `PUT …/members/{userId}`: members and backends add somebody, who sees nothing unread from before.
+    /// `PUT …/members/{userId}`: members and backends add a user, for whom earlier messages do not count as unread.
     private static func join(_ call: Call) throws -> Answer {
         let (id, userId) = try (call.pathID(0, Conversation.self), call.pathUser(1))
         return .write(locking: .conversation(id)) { tx in
@@ -107,7 +108,7 @@ extension ConversationsFeature {
                     "A conversation has at most \(ConversationLimits.membersMax) members.")
             }
             try tx.lock(.user(userId))
-            // By the caller's right, before the newcomer has one.
+            // Written with the caller's right, before the new member has one.
             try insertIntoRoster(userId, of: id, tx)
             conversation.memberCount += 1
             try storeMemberCount(of: conversation, tx)
@@ -117,7 +118,8 @@ extension ConversationsFeature {
         }
     }
 
-    /// `DELETE …/members/{userId}`: each leaves by themselves; backends remove anybody. The badge loses what is unread.
+    /// `DELETE …/members/{userId}`: members leave by themselves; backends remove any member. The unread messages are
+    /// subtracted from the badge.
     private static func leave(_ call: Call) throws -> Answer {
         let (id, userId) = try (call.pathID(0, Conversation.self), call.pathUser(1))
         return .write(locking: .conversation(id)) { tx in
@@ -125,7 +127,7 @@ extension ConversationsFeature {
             let members = try memberIds(of: id, tx)
             guard members.contains(userId) else { throw Failure.notFound("member") }
             try tx.lock(.user(userId))
-            // While the caller may still write it.
+            // Written while the caller still has the right.
             conversation.memberCount -= 1
             try storeMemberCount(of: conversation, tx)
             guard let place = try deletePlace(of: userId, in: id, tx) else {
@@ -136,7 +138,7 @@ extension ConversationsFeature {
             try tx.adjustBadges(of: userId, messages: -unread)
             publish(conversation, to: members.filter { $0 != userId }, left: [userId], tx)
             let own = try tx.badges(of: tx.caller.userId)
-            // Another's counts are to be had if this transaction has changed them.
+            // The counts of another user are available only if this transaction has changed them.
             let badges = userId == tx.caller.userId ? own : unread == 0 ? nil : try tx.badges(of: userId)
             tx.publish(
                 "conversation:removed", audience: audience(of: userId),
@@ -156,7 +158,7 @@ extension ConversationsFeature {
 
     // MARK: Reading
 
-    /// `PUT …/read-position`: moves the caller's position, and answers with what is unread (CNT R-RT-2, R-RECON-3).
+    /// `PUT …/read-position`: moves the caller's position, and returns the unread counts (CNT R-RT-2, R-RECON-3).
     private static func read(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Conversation.self)
         let change = try call.body(ReadPositionChange.init(reading:))
@@ -181,7 +183,7 @@ extension ConversationsFeature {
                 writer.member("badges", badges)
             }
             if isMoved {
-                // A state: of several moves the last is enough.
+                // The event carries a state: of several moves, the last is enough.
                 tx.publish(
                     "conversation:read", audience: audience(of: userId),
                     collapse: "read:" + AudienceKey.make(id.text, userId.text), data: body)

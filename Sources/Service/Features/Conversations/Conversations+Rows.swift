@@ -6,9 +6,9 @@ extension ConversationsFeature {
     private static let countingUnread = Unscoped.reaction("what is said in a conversation changes each member's counts")
     private static let counting = Unscoped.bookkeeping("a number is taken of messages, none is shown")
 
-    /// A list of the caller's conversations, the one with the newest message first.
+    /// Returns a list of the caller's conversations, the one with the newest message first.
     ///
-    /// It starts from the caller's own places: the other way round it would read every conversation of the tenant.
+    /// The query starts from the caller's own places. The opposite order would read every conversation of the tenant.
     static func listing(
         of userId: ID<User>, onlyUnread: Bool, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
@@ -26,7 +26,7 @@ extension ConversationsFeature {
         ConversationView(try conversation(row), place: try place(row, at: 12))
     }
 
-    /// The caller's conversations with unread messages, and only these: so the list changes when the badge does.
+    /// Returns only the caller's conversations with unread messages. So the list changes only when the badge does.
     static func unread(of caller: Caller) -> SQL {
         """
         SELECT c.id, c.last_sequence - m.position - m.excluded
@@ -36,7 +36,9 @@ extension ConversationsFeature {
         """
     }
 
-    /// - Throws: 404 for a conversation that does not exist, and equally for one the caller is not in.
+    /// Returns a conversation.
+    ///
+    /// - Throws: 404 for a conversation that does not exist, and equally for one of which the caller is not a member.
     static func require(_ id: ID<Conversation>, _ tx: Transaction) throws -> Conversation {
         try find(id, tx).required("conversation")
     }
@@ -54,7 +56,7 @@ extension ConversationsFeature {
             """)
     }
 
-    /// The conversation of a pair, also if one or both have left it.
+    /// Returns the conversation of a pair, even if one or both have left it.
     static func find(pair: String, _ tx: Transaction) throws -> Conversation? {
         try tx.db.row(
             """
@@ -64,7 +66,7 @@ extension ConversationsFeature {
             """, conversation)
     }
 
-    /// Its creator must be a member already: only members may write it.
+    /// Inserts a conversation. Its creator must already be a member, because only members may write it.
     static func insert(_ conversation: Conversation, pair: String?, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -78,7 +80,7 @@ extension ConversationsFeature {
 
     // MARK: Members
 
-    /// All members of a conversation. Call with the conversation locked.
+    /// Returns all members of a conversation. To be called with the conversation locked.
     static func memberIds(of id: ID<Conversation>, _ tx: Transaction) throws -> [ID<User>] {
         try tx.db.rows(
             "SELECT user_id FROM \(rosters, visibleTo: tx.scope) WHERE conversation_id = \(id) ORDER BY user_id"
@@ -111,7 +113,7 @@ extension ConversationsFeature {
             """)
     }
 
-    /// Gives a user a place at the end of what was said.
+    /// Gives a user a read place after the last message.
     static func seat(_ userId: ID<User>, in id: ID<Conversation>, last: Int, _ tx: Transaction) throws {
         let count = try tx.db.integer(
             """
@@ -132,7 +134,7 @@ extension ConversationsFeature {
             """)
     }
 
-    /// Changes nothing for a user who is in it already.
+    /// Adds a user to the list of members, unless the user is already in it.
     static func insertIntoRoster(_ userId: ID<User>, of id: ID<Conversation>, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -153,7 +155,9 @@ extension ConversationsFeature {
             """)
     }
 
-    /// - Returns: the deleted place; nil: the caller may not delete it, or it does not exist.
+    /// Deletes a member's place.
+    ///
+    /// - Returns: The deleted place; nil if the caller may not delete it, or it does not exist.
     static func deletePlace(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws -> ReadPlace? {
         let place = try tx.db.row(
             """
@@ -174,7 +178,7 @@ extension ConversationsFeature {
 
     /// Gives the conversation's next number to a message, which becomes its newest.
     ///
-    /// - Returns: nil if the caller may not write in it.
+    /// - Returns: Nil if the caller may not write in the conversation.
     static func takeSequence(
         for id: ID<Message>, in conversationId: ID<Conversation>, text: String, _ tx: Transaction
     ) throws -> (sequence: Int, order: String)? {
@@ -208,7 +212,7 @@ extension ConversationsFeature {
             """, message)
     }
 
-    /// Messages of a conversation: the newest first from before a number, or the oldest first from behind one.
+    /// Returns messages of a conversation: newest first before a number, or oldest first after one.
     static func messages(
         in id: ID<Conversation>, before: Int?, after: Int?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
@@ -220,9 +224,9 @@ extension ConversationsFeature {
             """
     }
 
-    /// Erases a message's text; its number stays.
+    /// Erases a message's text; its number remains.
     ///
-    /// - Returns: nil if the caller may not, or it is deleted already.
+    /// - Returns: Nil if the caller may not, or the message is already deleted.
     static func erase(_ id: ID<Message>, in conversationId: ID<Conversation>, _ tx: Transaction) throws -> Message? {
         let erased = try tx.db.row(
             """
@@ -242,7 +246,7 @@ extension ConversationsFeature {
 
     /// Counts a deleted message as excluded for each member who had not read it, except its sender.
     ///
-    /// - Returns: the members whose unread count has changed, with their new places.
+    /// - Returns: The members whose unread count has changed, with their new places.
     static func exclude(_ erased: Message, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
         try tx.db.rows(
             """
@@ -263,7 +267,8 @@ extension ConversationsFeature {
             """)
     }
 
-    /// How many of a range of messages are a reader's own, or deleted: counted in two indexes without the messages.
+    /// Counts how many of a range of messages are a reader's own, or deleted, in two indexes without reading the
+    /// messages.
     static func countExcluded(
         in run: ClosedRange<Int>, of userId: ID<User>, in id: ID<Conversation>, tenant: ID<Tenant>
     ) -> SQL {

@@ -4,8 +4,8 @@ import Values
 import Visibility
 
 extension ConversationsFeature {
-    /// Each member's own place in a conversation: how far somebody has read is visible to nobody else. These rows are
-    /// the membership: a user with one sees the conversation, from its first message on.
+    /// Each member's own place in a conversation. A member's read position is visible to no other user. These rows are
+    /// the membership: a user with one sees the whole conversation, from its first message.
     static let members = Table(
         "conversation_members", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
 
@@ -13,12 +13,12 @@ extension ConversationsFeature {
         "conversations", read: [seat("conversation:{id}"), "tenant:service"],
         write: [seat("conversation:{id}"), "tenant:service"])
 
-    /// Who is in a conversation, for its members to see. Members add others; each leaves by themselves.
+    /// The members of a conversation, visible to its members. Members add others; each member leaves on their own.
     static let rosters = Table(
         "conversation_rosters", read: [seat("conversation:{conversation_id}"), "tenant:service"],
         write: [seat("conversation:{conversation_id}"), "tenant:service"])
 
-    /// Senders write, which needs the conversation too: its row gives the number. Backends moderate.
+    /// Senders write messages, which also requires the conversation, whose row provides the number. Backends moderate.
     static let messages = Table(
         "messages", read: [seat("conversation:{conversation_id}"), "tenant:service"],
         write: ["user:{sender_id}", "tenant:service"])
@@ -101,7 +101,8 @@ extension ConversationsFeature {
                 "CREATE UNIQUE INDEX messages_ids ON messages (tenant, conversation_id, id)",
                 // The messages of one sender in a range, and the deleted ones.
                 "CREATE INDEX messages_own ON messages (tenant, conversation_id, sender_id, sequence)",
-                // With the flag in the key, or SQLite would take the table's own key, which has the same columns.
+                // The flag is part of the key. Otherwise SQLite would use the table's own key, which has the same
+                // columns.
                 """
                 CREATE INDEX messages_deleted ON messages (tenant, conversation_id, is_deleted, sequence, sender_id)
                 WHERE is_deleted = 1
@@ -109,7 +110,7 @@ extension ConversationsFeature {
             ])
     ]
 
-    /// The columns ``conversation(_:)`` reads, in its order.
+    /// The columns that ``conversation(_:)`` reads, in order.
     static let columns: SQL = """
         c.id, c.kind, c.title, c.created_by, c.created_at, c.member_count, c.last_sequence, c.list_order,
         c.last_message_id, c.last_sender_id, c.last_preview, c.last_sent_at
@@ -128,13 +129,15 @@ extension ConversationsFeature {
         return conversation
     }
 
-    /// - Parameter first: where in the row `joined, position, excluded` begin.
+    /// Reads a place.
+    ///
+    /// - Parameter first: The index of the first of the columns `joined, position, excluded`.
     static func place(_ row: Row, at first: Int) throws -> ReadPlace {
         ReadPlace(
             joined: try row.integer(first), position: try row.integer(first + 1), excluded: try row.integer(first + 2))
     }
 
-    /// The columns ``message(_:)`` reads, in its order.
+    /// The columns that ``message(_:)`` reads, in order.
     static let messageColumns: SQL = "id, conversation_id, sequence, sender_id, body, sent_at, deleted_at"
 
     static func message(_ row: Row) throws -> Message {

@@ -17,7 +17,7 @@ extension ConversationsFeature {
         }
     ) { tx in
         for id in try abandoned(tx) {
-            // Somebody may be added meanwhile, by a backend.
+            // A backend may add a member meanwhile.
             try tx.lock(.conversation(id))
             guard try abandoned(tx).contains(id) else { continue }
             guard try deleteMessages(of: id, tx) else { continue }
@@ -45,7 +45,9 @@ extension ConversationsFeature {
         now.adding(seconds: -ConversationLimits.abandonedRetentionSeconds)
     }
 
-    /// - Returns: whether none is left.
+    /// Deletes messages of a conversation.
+    ///
+    /// - Returns: Whether all are deleted.
     private static func deleteMessages(of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
         let removed = try tx.db.run(
             """
@@ -66,7 +68,8 @@ extension ConversationsFeature {
         try sequenceGaps(in: db) + memberDifferences(in: db) + unreadDifferences(in: db)
     }
 
-    /// Numbers have no gaps up to the last. A conversation that is being deleted loses its first ones, some at a time.
+    /// Checks that numbers have no gaps up to the last. A conversation that is being deleted loses its first messages
+    /// gradually.
     private static func sequenceGaps(in db: Connection) throws -> [String] {
         try db.rows(
             """
@@ -86,7 +89,7 @@ extension ConversationsFeature {
         }
     }
 
-    /// Places, the list of members and their number agree.
+    /// Checks that the places, the list of members and their number agree.
     private static func memberDifferences(in db: Connection) throws -> [String] {
         try db.rows(
             """
@@ -108,7 +111,7 @@ extension ConversationsFeature {
         }.compactMap { $0 }
     }
 
-    /// Unread messages, counted one by one, agree with each place, and their sum with the badge.
+    /// Checks that each place agrees with the unread messages, counted one by one, and the badge with their sum.
     private static func unreadDifferences(in db: Connection) throws -> [String] {
         var differences: [String] = []
         var sums: [Owner: Int] = [:]

@@ -21,6 +21,6 @@ enum ConversationsFeature {
 }
 
 extension LockKey {
-    /// A conversation with its messages and members.
+    /// The lock of a conversation with its messages and members.
     static func conversation(_ id: ID<Conversation>) -> LockKey { LockKey(kind: "conversation", id: id.text) }
 }

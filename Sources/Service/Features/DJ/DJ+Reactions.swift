@@ -14,9 +14,10 @@ extension DJFeature {
 
     // MARK: Events
 
-    /// Publishes an event about a shop's music to everybody who watches it: what plays is no secret.
+    /// Publishes an event about a shop's music to all watchers. The playing music is public.
     ///
-    /// - Parameter collapse: names the state that the event carries whole; nil for one that must not be dropped.
+    /// - Parameter collapse: The name of the state that the event carries completely; nil for an event that must not be
+    ///   dropped.
     private static func publish(
         _ name: StaticString, in session: DJSession, collapse: String? = nil, _ tx: Transaction,
         _ members: (inout JSONWriter) -> Void
@@ -32,7 +33,7 @@ extension DJFeature {
 
     private static var audience: [String] { tracks.read.audience { _ in nil } }
 
-    /// Publishes the session when it begins or ends; the queue is empty then, so the event carries all of it.
+    /// Publishes the session when it begins or ends. The queue is empty then, so the event carries all of it.
     static func publishSession(_ session: DJSession, _ tx: Transaction) {
         tx.publish(
             "dj:session", audience: audience, topic: "dj:\(session.shopId)",
@@ -40,7 +41,7 @@ extension DJFeature {
             data: DJQueue(session, items: []).json(votes: nil, epoch: tx.epoch))
     }
 
-    /// Publishes the present counts of a track, never who has voted (CUT D-4).
+    /// Publishes the current counts of a track, never the voters (CUT D-4).
     static func publishVotes(_ item: DJQueueItem, position: Int, in session: DJSession, _ tx: Transaction) {
         publish(
             "dj:queue_update", in: session,
@@ -56,6 +57,8 @@ extension DJFeature {
         publish("track:added", in: session, tx) { item.write(membersTo: &$0, position: position, vote: nil) }
     }
 
+    /// Publishes that a track has left the queue.
+    ///
     /// - Parameter reason: `played` or `removed`.
     static func publishRemoved(_ trackId: ID<DJTrack>, _ reason: String, in session: DJSession, _ tx: Transaction) {
         publish("track:removed", in: session, tx) { writer in
@@ -64,7 +67,9 @@ extension DJFeature {
         }
     }
 
-    /// - Parameter track: nil: the music has stopped.
+    /// Publishes the playing track.
+    ///
+    /// - Parameter track: Nil if the music has stopped.
     static func publishPlaying(_ track: DJTrack?, in session: DJSession, _ tx: Transaction) {
         publish("track:playing", in: session, collapse: AudienceKey.make("dj", "playing", session.shopId.text), tx) {
             writer in
@@ -83,7 +88,7 @@ extension DJFeature {
         name: "dj.updates", everySeconds: 1,
         due: { _ in "SELECT 1 FROM \(tracks, unscoped: counting) WHERE is_untold = 1 LIMIT 1" }
     ) { tx in
-        // In the order of their ids, so that no two transactions that lock several of them can deadlock.
+        // Ordered by id, so that transactions that lock several shops cannot deadlock.
         let shopIds: [ID<Shop>] = try tx.db.rows(
             """
             SELECT DISTINCT shop_id FROM \(tracks, unscoped: counting)
@@ -99,10 +104,10 @@ extension DJFeature {
         }
     }
 
-    /// Shops of one tick: some thousand rows at most, an unnoticeable pause of the writer.
+    /// Shops of one tick: at most some thousand rows, a negligible pause of the writer.
     private static let shopsAtOnceMax = 64
 
-    /// Deletes votes on removed tracks, a few at a time, and removed tracks without votes.
+    /// Deletes votes on removed tracks in small steps, and removed tracks without votes.
     static let votesTick = Tick(
         name: "dj.votes", everySeconds: 1,
         due: { _ in "SELECT 1 FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL LIMIT 1" }
@@ -133,7 +138,7 @@ extension DJFeature {
 
     private static let pruning = Unscoped.bookkeeping("what is past its time is forgotten for everybody")
 
-    /// Deletes expired presences and attempts, a few at a time; until then they have no effect.
+    /// Deletes expired presences and attempts in small steps. Until then they have no effect.
     static let presenceTick = Tick(
         name: "dj.presence", everySeconds: 10,
         due: { now in

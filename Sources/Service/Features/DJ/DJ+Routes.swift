@@ -10,13 +10,13 @@ extension DJFeature {
         Endpoint(.post, "/v1/shops/{id}/dj/current-track", access: .staffOrService, playNext),
     ]
 
-    /// Watched by whoever names it; the whole session comes first.
+    /// A topic that any user can watch. Its first event is the whole session.
     static let topic = TopicKind(prefix: "dj") { tx, id in
         let shop = try requireShop(ID(id), tx)
         return ("dj:session", try json(shop.session, tx))
     }
 
-    /// The session as the caller is shown it.
+    /// Returns the session as the caller sees it.
     private static func json(_ session: DJSession, _ tx: Transaction) throws -> [UInt8] {
         try queue(of: session, tx).json(votes: ownVotes(in: session.shopId, tx), epoch: tx.epoch)
     }
@@ -26,7 +26,7 @@ extension DJFeature {
         return .read { tx in try response(200, try requireShop(id, tx).session, tx) }
     }
 
-    /// `PUT /v1/shops/{id}/dj`: lets guests choose the music, or ends it; the queue ends with it.
+    /// `PUT /v1/shops/{id}/dj`: starts a session in which guests choose the music, or ends it together with its queue.
     private static func openOrClose(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let isActive = try call.body { $0.bool("isActive") }
@@ -43,7 +43,7 @@ extension DJFeature {
         }
     }
 
-    /// `PUT …/current-track` `{"trackId": …}`: a queued track plays now; null: none does.
+    /// `PUT …/current-track` `{"trackId": …}`: plays a queued track now; null stops the music.
     private static func play(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let trackId = try call.body { fields in
@@ -60,8 +60,8 @@ extension DJFeature {
         }
     }
 
-    /// `POST …/current-track`: the next track by order plays. With `{"after": …}` only if that one is still playing, so
-    /// that two players which report its end do not skip the one behind it.
+    /// `POST …/current-track`: plays the next track in order. With `{"after": …}`, only if that track is still playing.
+    /// So two players that both report its end do not skip the following track.
     private static func playNext(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let (hasExpectation, expected) = try call.optionalBody { fields in
@@ -79,7 +79,7 @@ extension DJFeature {
         }
     }
 
-    /// The track that played before leaves the queue; the same one again changes nothing.
+    /// Sets the playing track. The previous track leaves the queue; setting the same track again changes nothing.
     private static func setCurrent(_ item: DJQueueItem?, of shop: inout DJShop, _ tx: Transaction) throws {
         let before = try queue(of: shop.session, tx).current
         guard before?.id != item?.id else { return }

@@ -34,12 +34,14 @@ extension DJFeature {
         ).required("shop")
     }
 
-    /// Whether the caller runs the shop: its staff, administrators, backends. The table's policy says who that is.
+    /// Whether the table's policy lets the caller manage the shop: its staff, administrators and backends.
     static func isRunBy(_ id: ID<Shop>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists("SELECT 1 FROM \(shops, writableBy: tx.scope) WHERE shop_id = \(id)")
     }
 
-    /// - Throws: 404 for a shop that is not there, 403 `not_permitted` for one that the caller does not run.
+    /// Returns a shop that the caller manages.
+    ///
+    /// - Throws: 404 for a shop that does not exist, 403 `not_permitted` for one that the caller does not manage.
     static func requireOwnShop(_ id: ID<Shop>, _ tx: Transaction) throws -> DJShop {
         let shop = try requireShop(id, tx)
         guard try isRunBy(id, tx) else { throw notPermitted("You may not change this shop.") }
@@ -48,7 +50,7 @@ extension DJFeature {
 
     static func notPermitted(_ detail: String) -> Failure { .forbidden(detail, code: "not_permitted") }
 
-    /// Stores that a shop was created or changed.
+    /// Records that a shop was created or changed.
     static func note(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -58,7 +60,8 @@ extension DJFeature {
             """)
     }
 
-    /// Stores the session as its next version. Not restricted to staff: guests' votes and tracks change it too.
+    /// Stores the session as its next version. This is not restricted to staff, because guests' votes and tracks change
+    /// it too.
     static func store(_ shop: inout DJShop, _ tx: Transaction) throws {
         shop.session.version += 1
         let session = shop.session
@@ -105,7 +108,7 @@ extension DJFeature {
             """, item)
     }
 
-    /// The number of queued tracks, and how many of them the caller has added.
+    /// Returns the number of queued tracks, and how many of them the caller has added.
     static func countTracks(in shopId: ID<Shop>, _ tx: Transaction) throws -> (all: Int, own: Int) {
         let counts = try tx.db.row(
             """
@@ -128,7 +131,7 @@ extension DJFeature {
             """)
     }
 
-    /// Removes a track from the queue; its votes are pruned later. False: the caller may not.
+    /// Removes a track from the queue; its votes are pruned later. Returns false if the caller may not.
     static func remove(_ id: ID<DJQueueItem>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
@@ -137,7 +140,7 @@ extension DJFeature {
             """) == 1
     }
 
-    /// Removes all tracks of a shop: at most as many as a queue may have.
+    /// Removes all tracks of a shop, of which there are at most as many as a queue may have.
     static func removeAll(of shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -155,7 +158,7 @@ extension DJFeature {
             """)
     }
 
-    /// The position of a track, from 1: the current one is first, the others follow by their places.
+    /// Returns the position of a track, from 1. The current track is first; the others follow by their places.
     static func position(of item: DJQueueItem, in session: DJSession, _ tx: Transaction) throws -> Int {
         guard item.id != session.currentItem else { return 1 }
         let before = try tx.db.integer(placesBefore(item, in: session, visibleTo: tx.scope)) ?? 0
@@ -183,7 +186,7 @@ extension DJFeature {
         return DJVote(side: side) ?? .none
     }
 
-    /// The caller's votes in one shop. Those on tracks that are gone may be among them.
+    /// Returns the caller's votes in one shop. They may include votes on removed tracks.
     static func ownVotes(in shopId: ID<Shop>, _ tx: Transaction) throws -> [ID<DJQueueItem>: DJVote] {
         let found = try tx.db.rows(
             """
@@ -222,9 +225,9 @@ extension DJFeature {
             """, item)
     }
 
-    // MARK: The recount
+    // MARK: Recount
 
-    /// Counts all votes again, and looks for contradictions in sessions; there must be none.
+    /// Recounts all votes, and looks for contradictions in sessions; there must be none.
     static let audit = Audit(name: "dj") { db in try recount(in: db) + contradictions(in: db) }
 
     private static let looking = Unscoped.audit("a recount looks at every shop's")

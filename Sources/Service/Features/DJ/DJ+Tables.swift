@@ -12,7 +12,7 @@ extension DJFeature {
     /// The votes, visible only to the voter: neither to the shop nor to backends (CUT D-4).
     static let votes = Table("dj_votes", read: ["user:{user_id}"], write: ["user:{user_id}"])
 
-    /// Where a user is now, visible only to that user.
+    /// A user's current location, visible only to that user.
     static let presences = Table("presences", read: ["user:{user_id}"], write: ["user:{user_id}"])
 
     /// Wrong codes. No caller reads or writes these rows.
@@ -36,7 +36,7 @@ extension DJFeature {
             PRIMARY KEY (tenant, shop_id)
         ) STRICT
         """,
-        // `rank_score` is the score with its sign turned, so that an ascending index gives the order of the queue.
+        // `rank_score` is the negated score, so that an ascending index gives the order of the queue.
         """
         CREATE TABLE dj_tracks (
             tenant TEXT NOT NULL,
@@ -77,7 +77,8 @@ extension DJFeature {
         ) STRICT, WITHOUT ROWID
         """,
         "CREATE INDEX dj_votes_of_item ON dj_votes (tenant, item_id)",
-        // The empty booking marks a presence by claim or code: a user has at most one, being at one shop at a time.
+        // An empty booking id marks a presence by claim or code. A user has at most one, because a user is at one shop
+        // at a time.
         """
         CREATE TABLE presences (
             tenant TEXT NOT NULL,
@@ -104,7 +105,7 @@ extension DJFeature {
     ]
 
     /// Fills the tables from rows that are older than this feature: the shops, and the bookings in progress.
-    /// PostgreSQL's policies apply to the owner too, and are lifted for the two reads.
+    /// PostgreSQL's policies apply to the owner too, and are disabled for the two reads.
     private static let knownShops: [Migration.Step] = [
         .postgreSQL("ALTER TABLE shops NO FORCE ROW LEVEL SECURITY"),
         .postgreSQL("ALTER TABLE bookings NO FORCE ROW LEVEL SECURITY"),

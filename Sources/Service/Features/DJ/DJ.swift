@@ -1,9 +1,9 @@
 import Domain
 import Values
 
-/// DJ mode: guests of a shop choose its music, and must be there to do so (CUT D-1 to D-5, decisions 9, 10 and 13).
+/// DJ mode: guests who are present in a shop choose its music (CUT D-1 to D-5; requirements, decisions 9, 10 and 13).
 ///
-/// Presence is part of it: a vote checks it in its own transaction.
+/// Presence is part of the feature, because a vote checks it in its own transaction.
 enum DJFeature {
     static let feature = Feature(
         name: "dj", tables: [shops, tracks, votes, presences, attempts], migrations: migrations,
@@ -20,6 +20,6 @@ enum DJFeature {
 }
 
 extension LockKey {
-    /// A shop's music. Apart from the shop: bookings need not wait for votes.
+    /// The lock of a shop's music. It is separate from the shop, so that bookings need not wait for votes.
     static func dj(_ id: ID<Shop>) -> LockKey { LockKey(kind: "dj", id: id.text) }
 }

@@ -18,7 +18,7 @@ extension DJFeature {
         return .read { tx in rule(try requireShop(id, tx).asksCode, of: id) }
     }
 
-    /// `PUT …/presence` `{"codeRequired": true}`: from now on a guest's word is not enough.
+    /// `PUT …/presence` `{"codeRequired": true}`: from now on, a guest must prove their presence by the code.
     private static func replaceRule(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let asksCode = try call.body { $0.bool("codeRequired") }
@@ -38,7 +38,7 @@ extension DJFeature {
         }
     }
 
-    /// `GET …/presence/code`: what the shop shows to its guests now.
+    /// `GET …/presence/code`: the code that the shop displays to its guests now.
     private static func showCode(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
@@ -65,7 +65,7 @@ extension DJFeature {
         }
     }
 
-    /// `PUT …/presence/me` `{"code": "…"}`: the caller is here, for the next ten minutes.
+    /// `PUT …/presence/me` `{"code": "…"}`: marks the caller as present for the next ten minutes.
     private static func arrive(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let typed = try call.optionalBody { $0.optionalString("code", bytesMax: PresenceLimits.typedBytesMax) }
@@ -77,9 +77,9 @@ extension DJFeature {
         }
     }
 
-    /// What is wrong with a code; nil if it is the shop's.
+    /// Returns the reason for refusing a code; nil if it is the shop's.
     ///
-    /// A wrong one is returned and not thrown: that it was tried must be stored.
+    /// The failure is returned and not thrown, because the attempt must be stored.
     private static func refusal(of typed: String?, at shopId: ID<Shop>, _ tx: Transaction) throws -> Failure? {
         guard let typed else {
             throw Failure.forbidden("The shop asks for the code that it shows.", code: "presence.code_required")
@@ -95,7 +95,7 @@ extension DJFeature {
         return .forbidden("That is not the code which the shop shows.", code: "presence.wrong_code")
     }
 
-    /// `DELETE …/presence/me`: gone, also for who was not there.
+    /// `DELETE …/presence/me`: removes the caller's presence, if there is any.
     private static func leave(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .write(locking: .user(call.caller.userId)) { tx in

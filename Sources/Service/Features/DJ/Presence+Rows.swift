@@ -8,7 +8,7 @@ extension DJFeature {
     private static let following = Unscoped.reaction("a booking in progress shows where its customer is")
     private static let bookkeeping = Unscoped.bookkeeping("wrong codes are counted for whoever tries them")
 
-    /// The caller's presence at a shop, the longest one; nil if there is none now.
+    /// Returns the caller's presence at a shop that lasts longest; nil if there is none now.
     static func presence(in shopId: ID<Shop>, _ tx: Transaction) throws -> Presence? {
         try tx.db.row(
             """
@@ -25,7 +25,7 @@ extension DJFeature {
 
     /// Stores that the caller is at a shop, and so at no other.
     ///
-    /// - Returns: the presence since the first moment, for a caller who was there already.
+    /// - Returns: The presence. If the caller was already present, it dates from the first moment.
     static func store(_ presence: Presence, _ tx: Transaction) throws -> Presence {
         let since = try tx.db.row(
             """
@@ -45,7 +45,7 @@ extension DJFeature {
             expiresAt: presence.expiresAt)
     }
 
-    /// Stores that the caller leaves a shop. The presence by a booking in progress remains.
+    /// Removes the caller's presence at a shop. A presence by a booking in progress remains.
     static func removePresence(in shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -54,7 +54,7 @@ extension DJFeature {
             """)
     }
 
-    /// Stores the presence by a booking for as long as the booking is in progress.
+    /// Stores a presence by a booking for as long as the booking is in progress.
     static func follow(_ booking: Booking, previous: Booking?, _ tx: Transaction) throws {
         let presence = Presence(of: booking)
         guard presence != previous.flatMap({ Presence(of: $0) }), let userId = booking.userId else { return }
@@ -85,7 +85,7 @@ extension DJFeature {
         _ = try ServiceSecrets.secret(named: secretName, in: tx.db)
     }
 
-    /// The code of a shop for a minute; each tenant, shop and minute has its own.
+    /// Returns the code of a shop for a minute. Each tenant, shop and minute has its own.
     static func code(of shopId: ID<Shop>, in window: PresenceCode.Window, _ tx: Transaction) throws -> PresenceCode {
         let secret = try tx.cached(secretName) { try ServiceSecrets.secret(named: secretName, in: tx.db) }
         let message = AudienceKey.make("presence", tx.tenant.text, shopId.text, "\(window.number)")

@@ -9,13 +9,14 @@ extension DJFeature {
         Endpoint(.put, "/v1/shops/{id}/dj/tracks/{trackId}/vote", access: .bearer, vote),
     ]
 
-    /// `POST …/tracks`: a new track, voted up by who adds it; one that is queued already is voted up (decision 9).
+    /// `POST …/tracks`: adds a track, with an up-vote of the caller. If it is already queued, votes it up
+    /// (requirements, decision 9).
     private static func addTrack(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let track = try call.body(DJTrack.init(reading:))
         return .write(locking: .dj(id)) { tx in
             var shop = try requireShop(id, tx)
-            // Who runs the shop fills its queue from anywhere.
+            // The managers of the shop can fill its queue from anywhere.
             let isOwn = try isRunBy(id, tx)
             guard try isOwn || presence(in: id, tx) != nil else { throw absent("Must be at shop to add a track") }
             try requireActive(shop.session)
@@ -45,7 +46,7 @@ extension DJFeature {
         }
     }
 
-    /// `DELETE …/tracks/{trackId}`: by who has added it, or the shop.
+    /// `DELETE …/tracks/{trackId}`: for the user who added it, and the shop.
     private static func removeTrack(_ call: Call) throws -> Answer {
         let (id, trackId) = try (call.pathID(0, Shop.self), call.pathID(1, DJTrack.self))
         return .write(locking: .dj(id)) { tx in
@@ -77,7 +78,7 @@ extension DJFeature {
 
     private static func absent(_ detail: String) -> Failure { .forbidden(detail, code: "dj.not_present") }
 
-    /// Stores the caller's vote and answers with the track: a few rows, however many have voted.
+    /// Stores the caller's vote and returns the track. It touches a few rows, regardless of the number of votes.
     private static func cast(
         _ vote: DJVote, on item: DJQueueItem, of shop: inout DJShop, _ tx: Transaction
     ) throws -> Response {

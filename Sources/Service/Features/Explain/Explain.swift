@@ -3,9 +3,9 @@ import Realtime
 import Rows
 import Values
 
-/// Why an event reached, or did not reach, somebody: for whoever runs an app and is asked.
+/// Explanations of why an event reached, or did not reach, a user. For operators of an app who investigate a report.
 enum ExplainFeature {
-    /// What explanations are made from.
+    /// The dependencies of explanations.
     struct Parts: Sendable {
         let memberships: MembershipRegistry
         let authenticator: Authenticator
@@ -15,7 +15,9 @@ enum ExplainFeature {
         let tables: SubscribableTables
     }
 
-    /// - Parameter parts: nil lists the route without serving it.
+    /// Creates the feature.
+    ///
+    /// - Parameter parts: Nil lists the route without serving it.
     static func feature(_ parts: Parts?) -> Feature {
         let endpoint = Endpoint(
             .post, "/v1/explain", access: .service, bodyBytesMax: ExplainLimits.bodyBytesMax,
@@ -23,7 +25,7 @@ enum ExplainFeature {
         return Feature(name: "explain", endpoints: [endpoint])
     }
 
-    /// `POST /v1/explain`: whether the bearer of a token receives an event, and what decides.
+    /// `POST /v1/explain`: whether the bearer of a token receives an event, and for which reasons.
     @Sendable private static func explain(_ call: Call, _ parts: Parts) throws -> Answer {
         var fields = try call.fields()
         let eventId = fields.string("eventId", bytesMax: Cursor.textBytesMax)
@@ -57,7 +59,7 @@ enum ExplainFeature {
         }
     }
 
-    /// Whom the token, or the claims of one, speak for.
+    /// Returns the caller of the token, or of the given claims.
     private static func person(
         _ token: String?, _ claims: JSONValue?, _ call: Call, _ parts: Parts
     ) throws(Failure) -> Caller {
@@ -65,7 +67,7 @@ enum ExplainFeature {
             guard case .object(var members) = claims else {
                 throw Failure.invalid("/claims", "must be an object, not \(claims.typeName)")
             }
-            // Only what is asked about the person counts, not for how long.
+            // Only the claims about the person count, not the token's lifetime.
             members["exp"] = .integer(call.now.adding(seconds: 60).seconds)
             members["iat"] = nil
             members["nbf"] = nil
@@ -82,10 +84,10 @@ enum ExplainFeature {
     }
 }
 
-/// The bounds of explanations, each with what breaks without it.
+/// The limits of explanations. Each comment says what breaks without the limit.
 enum ExplainLimits {
-    /// A token, and as many filtered ids as one stream may have.
+    /// Room for a token, and as many filtered ids as one stream may have.
     static let bodyBytesMax = 1 << 20
-    /// Keys that are listed. An event can have one for each member of a large class; more help nobody.
+    /// Listed keys. An event can have one for each member of a large class; a longer list is not helpful.
     static let keysMax = 512
 }

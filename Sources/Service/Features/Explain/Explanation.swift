@@ -3,9 +3,9 @@ import Realtime
 import Rows
 import Values
 
-/// Whether somebody receives an event, and each thing that decides.
+/// Whether a user receives an event, with each fact that decides it.
 struct Explanation: JSONWritable {
-    /// What a subscription makes of the change; without a transition it receives nothing.
+    /// The effect of the change on a subscription; without a transition it receives nothing.
     private typealias Watched = (subscription: TableSubscription, transition: RowTransition?, reason: String)
 
     private let event: StreamEvent

@@ -3,22 +3,22 @@ import Realtime
 import Values
 import Yams
 
-/// The service's own description, `openapi.yaml`, which is also its contract in tests.
+/// The API description, `openapi.yaml`, which is also the contract in tests.
 enum Description {
     static let yaml = Response.file(Resource.bytes("openapi.yaml"), type: "application/yaml")
 
-    /// The same for tools, and pages, that read no YAML; made when somebody first asks.
+    /// The description in JSON, for tools and pages that do not read YAML; created on first use.
     static let json = Response.file(jsonBytes(), type: "application/json")
 
     private static func jsonBytes() -> [UInt8] {
         let text = String(decoding: Resource.bytes("openapi.yaml"), as: UTF8.self)
         var writer = JSONWriter(reserving: text.utf8.count)
-        // A text of ours that tests read: it is YAML.
+        // Tests check that our text is valid YAML.
         if let root = try? Yams.compose(yaml: text, .basic) { write(root, to: &writer) }
         return writer.bytes
     }
 
-    /// In the order of the text, which is written to be read.
+    /// Writes the members in the order of the text, which is arranged for readers.
     private static func write(_ node: Node, to writer: inout JSONWriter) {
         switch node {
         case .mapping(let mapping):

@@ -2,13 +2,15 @@ import MicroHTTP
 import Realtime
 import Values
 
-/// What the service says of itself: who a token is, the constants of clients, health, metrics, its own description.
+/// Data about the service: the caller of a token, the constants for clients, health, metrics, and the API description.
 enum MetaFeature {
     typealias Constants = @Sendable (inout JSONWriter, Settings) -> Void
 
+    /// Creates the feature.
+    ///
     /// - Parameters:
-    ///   - report: nil lists the routes without serving them, for `bellhop routes`.
-    ///   - constants: what each other feature writes into `/v1/config`.
+    ///   - report: Nil lists the routes without serving them, for `bellhop routes`.
+    ///   - constants: The constants that each other feature writes into `/v1/config`.
     static func feature(_ report: ServiceReport?, constants: [Constants]) -> Feature {
         let endpoints = [
             Endpoint(.get, "/v1/me", access: .bearer, effort: .instant, showCaller),
@@ -38,7 +40,7 @@ enum MetaFeature {
             Failure(.unavailable, "not_ready", reasons.joined(separator: " "), retryAfterSeconds: 1))
     }
 
-    /// `GET /v1/me`: the token as the service reads it, so that nobody has to guess why something is not visible.
+    /// `GET /v1/me`: the token as the service reads it, which shows why something is not visible.
     private static func showCaller(_ call: Call) throws -> Answer {
         let caller = call.caller
         return .now(
@@ -49,7 +51,7 @@ enum MetaFeature {
             })
     }
 
-    /// `GET /v1/config`: the constants that clients poll, wait and draw by (CNT R-RECON-2, -4, CONST-POLL; G4): the
+    /// `GET /v1/config`: the constants by which clients poll, wait and draw (CNT R-RECON-2, -4, CONST-POLL; G4): the
     /// service's own, and those of each feature.
     private static func showConfig(_ call: Call, _ constants: [Constants]) throws -> Answer {
         let settings = call.settings
@@ -61,7 +63,7 @@ enum MetaFeature {
                 ["bodyBytesMax": Limits.bodyBytesMax, "idempotencyKeySeconds": Int(Limits.idempotencySeconds)])
             for write in constants { write(&writer, settings) }
         }
-        // The constants change with the settings only: the bytes are their own version.
+        // The constants change only with the settings, so their bytes serve as the version.
         return .now(.json(200, body, tag: EntityTag(ofAll: body)))
     }
 }

@@ -5,11 +5,11 @@ import Values
 extension NotificationsFeature {
     /// Creates notifications from drafts: rows, counts and events in the caller's transaction.
     ///
-    /// Two statements for all of them, one more for each whose user's inbox is full; the transaction itself handles the
-    /// badges and the event log. The users' rows come first because they have the preferences; a repeated event reverts
-    /// its count.
+    /// It takes two statements for all of them, and one more for each user with a full inbox. The transaction itself
+    /// handles the badges and the event log. The users' rows come first, because they contain the preferences; a
+    /// repeated event reverts its count.
     ///
-    /// - Returns: the notifications as JSON; for an event that the user had before as it was first created.
+    /// - Returns: The notifications as JSON. For a repeated event, the notification as it was first created.
     @discardableResult
     static func create(
         _ drafts: [NotificationDraft], _ tx: Transaction
@@ -19,7 +19,7 @@ extension NotificationsFeature {
         var created: [(json: [UInt8], isNew: Bool)] = []
         var rest = drafts[...]
         while !rest.isEmpty {
-            // A statement can change a row once: a user's second one waits for the next.
+            // A statement can change a row only once, so a user's second notification waits for the next statement.
             var users: Set<ID<User>> = []
             let ofDifferentUsers = rest.prefix { users.insert($0.userId).inserted }
             created += try createOneEach(ofDifferentUsers, tx)
@@ -56,9 +56,9 @@ extension NotificationsFeature {
         return results
     }
 
-    /// Leaves out those whose event their user had before, even if its notification has been removed since.
+    /// Inserts notifications, except those of repeated events, even if the earlier notification has been removed since.
     ///
-    /// - Returns: how many were stored.
+    /// - Returns: The number of stored notifications.
     private static func insert(_ notifications: [Notification], _ tx: Transaction) throws -> Int {
         var values: [SQLValue] = []
         values.reserveCapacity(notifications.count * 16)
@@ -91,8 +91,8 @@ extension NotificationsFeature {
             """)
     }
 
-    /// The notification of a repeated event, as it was first answered to the sender: what its user did with it since is
-    /// not visible to the sender.
+    /// Returns the notification of a repeated event as it was first returned to the sender. The user's later changes
+    /// are not visible to the sender.
     private static func first(of repeated: Notification, _ tx: Transaction) throws -> Notification {
         let found = try tx.db.row(
             """
@@ -107,19 +107,19 @@ extension NotificationsFeature {
 
     // MARK: The inbox
 
-    /// What a user's inbox says of the notification that it gets.
+    /// The state of a user's inbox for a new notification.
     private struct Inbox {
-        /// How many must go for it.
+        /// The number of notifications to evict for it.
         let evicting: Int
-        /// The moment of the notification's id: at least a millisecond behind the one before, whichever replica's clock
-        /// that was made by. "Up to this one" and cursors compare ids.
+        /// The timestamp of the notification's id. It is at least a millisecond after the previous one, even if another
+        /// replica's clock made that. "Up to this one" and cursors compare ids.
         let newestAt: Timestamp
         let preferences: Preferences
     }
 
-    /// Counts one more notification of each user, up to the bound.
+    /// Counts one more notification of each user, up to the limit.
     ///
-    /// - Returns: the inboxes, in the order of the drafts.
+    /// - Returns: The inboxes, in the order of the drafts.
     private static func addToInboxes(
         of drafts: ArraySlice<NotificationDraft>, _ tx: Transaction
     ) throws -> [Inbox] {
@@ -166,7 +166,8 @@ extension NotificationsFeature {
         RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at, user_id
         """)
 
-    /// How many go for a new one. More than one where fewer are stored than when the last one came.
+    /// The number of notifications to evict for a new one. It is more than one if the limit was lowered since the last
+    /// notification.
     private static let excess: SQL = """
         CASE WHEN inboxes.kept < ? THEN 0
             WHEN inboxes.kept >= ? THEN \(SQL(unchecked: "\(EvictionRule.evictedAtOnceMax)"))
@@ -182,7 +183,7 @@ extension NotificationsFeature {
             """)
     }
 
-    /// Stores the part of the preferences that creating notifications needs, beside the count.
+    /// Stores the part of the preferences that creating notifications needs, in the row of the count.
     static func storePreferences(_ wanted: Preferences, of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -196,8 +197,8 @@ extension NotificationsFeature {
             """)
     }
 
-    /// The rank of ``EvictionRule``, against which a test compares it: as the index has it, by which those that go are
-    /// found without a look at the others.
+    /// The rank of ``EvictionRule``; a test compares the two. It has the form of the index, which finds the
+    /// notifications to evict without reading the others.
     private static let evictionRank = SQL(
         unchecked: """
             CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0
@@ -206,7 +207,9 @@ extension NotificationsFeature {
                 + CASE WHEN priority = \(Priority.low.rank) THEN 0 ELSE 1 END
             """)
 
-    /// - Parameter newcomer: the notification for which others go; itself it stays.
+    /// Returns the query for the notifications to evict.
+    ///
+    /// - Parameter newcomer: The new notification, which stays.
     static func eviction(
         of count: Int, before newcomer: ID<Notification>, of userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp
     ) -> SQL {
@@ -231,15 +234,14 @@ extension NotificationsFeature {
 
     /// Removes a notification from its user's inbox.
     ///
-    /// - Parameter why: nil for its user, within whose scope it must be.
+    /// - Parameter why: Nil for the user's own removal, which is limited to the user's scope.
     static func remove(_ notification: Notification, within why: Unscoped? = nil, _ tx: Transaction) throws {
         try update(notification, set: "removed_at = \(tx.now)", within: why, tx)
         try changeInbox(of: notification.userId, by: -1, tx)
         try finishRemoval(of: notification, tx)
     }
 
-    /// A removed row stays only to recognize its event when it is sent again; without an event id there is nothing to
-    /// recognize.
+    /// Finishes a removal. A removed row remains only to recognize a repeated event; without an event id it is deleted.
     private static func finishRemoval(of removed: Notification, _ tx: Transaction) throws {
         if removed.eventId == nil {
             try tx.db.run(
@@ -257,7 +259,7 @@ extension NotificationsFeature {
 
     // MARK: Events
 
-    /// Log events: a client builds its list from them, so none may be dropped in favour of a newer one.
+    /// Publishes a log event. Clients build their lists from these events, so none may be replaced by a newer one.
     private static func publish(_ name: StaticString, of userId: ID<User>, data: [UInt8], _ tx: Transaction) {
         let audience = notifications.read.audience { $0 == "user_id" ? userId.text : nil }
         tx.publish(name, audience: audience, data: data)

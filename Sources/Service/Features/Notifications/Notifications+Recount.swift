@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension NotificationsFeature {
-    /// Compares every stored count with a recount, for `bellhop check`: the bell of every user who has counts, and the
+    /// Compares every stored count with a recount, for `bellhop check`: the bell of every user with counts, and the
     /// numbers of stored notifications.
     static let audit = Audit(name: "counts") { db in
         var bells: [Owner: Int] = [:]
@@ -22,7 +22,7 @@ extension NotificationsFeature {
             + Audit.differences("kept", stored: inboxSizes, recounted: recounted.sizes)
     }
 
-    /// Every user's share of the bell, and the number of stored notifications.
+    /// Returns every user's share of the bell, and the number of stored notifications.
     private static func recount(in db: Connection) throws -> (bells: [Owner: Int], sizes: [Owner: Int]) {
         var bells: [Owner: Int] = [:]
         var sizes: [Owner: Int] = [:]

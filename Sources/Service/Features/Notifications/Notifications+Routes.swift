@@ -18,8 +18,8 @@ extension NotificationsFeature {
 
     // MARK: For backends
 
-    /// `POST /v1/events`: 201 with the notification it made; 200 with the first one for an id that the user had before,
-    /// whatever else the request says; 200 with null where there is nothing to notify of (decision 18).
+    /// `POST /v1/events`: 201 with the created notification; 200 with the first one for a repeated event id, whatever
+    /// the rest of the request says; 200 with null if there is nothing to notify of (requirements, decision 18).
     private static func acceptEvent(_ call: Call) throws -> Answer {
         let event = try call.body(NotificationEvent.init(reading:))
         guard let draft = event.draft(appName: call.settings.appName) else {
@@ -28,7 +28,7 @@ extension NotificationsFeature {
         return .writeTogether(locking: .user(draft.userId), creation.request(draft))
     }
 
-    /// An event that comes with an app's own transaction, as `POST /v1/events` takes it.
+    /// Accepts an event that was written in an app's own transaction, in the form of `POST /v1/events`.
     static func accept(_ members: [String: JSONValue], _ tx: Transaction) throws {
         var fields = Fields(members)
         let event = NotificationEvent(reading: &fields)
@@ -40,20 +40,21 @@ extension NotificationsFeature {
         try create(drafts, tx).map(response(to:))
     }
 
-    /// `POST /v1/notifications`: a notification that is no event.
+    /// `POST /v1/notifications`: creates a notification without an event.
     private static func acceptDraft(_ call: Call) throws -> Answer {
         let draft = try call.body(NotificationDraft.init(reading:))
         return .writeTogether(locking: .user(draft.userId), creation.request(draft))
     }
 
-    /// Without a Location: the notification is its user's, and the sender could not read it there.
+    /// Returns the response. It has no Location, because only the user, and not the sender, can read the notification
+    /// there.
     private static func response(to outcome: (json: [UInt8], isNew: Bool)) -> Response {
         Response.json(outcome.isNew ? 201 : 200) { $0.member("notification", json: outcome.json) }
     }
 
     // MARK: For users
 
-    /// The most that a page may have: more than a screen shows.
+    /// The maximum size of a page, which is more than a screen shows.
     private static let pageMax = 100
 
     private static func showList(_ call: Call) throws -> Answer {
@@ -78,7 +79,7 @@ extension NotificationsFeature {
         return .read { tx in try response(with: try require(id, tx), tx) }
     }
 
-    /// `PATCH /v1/notifications/{id}`: what is so already stays as it was, and nothing is published.
+    /// `PATCH /v1/notifications/{id}`: a state that is already set stays unchanged, and then nothing is published.
     private static func change(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Notification.self)
         let change = try call.body(NotificationStateChange.init(reading:))
@@ -90,8 +91,8 @@ extension NotificationsFeature {
         }
     }
 
-    /// `PATCH /v1/notifications`: the same for all up to one that the user has seen on the screen, so that nothing that
-    /// arrives in between is marked unseen.
+    /// `PATCH /v1/notifications`: changes all notifications up to one that the user has seen on the screen, so that
+    /// notifications that arrive meanwhile are not marked as seen.
     private static func changeMany(_ call: Call) throws -> Answer {
         let (last, category, change) = try call.body { fields in
             let (last, category) = (fields.timedID("upTo", Notification.self), readCategory(&fields))
@@ -111,7 +112,7 @@ extension NotificationsFeature {
         return .write(locking: .user(call.caller.userId)) { tx in
             let notification = try require(id, tx)
             try remove(notification, tx)
-            // Whoever takes it away has seen it.
+            // A user who removes it has seen it.
             if let requestId = notification.requestId {
                 tx.record(.requestsNoticed([requestId], isSeen: true))
             }
@@ -121,8 +122,8 @@ extension NotificationsFeature {
 
     // MARK: Parts
 
-    /// Stores what differs, publishes it in one event and adjusts the counts. Returns the ones that differed, as they are
-    /// now.
+    /// Stores and publishes the notifications that differ, in one event, and adjusts the counts. Returns those in their
+    /// new state.
     @discardableResult
     static func apply(
         _ change: NotificationStateChange, to candidates: [Notification], _ tx: Transaction

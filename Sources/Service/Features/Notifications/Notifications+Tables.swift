@@ -3,12 +3,12 @@ import Domain
 import Values
 
 extension NotificationsFeature {
-    /// Backends write, but do not read: only the user sees the user's notifications (VIS NFR-3.1).
+    /// Backends write notifications, but do not read them: only the user sees them (VIS NFR-3.1).
     static let notifications = Table(
         "notifications", read: ["user:{user_id}"], write: ["user:{user_id}", "tenant:service"])
 
-    /// One row for each user who was ever notified: the number of stored notifications, and what creating the next one
-    /// needs of the user. So a notification costs neither a `COUNT(*)` nor a look at the preferences.
+    /// One row for each user who was ever notified: the number of stored notifications, and the user's data for
+    /// creating the next one. So a notification needs neither a `COUNT(*)` nor a read of the preferences.
     static let inboxes = Table("inboxes", read: [], write: [])
 
     static let migrations = [
@@ -38,7 +38,7 @@ extension NotificationsFeature {
                     CHECK (seen_at IS NOT NULL OR (read_at IS NULL AND archived_at IS NULL))
                 ) STRICT
                 """,
-                // With all that eviction compares: it looks at fifty entries in a row and at one row.
+                // Contains all columns that eviction compares, so that it reads fifty consecutive entries and one row.
                 """
                 CREATE INDEX notifications_kept
                 ON notifications (tenant, user_id, id, priority, seen_at, read_at, archived_at, removed_at)
@@ -79,7 +79,8 @@ extension NotificationsFeature {
                 .postgreSQL("ALTER TABLE inboxes ADD COLUMN newest_at BIGINT NOT NULL DEFAULT 0"),
             ]),
         Migration("0003_notifications", sql: settableBound),
-        // The order of eviction, of which a full inbox takes the first; and what lists walk, without what that looked at.
+        // The order of eviction, from which a full inbox takes the first; and the order of lists, without the columns
+        // for eviction.
         Migration(
             "0004_notifications",
             sql: [
@@ -95,7 +96,7 @@ extension NotificationsFeature {
             ]),
     ]
 
-    /// How many are stored is a setting now, and no longer a constraint, which SQLite cannot take away from a table.
+    /// The limit is a setting now. Before, it was a constraint, which SQLite cannot remove from a table.
     private static let settableBound: [Migration.Step] = [
         .sqlite(
             """
@@ -127,7 +128,7 @@ extension NotificationsFeature {
         .postgreSQL("ALTER TABLE notifications ADD COLUMN request_id TEXT COLLATE \"C\""),
     ]
 
-    /// The columns ``notification(_:)`` reads, in its order.
+    /// The columns that ``notification(_:)`` reads, in order.
     static let columns: SQL = """
         id, event_id, user_id, type, category, priority, title, message, lock_screen, data, sounds, vibrates,
         created_at, seen_at, read_at, archived_at, request_id
@@ -154,7 +155,7 @@ extension NotificationsFeature {
         case unseen, unread, archived, all
     }
 
-    /// A user's notifications, newest first, from behind a cursor; without a state all but the archived.
+    /// Returns a user's notifications, newest first, after a cursor; without a state, all except archived ones.
     static func listing(
         of userId: ID<User>, category: NotificationCategory?, priority: Priority?, state: ListState?, after: String?,
         limit: Int, visibleTo scope: Scope
@@ -177,7 +178,9 @@ extension NotificationsFeature {
             """
     }
 
-    /// - Throws: 404 for one that is gone, and equally for another's.
+    /// Returns a notification.
+    ///
+    /// - Throws: 404 for one that does not exist, and equally for another user's.
     static func require(_ id: ID<Notification>, _ tx: Transaction) throws -> Notification {
         try tx.db.row(
             """
@@ -187,7 +190,7 @@ extension NotificationsFeature {
         ).required("notification")
     }
 
-    /// All notifications of the caller up to and including an id, oldest first.
+    /// Returns all notifications of the caller up to and including an id, oldest first.
     static func all(
         upTo last: ID<Notification>, in category: NotificationCategory?, _ tx: Transaction
     ) throws -> [Notification] {
@@ -197,7 +200,7 @@ extension NotificationsFeature {
             "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id", notification)
     }
 
-    /// The caller's notifications that ask for open requests and that the caller has not seen.
+    /// Returns the caller's unseen notifications that ask for open requests.
     static func unseenOfRequests(_ tx: Transaction) throws -> [Notification] {
         try tx.db.rows(
             """
@@ -207,7 +210,7 @@ extension NotificationsFeature {
             """, notification)
     }
 
-    /// Stores the same change of many notifications of the caller by few statements: there may be hundreds.
+    /// Stores the same change of many notifications of the caller by few statements, because there may be hundreds.
     static func store(_ change: NotificationStateChange, of changed: [Notification], _ tx: Transaction) throws {
         let states = [("seen_at", change.seen), ("read_at", change.read), ("archived_at", change.archived)]
         let assignments = states.compactMap { name, wanted -> SQL? in
@@ -229,7 +232,7 @@ extension NotificationsFeature {
     /// Rows of one statement.
     private static let storedAtOnceMax = 128
 
-    /// Stores that a request is answered: what asked for it is read, and is a notification like others.
+    /// Stores that a request is answered: the notification that asked for it is read, and becomes an ordinary one.
     static func storeHandled(_ notification: Notification, within why: Unscoped, _ tx: Transaction) throws {
         let state = notification.state
         let columns: SQL = "seen_at = \(state.seenAt), read_at = \(state.readAt), request_id = NULL"
@@ -238,7 +241,7 @@ extension NotificationsFeature {
 
     /// Changes a notification that is not removed.
     ///
-    /// - Parameter why: nil for the caller's own change, which the table's policy must allow.
+    /// - Parameter why: Nil for the caller's own change, which the table's policy must allow.
     static func update(
         _ notification: Notification, set columns: SQL, within why: Unscoped?, _ tx: Transaction
     ) throws {

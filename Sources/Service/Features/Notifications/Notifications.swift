@@ -2,7 +2,7 @@ import Database
 import Domain
 import Values
 
-/// A user's notifications: the newest and most urgent, as many as a setting says, with counts that are always exact.
+/// A user's notifications: the newest and most important ones, up to a configured number, with exact counts.
 enum NotificationsFeature {
     static let feature = Feature(
         name: "notifications", tables: [notifications, inboxes], migrations: migrations, endpoints: endpoints,
@@ -27,7 +27,7 @@ enum NotificationsFeature {
         }
     }
 
-    /// Publishes nothing about a notification that is seen and read already.
+    /// Settles a notification. Publishes nothing if it is already seen and read.
     private static func settle(_ before: Notification, _ outcome: NotificationOutcome, _ tx: Transaction) throws {
         switch outcome {
         case .withdrawn:
@@ -54,7 +54,7 @@ enum NotificationsFeature {
             """, notification)
     }
 
-    /// Erases a removed notification's texts when the event log no longer has them either; the id of its event stays
+    /// Erases a removed notification's texts once the event log no longer contains them. The id of its event is kept
     /// long enough for any sender's retries (VIS NFR-3.2, NFR-4.3).
     static let pruning = Tick(
         name: "notifications.forgetting", everySeconds: 5,
@@ -96,7 +96,7 @@ enum NotificationsFeature {
         """
     }
 
-    /// The rows of events that were removed before a moment, the oldest first.
+    /// Returns the rows that were removed before a moment, the oldest first.
     private static func removed(in tenant: ID<Tenant>, before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
         tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (

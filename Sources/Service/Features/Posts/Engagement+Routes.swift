@@ -11,7 +11,7 @@ extension PostsFeature {
         Endpoint(.delete, "/v1/posts/{id}/reposts/{userId}", access: .bearer) { try disengage(.repost, $0) },
     ]
 
-    /// `PUT …/likes/me`: doing it again changes nothing. A backend names the user.
+    /// `PUT …/likes/me`: repeating it changes nothing. A backend names the user.
     private static func engage(_ kind: Engagement.Kind, _ call: Call) throws -> Answer {
         let (id, userId) = try (call.pathID(0, Post.self), call.pathUser(1))
         return .write(locking: .post(id)) { tx in
@@ -21,7 +21,7 @@ extension PostsFeature {
         }
     }
 
-    /// `DELETE …/likes/me`: also of a post that is no longer shown to the one who liked it.
+    /// `DELETE …/likes/me`: also works for a post that is no longer visible to the user.
     private static func disengage(_ kind: Engagement.Kind, _ call: Call) throws -> Answer {
         let (id, userId) = try (call.pathID(0, Post.self), call.pathUser(1))
         return .write(locking: .post(id)) { tx in
@@ -41,7 +41,7 @@ extension PostsFeature {
         }
     }
 
-    /// The counts, and what the user did, as of this transaction.
+    /// Returns the counts, and the user's own engagement, in this transaction.
     private static func state(of userId: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Response {
         let found = try require(id, for: userId, tx)
         return Response.json(200) { writer in
@@ -53,7 +53,8 @@ extension PostsFeature {
 
     // MARK: Publishing later
 
-    /// Publishes the counts that have changed since they were last published: once a second, and at the end of a storm.
+    /// Publishes the counts that have changed since they were last published: once per second, and at the end of a
+    /// storm.
     static let engagementTick = Tick(
         name: "posts.engagement", everySeconds: 1,
         due: { "SELECT 1 FROM \(posts, unscoped: publishing) WHERE \(isUnpublished(at: $0)) LIMIT 1" }
@@ -64,7 +65,7 @@ extension PostsFeature {
             ORDER BY told_at LIMIT \(PostLimits.engagementsPerStepMax)
             """
         ) { try $0.id(0) }
-        // Nobody may be counting them meanwhile.
+        // Locked, so that no other transaction counts them meanwhile.
         try tx.lock(ids.map { .post($0) })
         for id in ids {
             let post = try tx.db.row(
@@ -79,7 +80,7 @@ extension PostsFeature {
     private static let publishing = Unscoped.bookkeeping("the counts of a post go to its own readers")
 
     private static func isUnpublished(at now: Timestamp) -> SQL {
-        // A moment in the future is of a clock that was set back since: it must not stop the post until then.
+        // A time in the future was stored before the clock was set back. It must not stop the post until then.
         let due = now.adding(seconds: -PostLimits.engagementIntervalSeconds)
         return "is_untold = 1 AND NOT (told_at > \(due) AND told_at <= \(now))"
     }

@@ -18,7 +18,7 @@ extension PostsFeature {
         Endpoint(.delete, "/v1/users/{id}/followers/{followerId}", access: .bearer, unfollow),
     ]
 
-    /// `GET /v1/users/{id}`: a user whom nobody has followed has zeros, since users live in the token's issuer.
+    /// `GET /v1/users/{id}`: a user without followers has zeros, because the token's issuer manages users.
     private static func showAuthor(_ call: Call) throws -> Answer {
         let userId = try call.pathUser(0)
         return .read { tx in
@@ -33,7 +33,7 @@ extension PostsFeature {
         }
     }
 
-    /// `GET …/followers` and `…/following`: as far as the caller is one of the two.
+    /// `GET …/followers` and `…/following`: only relations in which the caller is one of the two.
     private static func list(asAuthor: Bool, _ call: Call) throws -> Answer {
         let page = try call.page(limitMax: PostLimits.pageMax)
         let listing = followings(
@@ -51,14 +51,15 @@ extension PostsFeature {
         }
     }
 
-    /// `PUT …/followers/me`: 201, and 200 for one who follows already. A backend names the follower.
+    /// `PUT …/followers/me`: 201; 200 for a user who already follows. A backend names the follower.
     private static func follow(_ call: Call) throws -> Answer {
         let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
         guard authorId != followerId else {
             throw Failure(.conflict, "follow.self", "Nobody follows themselves: the feed has the own posts anyway.")
         }
         return .write { tx in
-            // Both at once, in one order: they may be following each other at the same moment.
+            // Both locks are acquired at once, in one order, because the two may be following each other at the same
+            // moment.
             try tx.lock([.author(authorId), .author(followerId)])
             if let known = try findFollowing(of: followerId, to: authorId, tx) { return try response(200, known, tx) }
             guard try author(followerId, tx).followingCount < PostLimits.followedMax else {
@@ -73,7 +74,7 @@ extension PostsFeature {
         }
     }
 
-    /// `DELETE …/followers/me`; and an author lets go of a follower.
+    /// `DELETE …/followers/me`; authors can also remove a follower.
     private static func unfollow(_ call: Call) throws -> Answer {
         let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
         return .write { tx in

@@ -14,7 +14,7 @@ extension PostsFeature {
         Endpoint(.get, "/v1/feed", access: .bearer, query: ["since", "limit", "cursor"], showFeed),
     ]
 
-    /// `GET /v1/posts`: of one author what the caller may see, or else the public ones of all, the newest first.
+    /// `GET /v1/posts`: the visible posts of one author, or the public posts of all, newest first.
     private static func listPosts(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: PostLimits.pageMax)
         let named = try call.query.id("authorId", User.self)
@@ -29,7 +29,7 @@ extension PostsFeature {
         return .read { tx in Response.json(200, try require(id, tx)) }
     }
 
-    /// `POST /v1/posts`: costs the same whether there are ten followers or a million (CUT F-1).
+    /// `POST /v1/posts`: costs the same with ten followers and with a million (CUT F-1).
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body { fields in
             let draft = PostDraft(reading: &fields)
@@ -39,7 +39,7 @@ extension PostsFeature {
             return draft
         }
         let authorId = draft.authorId ?? call.caller.userId
-        // Numbers are committed in their order, or who asks for what is newer would miss a post.
+        // Numbers are committed in order. Otherwise a client that asks for newer posts would miss one.
         return .write(locking: .posts) { tx in
             try tx.lock(.author(authorId))
             guard try author(authorId, tx).postCount < PostLimits.postsOfAuthorMax else {
@@ -57,7 +57,7 @@ extension PostsFeature {
         }
     }
 
-    /// `DELETE /v1/posts/{id}`: its author, an administrator or a backend removes it.
+    /// `DELETE /v1/posts/{id}`: for its author, an administrator or a backend.
     private static func remove(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Post.self)
         return .write(locking: .post(id)) { tx in
@@ -76,14 +76,15 @@ extension PostsFeature {
         }
     }
 
-    /// Followers, and the author's other devices: the feeds that the post is in.
+    /// Returns the feeds that contain the post: those of followers, and of the author's other devices.
     private static func feedAudience(of authorId: ID<User>) -> [String] {
         [followed.given.key(of: { _ in authorId.text }), AudienceKey.make("user", authorId.text)].compactMap { $0 }
     }
 
     // MARK: The feed
 
-    /// `GET /v1/feed`: with `since`, what is newer than that number, and how many of others there are (CUT decision 12).
+    /// `GET /v1/feed`: with `since`, the posts newer than that number, and how many of them are by others
+    /// (requirements, decision 12).
     private static func showFeed(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: PostLimits.pageMax)
         let since = try call.query.int("since", in: 0...sequenceMax)
@@ -93,7 +94,7 @@ extension PostsFeature {
             let found = try tx.db.rows(
                 feed(before: before, after: since ?? 0, limit: page.rowsMax, for: tx.caller), view)
             let newer = try since.map { since in
-                // Nothing is newer than the newest: most polls end here.
+                // Nothing is newer than the newest, so most polls end here.
                 since >= newest ? 0 : try tx.db.integer(newCount(since: since, for: tx.caller)) ?? 0
             }
             let (items, next) = page.cut(found) { "\($0.post.sequence)" }
@@ -106,11 +107,11 @@ extension PostsFeature {
                     writer.member("newCountIsMore", newer > PostLimits.newCountMax)
                 }
             }
-            // Counts and own marks change without any version: the bytes are their own.
+            // Counts and own marks change without a version, so the bytes serve as the version.
             return Response.json(200, body, tag: EntityTag(content: body, in: tx.epoch, for: tx.caller))
         }
     }
 
-    /// Beyond it, readers of JSON round numbers.
+    /// JSON readers round larger numbers.
     private static let sequenceMax = 1 << 53
 }

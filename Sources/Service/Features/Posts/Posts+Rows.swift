@@ -8,9 +8,10 @@ extension PostsFeature {
 
     // MARK: Posts
 
-    /// - Throws: 404 for a post that does not exist, and equally for one the caller may not see.
+    /// Returns a post.
     ///
-    /// - Parameter userId: whose likes and reposts are shown; nil for the caller's.
+    /// - Parameter userId: The user whose likes and reposts are shown; nil for the caller.
+    /// - Throws: 404 for a post that does not exist, and equally for one that the caller may not see.
     static func require(_ id: ID<Post>, for userId: ID<User>? = nil, _ tx: Transaction) throws -> PostView {
         try tx.db.row(
             """
@@ -20,7 +21,7 @@ extension PostsFeature {
         ).required("post")
     }
 
-    /// Posts of one author, or else the public ones of all, the newest first.
+    /// Returns posts of one author, or the public posts of all, newest first.
     static func listing(of authorId: ID<User>?, before: Int?, limit: Int, for caller: Caller) -> SQL {
         let which: SQL = if let authorId { "p.author_id = \(authorId)" } else { "p.visibility = 'public'" }
         let bound: SQL = if let before { "AND p.sequence < \(before)" } else { "" }
@@ -31,7 +32,7 @@ extension PostsFeature {
             """
     }
 
-    /// The next number, behind all that are committed. Call with the tenant's order locked.
+    /// Returns the next number, after all committed ones. To be called with the tenant's order locked.
     static func takeSequence(_ tx: Transaction) throws -> Int {
         let taken = try tx.db.integer(
             """
@@ -57,7 +58,9 @@ extension PostsFeature {
             """)
     }
 
-    /// - Returns: nil: it does not exist, or the caller may not remove it.
+    /// Removes a post.
+    ///
+    /// - Returns: Nil if it does not exist, or the caller may not remove it.
     static func remove(_ id: ID<Post>, _ tx: Transaction) throws -> Post? {
         let removed = try tx.db.row(
             "DELETE FROM \(posts, writableBy: tx.scope) WHERE id = \(id) RETURNING \(columns)", post)
@@ -73,10 +76,11 @@ extension PostsFeature {
 
     // MARK: The feed
 
-    /// Posts of the authors that the caller follows, and the own ones, the newest first.
+    /// Returns posts of the authors that the caller follows, and the caller's own, newest first.
     ///
-    /// Of each author only the newest post is looked up, by one step of an index; the page's posts are all of the `limit`
-    /// authors whose newest are the newest. So it costs by the authors followed, and not by what they wrote.
+    /// For each author only the newest post is looked up, in one step of an index. All posts of a page are by the
+    /// `limit` authors with the newest posts. So the cost depends on the number of followed authors, not of their
+    /// posts.
     static func feed(before: Int, after: Int, limit: Int, for caller: Caller) -> SQL {
         """
         SELECT \(viewColumns(for: caller.userId, visibleTo: caller.scope))
@@ -98,9 +102,9 @@ extension PostsFeature {
         """
     }
 
-    /// How many posts of others in the caller's feed are newer, at most one more than is counted.
+    /// Counts the newer posts of others in the caller's feed, up to one more than the limit.
     ///
-    /// A cross join, because SQLite leaves the order of one as it is: from the authors followed to their newest posts.
+    /// It is a cross join, whose order SQLite does not change: from the followed authors to their newest posts.
     static func newCount(since: Int, for caller: Caller) -> SQL {
         """
         SELECT COUNT(*) FROM (
@@ -113,7 +117,9 @@ extension PostsFeature {
 
     // MARK: Engagement
 
-    /// - Returns: whether it is new.
+    /// Stores an engagement.
+    ///
+    /// - Returns: Whether it is new.
     static func insert(_ kind: Engagement.Kind, of user: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
@@ -123,7 +129,9 @@ extension PostsFeature {
             """) == 1
     }
 
-    /// - Returns: whether it was there.
+    /// Deletes an engagement.
+    ///
+    /// - Returns: Whether it existed.
     static func delete(_ kind: Engagement.Kind, of user: ID<User>, to id: ID<Post>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
@@ -132,9 +140,9 @@ extension PostsFeature {
             """) == 1
     }
 
-    /// Changes a post's count. Call with the post locked.
+    /// Changes a post's count. To be called with the post locked.
     ///
-    /// - Returns: the post as it is now, if the change is to be published now; else a later step publishes it.
+    /// - Returns: The changed post if it is to be published now; otherwise a later step publishes it.
     static func count(_ kind: Engagement.Kind, _ change: Int, of id: ID<Post>, _ tx: Transaction) throws -> Post? {
         let (likes, reposts) = kind == .like ? (change, 0) : (0, change)
         let pause = tx.now.adding(seconds: -PostLimits.engagementIntervalSeconds)
@@ -164,7 +172,9 @@ extension PostsFeature {
         Following(followerId: try row.id(0), authorId: try row.id(1), followedAt: try row.moment(2))
     }
 
-    /// - Returns: whether it is new.
+    /// Stores a following.
+    ///
+    /// - Returns: Whether it is new.
     static func insert(_ following: Following, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
@@ -174,9 +184,12 @@ extension PostsFeature {
             """) == 1
     }
 
-    /// - Returns: whether it was there.
+    /// Deletes a following.
+    ///
+    /// - Returns: Whether it existed.
     static func unfollow(_ authorId: ID<User>, by followerId: ID<User>, _ tx: Transaction) throws -> Bool {
-        // The write policy cannot express it: an author may end a following, but not begin one in another's name.
+        // The write policy cannot express this: an author may end a following, but not begin one in another user's
+        // name.
         let table: SQL =
             authorId == tx.caller.userId
             ? "DELETE FROM \(follows, unscoped: .reaction("an author lets go of a follower")) WHERE tenant = \(tx.tenant)"
@@ -184,7 +197,8 @@ extension PostsFeature {
         return try tx.db.run("\(table) AND author_id = \(authorId) AND follower_id = \(followerId)") == 1
     }
 
-    /// Those who follow an author, or whom a user follows, as far as the caller may see it, by id.
+    /// Returns the followers of an author, or the authors that a user follows, ordered by id and limited to those
+    /// visible to the caller.
     static func followings(
         of userId: ID<User>, asAuthor: Bool, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
@@ -210,11 +224,11 @@ extension PostsFeature {
         } ?? Author(userId: userId)
     }
 
-    /// Changes a user's counts. Call with the user locked as an author.
+    /// Changes a user's counts. To be called with the user locked as an author.
     static func add(
         followers: Int = 0, following: Int = 0, posts: Int = 0, to userId: ID<User>, _ tx: Transaction
     ) throws {
-        // Two statements: a row to be inserted must meet the checks, even if it exists already.
+        // Two statements: a row to be inserted must satisfy the checks, even if it already exists.
         try tx.db.run(
             """
             INSERT INTO \(authors, unscoped: counting) (tenant, user_id) VALUES (\(tx.tenant), \(userId))

@@ -4,12 +4,12 @@ import Values
 import Visibility
 
 extension PostsFeature {
-    /// Who follows whom, visible to both of them. These rows are the membership: a follower has the author's key.
+    /// Follower relations, visible to both users. These rows are the membership: a follower has the author's key.
     static let follows = Table(
         "follows", read: ["user:{follower_id}", "user:{author_id}", "tenant:service"],
         write: ["user:{follower_id}", "tenant:service"])
 
-    /// Three counts of each user, visible to everybody. They are derived from other rows, and no caller writes them.
+    /// Three counts of each user, visible to all users. They are derived from other rows, and no caller writes them.
     static let authors = Table("authors", read: ["everyone"], write: [])
 
     static let posts = Table(
@@ -20,14 +20,14 @@ extension PostsFeature {
         ],
         write: ["user:{author_id}", "tenant:service", "tenant:admin"])
 
-    /// Each user's own likes and reposts; others see how many there are, at the post.
+    /// Each user's own likes and reposts. Others see only their number, at the post.
     static let engagements = Table(
         "post_engagements", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
 
     /// The highest number of a post that each tenant ever had.
     static let counters = Table("post_counters", read: [], write: [])
 
-    /// Posts that are gone, until their engagements are.
+    /// Removed posts, until their engagements are deleted.
     static let removals = Table("post_removals", read: [], write: [])
 
     private static let followersKey: PolicyEntry = .granted(
@@ -82,7 +82,7 @@ extension PostsFeature {
                     PRIMARY KEY (tenant, id)
                 ) STRICT
                 """,
-                // An author's newest, which feeds are merged from.
+                // The newest posts of an author, from which feeds are merged.
                 "CREATE UNIQUE INDEX posts_authors ON posts (tenant, author_id, sequence)",
                 "CREATE INDEX posts_public ON posts (tenant, sequence) WHERE visibility = 'public'",
                 "CREATE INDEX posts_untold ON posts (told_at, tenant, id) WHERE is_untold = 1",
@@ -112,12 +112,12 @@ extension PostsFeature {
             ])
     ]
 
-    /// The columns ``post(_:)`` reads, in its order.
+    /// The columns that ``post(_:)`` reads, in order.
     static let columns: SQL = """
         id, author_id, sequence, visibility, body, media, created_at, like_count, repost_count
         """
 
-    /// How many columns a post has.
+    /// The number of columns of a post.
     static let columnCount = 9
 
     static func post(_ row: Row) throws -> Post {
@@ -133,7 +133,7 @@ extension PostsFeature {
             engagement: Engagement(likeCount: try row.integer(7), repostCount: try row.integer(8)))
     }
 
-    /// The columns ``view(_:)`` reads: those of a post, and whether the user likes and has reposted it.
+    /// Returns the columns that ``view(_:)`` reads: those of a post, and whether the user likes it and has reposted it.
     static func viewColumns(for userId: ID<User>, visibleTo scope: Scope) -> SQL {
         func has(_ kind: Engagement.Kind) -> SQL {
             """
@@ -150,7 +150,7 @@ extension PostsFeature {
             own: OwnEngagement(isLiked: try row.bool(columnCount), isReposted: try row.bool(columnCount + 1)))
     }
 
-    /// The keys that may see a post.
+    /// Returns the keys that may see a post.
     static func readers(of post: Post) -> [String] {
         posts.read.audience { column in
             switch column {

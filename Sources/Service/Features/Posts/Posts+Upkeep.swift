@@ -7,7 +7,7 @@ extension PostsFeature {
 
     // MARK: Pruning
 
-    /// Deletes the likes and reposts of removed posts in steps: a post may have a million.
+    /// Deletes the likes and reposts of removed posts in steps, because a post may have a million.
     static let pruning = Tick(
         name: "posts.forgetting", everySeconds: 1, due: { _ in "SELECT 1 FROM \(removals, unscoped: tidying) LIMIT 1" }
     ) { tx in
@@ -99,7 +99,7 @@ extension PostsFeature {
         return differences
     }
 
-    /// No post has a number above the counter, which would be used again.
+    /// Checks that no post has a number above the counter, which would be reused.
     private static func numberDifferences(in db: Connection) throws -> [String] {
         try db.rows(
             """

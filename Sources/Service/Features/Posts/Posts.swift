@@ -1,10 +1,10 @@
 import Domain
 import Values
 
-/// Posts, likes and reposts, followers, and the feed that follows from them (CUT F-1, ENG E-6 to E-9).
+/// Posts, likes and reposts, followers, and the resulting feed (CUT F-1, ENG E-6 to E-9).
 ///
-/// A post is written once, whatever the number of followers: connected followers have the author's key and receive the
-/// post live, and every feed is merged when it is read.
+/// A post is written once, whatever the number of followers. Connected followers have the author's key and receive the
+/// post live; every feed is merged when it is read.
 enum PostsFeature {
     static let feature = Feature(
         name: "posts", tables: [follows, authors, posts, engagements, counters, removals], migrations: migrations,
@@ -26,8 +26,8 @@ enum PostsFeature {
 
 extension LockKey {
     static func post(_ id: ID<Post>) -> LockKey { LockKey(kind: "post", id: id.text) }
-    /// The order of a tenant's posts.
+    /// The lock of the order of a tenant's posts.
     static let posts = LockKey(kind: "posts")
-    /// Whom a user follows, and by whom that user is followed.
+    /// The lock of a user's followers and followed authors.
     static func author(_ id: ID<User>) -> LockKey { LockKey(kind: "author", id: id.text) }
 }

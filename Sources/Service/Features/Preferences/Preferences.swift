@@ -19,14 +19,14 @@ enum PreferencesFeature {
         .query(query(of: call.caller)) { Response.json(200, try preferences(in: $0)) }
     }
 
-    /// `PUT /v1/preferences`: replaces all of them; what is left out takes its default.
+    /// `PUT /v1/preferences`: replaces all preferences. Members that are left out take their defaults.
     private static func replace(_ call: Call) throws -> Answer {
         let wanted = try call.body { Preferences(reading: &$0, isTimeZone: TimeZones.isKnown) }
         return .write(locking: .user(call.caller.userId)) { tx in
             try store(wanted, tx)
             let userId = tx.caller.userId
             tx.record(.preferencesChanged(wanted, of: userId))
-            // The user's other devices show them, and go by them.
+            // The user's other devices display and apply them.
             tx.publish(
                 "preferences:update", audience: preferences.read.audience { $0 == "user_id" ? userId.text : nil },
                 collapse: "preferences:\(userId.text)", data: JSONWriter.bytes(wanted))
@@ -66,7 +66,7 @@ enum PreferencesFeature {
         """
     }
 
-    /// The caller's preferences; the defaults for one who never set any.
+    /// Returns the caller's preferences; the defaults if the caller never set any.
     static func preferences(in rows: RowCursor) throws -> Preferences {
         let found = try rows.row { row in
             Preferences(

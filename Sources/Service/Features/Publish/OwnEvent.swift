@@ -2,25 +2,26 @@ import Rows
 import Values
 import Visibility
 
-/// An event of an app, as it is to be published: the service knows its audience, and not what it means.
+/// An event of an app, to be published. The service knows its audience, but not its meaning.
 struct OwnEvent: Sendable {
     let name: String
     let audience: [String]
     let topic: String?
-    /// Names the state that the event carries whole: one that has not been sent yet is replaced by the next.
+    /// The name of the state that the event carries completely. A newer event of the same state replaces one that has
+    /// not been sent yet.
     let collapse: String?
     let data: [UInt8]
 
-    /// What names and topics are checked against.
+    /// The rules for names and topics.
     struct Rules: Sendable {
         let topics: [TopicDeclaration]
-        /// What begins the names of the service's own events.
+        /// The prefixes of the service's own event names.
         let taken: Set<Substring>
     }
 
     init(reading fields: inout Fields, by rules: Rules) {
         name = Self.name(&fields, rules)
-        // Each once: a key is a row of the log's index.
+        // Unique, because each key is a row in the index of the log.
         var seen: Set<String> = []
         let keys = Self.keys(&fields).filter { seen.insert($0).inserted }
         topic = fields.optionalString("topic", bytesMax: StreamLimits.topicBytesMax)
@@ -38,7 +39,7 @@ struct OwnEvent: Sendable {
     func publish(_ tx: Transaction) {
         tx.publish(
             named: name, audience: audience, topic: topic,
-            // Apart from the names of the service's own states.
+            // Separated from the names of the service's own states.
             collapse: collapse.map { "publish:\($0)" }, data: data)
     }
 
@@ -80,20 +81,20 @@ struct OwnEvent: Sendable {
     }
 }
 
-/// The bounds of events of apps, each with what breaks without it.
+/// The limits of apps' events. Each comment says what breaks without the limit.
 enum PublishLimits {
     /// Events of one request: one transaction, for which other writes wait.
     static let eventsMax = 100
-    /// Bytes of a request: as many events as it may have, of usual size.
+    /// Bytes of a request: the maximum number of events of usual size.
     static let bodyBytesMax = 1 << 20
-    /// Bytes of an event's data. A stream's socket buffers 64 KiB: with a few events of this size on their way a client
-    /// would look slow. What is larger is better fetched by those who want it.
+    /// Bytes of an event's data. A stream's socket buffers 64 KiB. With a few events of this size in flight, a client
+    /// would look slow. Larger data is better fetched on demand.
     static let dataBytesMax = 16 * 1024
-    /// Bytes of a name, which stands in every event.
+    /// Bytes of a name, which is part of every event.
     static let nameBytesMax = 64
-    /// Keys of one event, each a row of the log's index: as many as a conversation has members.
+    /// Keys of one event, each a row in the index of the log: as many as a conversation has members.
     static let keysMax = 256
-    /// Bytes of a key: some segments, one of them an id of 128 bytes.
+    /// Bytes of a key: a few segments, one of them an id of 128 bytes.
     static let keyBytesMax = 512
     /// Bytes of the name of a state.
     static let collapseBytesMax = 128

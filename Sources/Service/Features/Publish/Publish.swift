@@ -1,11 +1,13 @@
 import MicroHTTP
 import Values
 
-/// Events of an app's own: whatever it wants to tell its users, under a name of its own.
+/// Events that an app defines and publishes to its users, under its own names.
 enum PublishFeature {
     typealias Parts = OwnEvent.Rules
 
-    /// - Parameter parts: nil lists the route without serving it.
+    /// Creates the feature.
+    ///
+    /// - Parameter parts: Nil lists the route without serving it.
     static func feature(_ parts: Parts?) -> Feature {
         Feature(
             name: "publish",
@@ -22,7 +24,7 @@ enum PublishFeature {
                 ]))
     }
 
-    /// `POST /v1/publish`: one event, or several in their order. 202: they are on disk, and on their way.
+    /// `POST /v1/publish`: one event, or several in order. 202 means that they are on disk and will be delivered.
     @Sendable private static func publish(_ call: Call, _ parts: Parts) throws -> Answer {
         let events = try read(call, parts)
         return .write { tx in
@@ -31,7 +33,7 @@ enum PublishFeature {
         }
     }
 
-    /// An event that comes with an app's own transaction, as `POST /v1/publish` takes it.
+    /// Accepts an event that was written in an app's own transaction, in the form of `POST /v1/publish`.
     static func accept(_ members: [String: JSONValue], by rules: OwnEvent.Rules, _ tx: Transaction) throws {
         try read(.object(members), at: "", rules).publish(tx)
     }
@@ -49,7 +51,7 @@ enum PublishFeature {
                 mistakes += error.fields
             }
         }
-        // All or none: they are one transaction.
+        // All or none, because they are one transaction.
         guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
         return events
     }

@@ -27,7 +27,7 @@ extension RequestsFeature {
                     CHECK ((status = 'open') = (answered_at IS NULL))
                 ) STRICT
                 """,
-                // One open request of a kind, about one thing; this repeats the service's own check.
+                // One open request of a kind about one subject; this repeats the service's own check.
                 """
                 CREATE UNIQUE INDEX user_requests_open
                 ON user_requests (tenant, from_user_id, to_user_id, kind, COALESCE(about_id, ''))
@@ -43,15 +43,15 @@ extension RequestsFeature {
         Migration("0002_user_requests", sql: seenByRows),
     ]
 
-    /// Requests are counted by their own rows from here on: what is known of them by their notifications goes there, and
-    /// the counts are made anew of both. Needs the notifications' `request_id`. PostgreSQL's policies apply to the owner
-    /// too, and are lifted meanwhile.
+    /// From this migration on, requests are counted by their own rows. The state known from their notifications is
+    /// moved there, and the counts are recomputed. It needs the notifications' `request_id`. PostgreSQL's policies
+    /// apply to the owner too, and are disabled meanwhile.
     private static let seenByRows: [Migration.Step] = lifting(
         ["user_requests", "notifications", "badges"],
         [
             .sqlite("ALTER TABLE user_requests ADD COLUMN seen_at INTEGER"),
             .postgreSQL("ALTER TABLE user_requests ADD COLUMN seen_at BIGINT"),
-            // A notification that was evicted unseen leaves its request unseen: it lights the badge again.
+            // A notification that was evicted unseen leaves its request unseen, so the request lights the badge again.
             """
             UPDATE user_requests SET seen_at = (
                 SELECT notice.seen_at FROM notifications AS notice
@@ -87,7 +87,7 @@ extension RequestsFeature {
         return force("NO FORCE") + steps + force("FORCE")
     }
 
-    /// The columns ``request(_:)`` reads, in its order.
+    /// The columns that ``request(_:)`` reads, in order.
     static let columns: SQL = """
         id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at, answered_at, seen_at
         """
@@ -103,7 +103,7 @@ extension RequestsFeature {
             isSeen: try row.optionalMoment(9) != nil)
     }
 
-    /// Requests to a user or from a user; newest first.
+    /// Returns requests to a user or from a user, newest first.
     static func listing(
         of userId: ID<User>, isOutgoing: Bool, status: UserRequest.Status?, kind: UserRequest.Kind?, after: String?,
         limit: Int, visibleTo scope: Scope
@@ -119,7 +119,9 @@ extension RequestsFeature {
             """
     }
 
-    /// - Throws: 404 for one that is not, and equally for one between others.
+    /// Returns a request.
+    ///
+    /// - Throws: 404 for one that does not exist, and equally for one between other users.
     static func require(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
         try tx.db.row(
             "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id)", request
@@ -163,7 +165,7 @@ extension RequestsFeature {
             """)
     }
 
-    /// Stores that the caller has seen open requests, or not, and returns how many were otherwise.
+    /// Stores that the caller has, or has not, seen open requests. Returns how many of them changed.
     static func storeSeen(_ requests: ArraySlice<ID<UserRequest>>, _ isSeen: Bool, _ tx: Transaction) throws -> Int {
         let (value, before): (SQL, SQL) = isSeen ? ("\(tx.now)", "IS NULL") : ("NULL", "IS NOT NULL")
         return try tx.db.run(
@@ -174,7 +176,8 @@ extension RequestsFeature {
             """)
     }
 
-    /// Stores that the caller has seen the open requests up to one, the oldest first, and returns which had not been seen.
+    /// Stores that the caller has seen the open requests up to one, oldest first. Returns those that were unseen
+    /// before.
     static func storeSeen(upTo last: ID<UserRequest>, _ tx: Transaction) throws -> [ID<UserRequest>] {
         try tx.db.rows(
             """

@@ -3,7 +3,8 @@ import Domain
 import MicroHTTP
 import Values
 
-/// Requests between users: made, answered or withdrawn, published to both sides, and counted in the recipient's badge.
+/// Requests between users: created, answered or withdrawn, published to both sides, and counted in the recipient's
+/// badge.
 enum RequestsFeature {
     static let feature = Feature(
         name: "requests", tables: [requests], migrations: migrations, endpoints: endpoints,
@@ -57,7 +58,7 @@ enum RequestsFeature {
         return .read { tx in Response.json(200, try require(id, tx)) }
     }
 
-    /// `POST /v1/requests`: 201; 200 with the one that is open, if the same was asked already.
+    /// `POST /v1/requests`: 201; 200 with the open request if the same one already exists.
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body(RequestDraft.init(reading:))
         let requester = try draft.requester(caller: call.caller.userId, isService: call.caller.isService)
@@ -80,7 +81,7 @@ enum RequestsFeature {
         }
     }
 
-    /// `PATCH /v1/requests`: the caller has seen the open requests up to one, whose notifications may be long gone.
+    /// `PATCH /v1/requests`: marks the open requests up to one as seen; their notifications may be long gone.
     private static func markSeen(_ call: Call) throws -> Answer {
         let last: ID<UserRequest> = try call.body { $0.timedID("seenUpTo") }
         return .write(locking: .user(call.caller.userId)) { tx in
@@ -93,8 +94,8 @@ enum RequestsFeature {
         }
     }
 
-    /// `PATCH /v1/requests/{id}`: whoever was asked, or a backend, answers. The question is dealt with then, and whoever
-    /// has asked is notified.
+    /// `PATCH /v1/requests/{id}`: the recipient, or a backend, answers. The question is settled then, and the requester
+    /// is notified.
     private static func answer(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, UserRequest.self)
         let answer = try call.body(RequestAnswer.init(reading:))
@@ -113,7 +114,7 @@ enum RequestsFeature {
         }
     }
 
-    /// `DELETE /v1/requests/{id}`: as if it had not been asked.
+    /// `DELETE /v1/requests/{id}`: withdraws the request as if it had never been made.
     private static func withdraw(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, UserRequest.self)
         return .write { tx in
@@ -135,20 +136,20 @@ enum RequestsFeature {
         try tx.adjustBadges(of: userId, requests: change)
     }
 
-    /// The request, with both of its users locked. Who they are is known only once it is read, and never changes.
+    /// Returns the request, with both of its users locked. They are known only after reading it, and never change.
     private static func locked(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
         let request = try require(id, tx)
         try tx.lock([.user(request.fromUserId), .user(request.toUserId)])
         return try require(id, tx)
     }
 
-    /// A backend counts as one also where it asks for itself.
+    /// Returns the caller's role. A backend acts as a backend even for its own request.
     private static func actor(in request: UserRequest, _ tx: Transaction) -> UserRequest.Actor {
         if tx.caller.isService { return .backend }
         return tx.caller.userId == request.fromUserId ? .requester : .recipient
     }
 
-    /// Published to both, and to backends: what an answer means is theirs to do.
+    /// Publishes to both users and to backends, which act on an answer.
     private static func publish(_ name: StaticString, _ request: UserRequest, _ tx: Transaction) {
         let audience = requests.read.audience { column in
             switch column {

@@ -14,7 +14,7 @@ extension ShopsFeature {
         Endpoint(.get, "/v1/bookings/{id}/history", access: .bearer, query: ["limit", "cursor"], showHistory),
     ]
 
-    /// `POST /v1/bookings`: customers book for themselves; the shop and backends for whom they name.
+    /// `POST /v1/bookings`: customers book for themselves; the shop and backends name the customer.
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body(BookingDraft.init(reading:))
         return .write(locking: .shop(draft.shopId)) { tx in
@@ -40,7 +40,8 @@ extension ShopsFeature {
         return try response(201, booking, tx).located(at: "/v1/bookings", booking.id)
     }
 
-    /// `PATCH /v1/bookings/{id}` with `If-Match`: another status, time or barber, or that the customer is there.
+    /// `PATCH /v1/bookings/{id}` with `If-Match`: changes status, time or barber, or records that the customer has
+    /// arrived.
     private static func change(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Booking.self)
         let version = try call.requireIfMatch()
@@ -56,7 +57,7 @@ extension ShopsFeature {
                     fields: [Failure.Field("If-Match", "names version \(version)")])
             }
             var next = try change.applied(to: booking, by: actor(in: booking.shopId, tx), at: tx.now)
-            // Asking for what is so already changes nothing, and nothing is published.
+            // A request for the current state changes nothing, and nothing is published.
             guard next != booking else { return try response(200, booking, tx) }
             if next.barberId != booking.barberId { try requireBarber(next.barberId, of: booking.shopId, tx) }
             next.version += 1
@@ -111,7 +112,8 @@ extension ShopsFeature {
 
     // MARK: Parts
 
-    /// Which moves a caller may make; which rows it may reach is the tables' business.
+    /// Returns the actor, which decides which transitions the caller may make. The tables' policies decide which rows
+    /// it may reach.
     static func actor(in shopId: ID<Shop>, _ tx: Transaction) -> BookingActor {
         let keysOfStaff = shops.write.audience { $0 == "shop_id" ? shopId.text : nil }
         return keysOfStaff.contains(where: tx.scope.keys.contains) ? .staff : .customer
@@ -137,7 +139,7 @@ extension ShopsFeature {
         }
     }
 
-    /// A customer's token may say the tier; then it cannot be chosen.
+    /// Returns the tier. If a customer's token contains it, it cannot be chosen.
     private static func tier(of draft: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> Booking.Tier {
         guard actor == .customer else { return draft.tier ?? .standard }
         guard let claimed = tx.caller.tier else {

@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension ShopsFeature {
-    /// The columns ``booking(_:)`` reads, in its order.
+    /// The columns that ``booking(_:)`` reads, in order.
     static let bookingColumns: SQL = """
         id, user_id, shop_id, barber_id, service, scheduled_start, duration_minutes, tier, status, version, source,
         customer_name, arrived_at, started_at, completed_at, created_at, updated_at
@@ -61,11 +61,11 @@ extension ShopsFeature {
 
     // MARK: Overlaps
 
-    /// Refuses a booking that overlaps another one of its barber: checked at creation, at confirmation and whenever
-    /// time or barber change, in the write transaction, of which there is one at a time.
+    /// Refuses a booking that overlaps another one of its barber. It is checked at creation, at confirmation and
+    /// whenever time or barber change, in the write transaction, of which there is one at a time.
     ///
-    /// Requests that wait for confirmation reserve their time too: otherwise a hundred customers could request nine
-    /// o'clock, and ninety-nine be turned away later.
+    /// Requests that wait for confirmation reserve their time too. Otherwise a hundred customers could request nine
+    /// o'clock, and ninety-nine would be refused later.
     ///
     /// - Throws: 409 `booking.overlap`.
     static func checkOverlap(of booking: Booking, _ tx: Transaction) throws {
@@ -78,8 +78,8 @@ extension ShopsFeature {
     }
 
     static func overlap(of booking: Booking, tenant: ID<Tenant>) -> SQL {
-        // No booking is longer than eight hours: what began earlier is over, and the index need not be read from its
-        // beginning.
+        // No booking is longer than eight hours. Bookings that began earlier have ended, and that part of the index
+        // need not be read.
         let earliest = booking.scheduledStart.adding(minutes: -Int64(BookingLimits.durationMinutes.upperBound))
         return """
             SELECT 1 FROM \(bookings, unscoped: .reaction("the barber's time is taken, whoever may see by whom"))
@@ -91,9 +91,10 @@ extension ShopsFeature {
             """
     }
 
-    /// Every pair of bookings that reserve one barber's time at once; there must be none.
+    /// Finds every pair of bookings that reserve one barber's time at once; there must be none.
     static let overlapAudit = Audit(name: "bookings") { db in
-        // As for one booking: without it each would be compared with all that its barber ever left pending.
+        // The same bound as for one booking. Without it, each booking would be compared with all pending ones of its
+        // barber.
         let longest = BookingLimits.durationMinutes.upperBound * 60_000_000
         return try db.rows(
             """
@@ -123,7 +124,7 @@ extension ShopsFeature {
 
     // MARK: Lists
 
-    /// Where a page ends: the start and the id of its last booking.
+    /// Returns the cursor of a page: the start and the id of its last booking.
     static func position(of booking: Booking) -> String { "\(booking.scheduledStart.microseconds) \(booking.id)" }
 
     private static func isBehind(_ position: String) -> SQL? {
@@ -132,7 +133,7 @@ extension ShopsFeature {
         return "(scheduled_start, id) < (\(start), \(parts[1]))"
     }
 
-    /// Latest start first.
+    /// Lists bookings, latest start first.
     static func listBookings(
         _ conditions: [SQL?], in day: Range<Timestamp>?, after: String?, limit: Int, _ tx: Transaction
     ) throws -> [Booking] {
@@ -188,7 +189,7 @@ extension ShopsFeature {
         }
     }
 
-    /// Oldest first.
+    /// Lists the history, oldest first.
     static func listHistory(
         of id: ID<Booking>, after version: Int, limit: Int, _ tx: Transaction
     ) throws -> [HistoryEntry] {

@@ -4,7 +4,8 @@ import Values
 
 /// The computation of a shop's queue from its rows.
 ///
-/// All customers in line count, also those whom the caller may not see: the result consists of numbers only.
+/// All customers in line count, including those whom the caller may not see, because the result consists of numbers
+/// only.
 struct ShopQueue {
     let shop: Shop
     let status: QueueStatus
@@ -12,7 +13,7 @@ struct ShopQueue {
     private let averageServiceMinutes: Double
     private let formula: QueueFormula
 
-    /// Computed once in a transaction, for as long as nothing of the shop changes.
+    /// Returns the queue. It is computed once per transaction, as long as nothing of the shop changes.
     static func of(_ shop: Shop, _ tx: Transaction) throws -> ShopQueue {
         try tx.cached("queue:\(shop.id)") { try ShopQueue(shop, tx) }
     }
@@ -21,7 +22,7 @@ struct ShopQueue {
         self.shop = shop
         let bookings = try Self.todaysBookings(of: shop, tx)
         let onDuty = try ShopsFeature.listBarbers(of: shop.id, tx).filter(\.isOnDuty)
-        // Without a barber on duty there is no estimate, and its inputs need not be read: every reader of a closed shop
+        // Without a barber on duty there is no estimate, so its inputs need not be read. Every reader of a closed shop
         // computes its numbers.
         let samples = onDuty.isEmpty ? [] : try Self.samples(of: shop.id, tx)
         let arrivals = onDuty.isEmpty ? ArrivalHistory() : try Self.arrivals(of: shop.id, tx)
@@ -32,7 +33,7 @@ struct ShopQueue {
             arrivals: arrivals)
         let calibration = PercentileCalibration(factor: try ShopsFeature.storedQueue(shop.id, tx)?.calibration ?? 1)
         averageServiceMinutes = QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes))
-        // Decision 3: whether the black card's wait follows the document literally.
+        // Whether the black-card wait follows the document literally (requirements, decision 3).
         formula = QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped)
         status = QueueStatus(
             shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count,
@@ -41,7 +42,7 @@ struct ShopQueue {
             estimate: WaitEstimator.estimate(state, calibration: calibration))
     }
 
-    /// The plain formula's number for a lane before one more customer joined it.
+    /// Returns the plain formula's number for a lane before one more customer joined it.
     func formulaMinutes(beforeJoining lane: QueueLane) -> Int {
         QueueStatus(
             shopId: shop.id, queueLength: max(0, status.queueLength - 1), barbersOnDuty: status.currentlyServing,
@@ -50,7 +51,7 @@ struct ShopQueue {
         ).formulaMinutes(lane)
     }
 
-    /// The position and the wait of a waiting booking; nil for one that is not due yet (decision 5).
+    /// Returns the position and the wait of a waiting booking; nil if it is not due yet (requirements, decision 5).
     func place(of id: ID<Booking>) -> (position: Int, wait: WaitEstimate?)? {
         if let estimate = status.estimate {
             return estimate.customers.first { $0.id == id.text }.map { ($0.position, $0.wait) }
@@ -63,14 +64,14 @@ struct ShopQueue {
         return due.firstIndex { $0.id == id.text }.map { ($0 + 1, nil) }
     }
 
-    // MARK: From rows to the estimator's terms
+    // MARK: From rows to the estimator's input
 
     private static let everybody = Unscoped.reaction("everybody in line counts; only numbers leave")
 
-    /// Bookings of one day that are looked at. A shop of 64 barbers does not have more.
+    /// Bookings of one day that are read. A shop of 64 barbers does not have more.
     static let bookingsMax = 2000
 
-    /// Today's confirmed bookings and those in progress (CUT Q-2).
+    /// Returns today's confirmed bookings and those in progress (CUT Q-2).
     private static func todaysBookings(of shop: Shop, _ tx: Transaction) throws -> [Booking] {
         let day = TimeZones.day(of: tx.now, in: shop.timeZone)
         return try tx.db.rows(
@@ -83,7 +84,7 @@ struct ShopQueue {
             """, ShopsFeature.booking)
     }
 
-    /// The latest completed services, latest first.
+    /// Returns the latest completed services, latest first.
     static func samples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
         try tx.cached("samples:\(shopId)") {
             try tx.db.rows(
@@ -102,13 +103,13 @@ struct ShopQueue {
     }
 
     private static func states(of barbers: [Barber], _ serving: [Booking], at now: Timestamp) -> [BarberState] {
-        // A barber who went off duty finishes the service at hand alone: it does not occupy the others.
+        // A barber who went off duty only finishes the current service, which does not occupy the others.
         var loose = serving.filter { $0.barberId == nil }
         let isPaused = barbers.allSatisfy(\.isOnBreak)
         return barbers.map { barber in
-            // Bookings without a named barber are served by the first who is free otherwise.
+            // Bookings without a named barber are assigned to the first barber who is otherwise free.
             let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())
-            // A break has no known end. Others do not wait for it; where there are no others, everybody does.
+            // A break has no known end. Customers do not wait for it unless all barbers are on a break.
             let rest = isPaused ? WaitLimits.breakRestMinutes(elapsed: now.minutes(since: barber.updatedAt)) : nil
             return BarberState(
                 id: barber.id.text, duty: barber.isOnBreak ? .onBreak(endsInMinutes: rest) : .working,
@@ -120,7 +121,7 @@ struct ShopQueue {
         }
     }
 
-    /// A customer who is there waits since the arrival; one who is not is expected at the booked time.
+    /// Returns a customer. One who is present has waited since the arrival; another is expected at the booked time.
     private static func customer(_ booking: Booking, at now: Timestamp) -> WaitingCustomer {
         let ready = booking.arrivedAt.map { -now.minutes(since: $0) } ?? booking.scheduledStart.minutes(since: now)
         return WaitingCustomer(
@@ -128,8 +129,8 @@ struct ShopQueue {
             plannedMinutes: Double(booking.durationMinutes))
     }
 
-    /// Black-card arrivals of the last four weeks. The shop counts as open in the hours in which somebody came: its opening
-    /// hours are unknown, and hours at night would make the rate too low.
+    /// Returns the black-card arrivals of the last four weeks. The shop counts as open in the hours in which a customer
+    /// arrived. Its opening hours are unknown, and hours at night would make the rate too low.
     private static func arrivals(of shopId: ID<Shop>, _ tx: Transaction) throws -> ArrivalHistory {
         var history = ArrivalHistory()
         let since = tx.now.adding(seconds: -28 * 86_400)

@@ -11,12 +11,12 @@ extension ShopsFeature {
         Endpoint(.get, "/v1/shops/{id}/queue/accuracy", access: .staffOrService, showAccuracy),
     ]
 
-    /// Watched by whoever names it; the state comes first.
+    /// A topic that any user can watch. Its first event is the state.
     static let queueTopic = TopicKind(prefix: "queue") { tx, id in
         ("queue:update", try presentQueue(ID(id), tx))
     }
 
-    /// No answer is older (CUT Q-5).
+    /// The maximum age of an answer (CUT Q-5).
     static let queueAgeSecondsMax: Int64 = 60
 
     private static func showQueue(_ call: Call) throws -> Answer {
@@ -24,7 +24,7 @@ extension ShopsFeature {
         return .read { tx in Response.json(200, try presentQueue(id, tx)) }
     }
 
-    /// The stored numbers; for a shop where nothing has moved for a minute they are computed again.
+    /// Returns the stored numbers. If nothing has changed at the shop for a minute, they are recomputed.
     private static func presentQueue(_ id: ID<Shop>, _ tx: Transaction) throws -> [UInt8] {
         if let stored = try findQueue(id, tx), stored.updatedAt <= tx.now,
             stored.updatedAt.adding(seconds: queueAgeSecondsMax) > tx.now
@@ -35,7 +35,7 @@ extension ShopsFeature {
         return QueueStatus.json(queue.status.content, updatedAt: tx.now)
     }
 
-    /// `GET …/queue/entries`: the line, as far as the caller may see it; a customer sees the own place.
+    /// `GET …/queue/entries`: the part of the line that the caller may see; customers see their own place.
     private static func showEntries(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
@@ -51,14 +51,14 @@ extension ShopsFeature {
         }
     }
 
-    /// `POST …/queue/entries`: a customer without a booking joins the line.
+    /// `POST …/queue/entries`: adds a customer without a booking to the line.
     private static func addWalkIn(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let walkIn = try call.body(WalkIn.init(reading:))
         return .write(locking: .shop(id)) { tx in
             try requireShop(id, tx)
-            // The bookings' policy lets everybody write their own: without this, the staff of another shop could put
-            // themselves, confirmed, into this one's line.
+            // The bookings' policy lets all users write their own bookings. Without this check, the staff of another
+            // shop could put themselves, confirmed, into this shop's line.
             guard actor(in: id, tx) == .staff else {
                 throw Failure.forbidden("Only the shop may put somebody in its line.", code: "booking.staff_only")
             }
@@ -72,7 +72,7 @@ extension ShopsFeature {
         }
     }
 
-    /// `GET …/queue/accuracy`: how good past estimates were, and the plain formula's beside them.
+    /// `GET …/queue/accuracy`: the accuracy of past estimates, compared with the plain formula's.
     private static func showAccuracy(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
@@ -107,7 +107,7 @@ extension ShopsFeature {
 /// One customer of the line.
 private struct QueueEntry: JSONWritable {
     let booking: Booking
-    /// Nil: in service, or not due yet.
+    /// Nil for a customer in service, or not due yet.
     let position: Int?
     let wait: WaitEstimate?
 
@@ -128,7 +128,7 @@ private struct QueueEntry: JSONWritable {
         }
     }
 
-    /// Who is served first, then the line, then who is expected later.
+    /// The sort key: customers in service, then the line, then customers who are expected later.
     var rank: (Int, Int, Timestamp, ID<Booking>) {
         let group = booking.status == .inProgress ? 0 : position == nil ? 2 : 1
         return (group, position ?? 0, booking.scheduledStart, booking.id)

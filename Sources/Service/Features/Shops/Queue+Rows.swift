@@ -5,7 +5,7 @@ import Values
 extension ShopsFeature {
     private static let bookkeeping = Unscoped.bookkeeping("what is computed from a shop's rows, stored for reading")
 
-    // MARK: The queue as last computed
+    // MARK: The last computed queue
 
     struct StoredQueue {
         let content: [UInt8]
@@ -21,7 +21,7 @@ extension ShopsFeature {
             """, storedQueue)
     }
 
-    /// The stored queue, read once in a transaction.
+    /// Returns the stored queue, read once per transaction.
     static func storedQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
         try tx.cached("stored:\(shopId)") {
             try tx.db.row(
@@ -50,8 +50,9 @@ extension ShopsFeature {
             """)
     }
 
-    /// Shops whose numbers change by themselves: with the time, and those of a closed shop when a day begins for which
-    /// there are bookings. Longest not computed first; what was computed in the future, before the clock was set back, too.
+    /// Returns shops whose numbers change without a write: those that change with time, and closed shops when a day
+    /// with bookings begins. The least recently computed come first. Shops whose time of computation is in the future,
+    /// because the clock was set back, are included.
     static func movingShops(computedBefore due: Timestamp, limit: Int, _ tx: Transaction) throws -> [ID<Shop>] {
         try tx.db.rows(
             """
@@ -62,7 +63,7 @@ extension ShopsFeature {
         ) { try $0.id(0) }
     }
 
-    /// Finds a row if there is such a shop, of any tenant.
+    /// Returns a row if there is such a shop, of any tenant.
     static func isAnyMoving(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
         """
         SELECT 1 FROM \(queues, unscoped: bookkeeping) AS queue
@@ -71,7 +72,7 @@ extension ShopsFeature {
     }
 
     private static func isMoving(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
-        // Today's bookings lie within the longest day, of 25 hours, whatever the shop's time zone.
+        // Today's bookings are within the longest day, of 25 hours, whatever the shop's time zone.
         let (first, last) = (now.adding(seconds: -25 * 3600), now.adding(seconds: 25 * 3600))
         return """
             NOT (queue.updated_at > \(due) AND queue.updated_at <= \(now)) AND (queue.is_moving = 1 OR EXISTS (
@@ -118,7 +119,7 @@ extension ShopsFeature {
             """)
     }
 
-    /// Deletes the estimate of a customer who leaves unserved: there is no wait to compare.
+    /// Deletes the estimate of a customer who leaves unserved, because there is no wait to compare.
     static func dropEstimate(of booking: Booking, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -135,7 +136,7 @@ extension ShopsFeature {
             lane: lane, p50: try row.real(1), p90: try row.real(2), formula: try row.real(3), waited: try row.real(4))
     }
 
-    /// The latest outcomes. Older ones would describe the shop as it no longer is.
+    /// The number of latest outcomes. Older ones would describe the shop as it no longer is.
     private static let outcomesMax = 5000
 
     static func accuracy(of shopId: ID<Shop>, _ tx: Transaction) throws -> EstimateAccuracy {

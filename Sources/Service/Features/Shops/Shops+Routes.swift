@@ -13,7 +13,7 @@ extension ShopsFeature {
         Endpoint(.delete, "/v1/shops/{id}/barbers/{barberId}", access: .staffOrService, removeBarber),
     ]
 
-    /// The most that a page may have.
+    /// The maximum size of a page.
     static let pageMax = 100
 
     private static func list(_ call: Call) throws -> Answer {
@@ -60,7 +60,8 @@ extension ShopsFeature {
         }
     }
 
-    /// `PUT /v1/shops/{id}/barbers/{barberId}`: on duty, on a break. What is left out is false; a name stays.
+    /// `PUT /v1/shops/{id}/barbers/{barberId}`: sets whether a barber is on duty and on a break. Flags that are left
+    /// out become false; the name stays.
     private static func replaceBarber(_ call: Call) throws -> Answer {
         let shopId = try call.pathID(0, Shop.self)
         let id = try call.pathID(1, Barber.self)
@@ -85,7 +86,7 @@ extension ShopsFeature {
         }
     }
 
-    /// `DELETE /v1/shops/{id}/barbers/{barberId}`: for one who has no bookings any more.
+    /// `DELETE /v1/shops/{id}/barbers/{barberId}`: for a barber without bookings.
     private static func removeBarber(_ call: Call) throws -> Answer {
         let shopId = try call.pathID(0, Shop.self)
         let id = try call.pathID(1, Barber.self)

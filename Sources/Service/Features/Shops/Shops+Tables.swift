@@ -17,10 +17,10 @@ extension ShopsFeature {
         "booking_history", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
         write: [])
 
-    /// The queue of each shop as it was last computed.
+    /// The last computed queue of each shop.
     static let queues = Table("shop_queues", read: ["everyone"], write: [])
 
-    /// The estimates that customers were given when they joined the queue, and their actual waits.
+    /// The estimates that customers received when they joined the queue, and their actual waits.
     static let estimates = Table(
         "wait_estimates", read: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"], write: [])
 
@@ -52,8 +52,8 @@ extension ShopsFeature {
         """,
     ]
 
-    /// The condition under which a booking reserves its barber's time. The triggers repeat the service's own check,
-    /// which comes first because its answer names the conflicting member.
+    /// The condition under which a booking reserves its barber's time. The triggers repeat the service's own check. The
+    /// service's check comes first because its answer names the conflicting member.
     private static let overlap = """
         NEW.barber_id IS NOT NULL AND NEW.source = 'online' AND NEW.status IN ('pending', 'confirmed', 'in-progress')
         AND EXISTS (
@@ -109,8 +109,8 @@ extension ShopsFeature {
             CREATE TRIGGER bookings_update_overlap BEFORE UPDATE ON bookings WHEN \(overlap)
             BEGIN SELECT RAISE(ABORT, 'the barber is booked'); END
             """),
-        // PostgreSQL's triggers call functions. A customer's policy hides whose booking is in the way: the function
-        // opens the table for its own look.
+        // PostgreSQL's triggers call functions. A customer's policy hides other customers' bookings, so the function
+        // opens the table for its own query.
         .postgreSQL(
             """
             CREATE FUNCTION bookings_overlap() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -208,7 +208,7 @@ extension ShopsFeature {
 
     // MARK: Shops
 
-    /// The columns ``shop(_:)`` reads, in its order.
+    /// The columns that ``shop(_:)`` reads, in order.
     private static let shopColumns: SQL = "shop_id, name, time_zone, created_at, updated_at"
 
     static func shop(_ row: Row) throws -> Shop {
@@ -225,7 +225,7 @@ extension ShopsFeature {
         "SELECT \(shopColumns) FROM \(shops, visibleTo: scope) WHERE shop_id = \(id)"
     }
 
-    /// Drops what this transaction has computed of a shop that has changed.
+    /// Discards this transaction's computations for a changed shop.
     static func dropComputed(_ id: ID<Shop>, _ tx: Transaction) {
         for name in ["queue", "samples"] { tx.dropCached("\(name):\(id)") }
     }
@@ -243,7 +243,9 @@ extension ShopsFeature {
             """, shop)
     }
 
-    /// - Throws: 403 when the shop is there and the caller may not change it: the write policy leaves such rows alone.
+    /// Stores a shop.
+    ///
+    /// - Throws: 403 if the shop exists and the caller may not change it, because the write policy skips such rows.
     static func store(_ shop: Shop, _ tx: Transaction) throws {
         dropComputed(shop.id, tx)
         tx.dropCached("shop:\(shop.id)")
@@ -256,7 +258,7 @@ extension ShopsFeature {
             """, tx)
     }
 
-    /// Runs a statement that must change one row: a scoped one leaves alone what the caller may not write.
+    /// Runs a statement that must change one row. A scoped statement skips rows that the caller may not write.
     static func change(_ sql: SQL, _ tx: Transaction) throws {
         guard try tx.db.run(sql) == 1 else {
             throw Failure.forbidden("You may not change this shop.", code: "not_permitted")
@@ -265,7 +267,7 @@ extension ShopsFeature {
 
     // MARK: Barbers
 
-    /// The columns ``barber(_:)`` reads, in its order.
+    /// The columns that ``barber(_:)`` reads, in order.
     private static let barberColumns: SQL = "barber_id, shop_id, name, on_duty, on_break, updated_at"
 
     private static func barber(_ row: Row) throws -> Barber {
@@ -282,7 +284,7 @@ extension ShopsFeature {
             """, barber)
     }
 
-    /// Barbers of one shop. The estimate uses 64 at most.
+    /// Barbers of one shop. The estimate uses at most 64.
     static let barbersMax = 200
 
     static func findBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Barber? {

@@ -2,10 +2,10 @@ import Database
 import Domain
 import Values
 
-/// Barber shops: their people, bookings, and the wait in their queues (CUT, B-1 to B-3).
+/// Barber shops: their barbers, bookings, and the waits in their queues (CUT, B-1 to B-3).
 ///
-/// One feature and not three: a change of a booking stores it, publishes it and recomputes its shop's queue in one
-/// transaction, from the same rows.
+/// It is one feature and not three, because a change of a booking stores it, publishes it and recomputes its shop's
+/// queue in one transaction, from the same rows.
 enum ShopsFeature {
     static let feature = Feature(
         name: "shops", tables: [shops, barbers, bookings, history, queues, estimates], migrations: migrations,
@@ -21,10 +21,10 @@ enum ShopsFeature {
         }
     }
 
-    /// Recomputes the queues of open shops, whose numbers change as services come nearer to their end.
+    /// Recomputes the queues of open shops, whose numbers change as services approach their end.
     ///
-    /// A few at a time, the oldest first, since all writes wait for it. So some 700 shops of a tenant are published
-    /// anew within a minute; a queue that is older is computed when it is read.
+    /// It handles a few at a time, the oldest first, because all writes wait for it. So some 700 shops of a tenant are
+    /// republished within a minute. An older queue is computed when it is read.
     static let queueTick = Tick(
         name: "shops.queues", everySeconds: 5,
         due: { isAnyMoving(at: $0, computedBefore: $0.adding(seconds: -queueRestSeconds)) }
@@ -33,12 +33,13 @@ enum ShopsFeature {
         for shopId in try movingShops(computedBefore: due, limit: queuesAtOnceMax, tx) { try recompute(shopId, tx) }
     }
 
-    /// The age from which a queue is computed again; with the tick's pause well below ``queueAgeSecondsMax``.
+    /// The age from which a queue is recomputed. Together with the tick's pause it is well below
+    /// ``queueAgeSecondsMax``.
     private static let queueRestSeconds: Int64 = 30
-    /// Queues of one tick: at a millisecond or two for each, an unnoticeable pause of the writer.
+    /// Queues of one tick: at a millisecond or two each, a negligible pause of the writer.
     private static let queuesAtOnceMax = 64
 
-    /// All consequences of a change of a booking (CUT B-2).
+    /// Performs all consequences of a change of a booking (CUT B-2).
     private static func follow(_ booking: Booking, _ previous: Booking?, _ tx: Transaction) throws {
         let shop = try requireShop(booking.shopId, tx)
         try appendHistory(booking, previous: previous, tx)
@@ -71,13 +72,13 @@ enum ShopsFeature {
         tx.publish("booking:status_change", audience: audience, data: data)
     }
 
-    /// A customer who arrives is given an estimate; the wait until the service begins shows its accuracy.
+    /// Gives an arriving customer an estimate. The wait until the service begins shows its accuracy.
     private static func noteEstimate(_ booking: Booking, _ previous: Booking?, _ shop: Shop, _ tx: Transaction) throws {
         switch booking.status {
         case .confirmed where isInLine(booking) && previous.map(isInLine) != true:
             let queue = try ShopQueue.of(shop, tx)
             guard let wait = queue.place(of: booking.id)?.wait else { return }
-            // The formula's number without the newcomer, as the customer would have seen it at the door.
+            // The formula's number without the new customer, as the customer would have seen it at the door.
             let formula = queue.formulaMinutes(beforeJoining: booking.tier.lane)
             try storeEstimate(wait, formula: formula, for: booking, tx)
         case .inProgress where previous?.status != .inProgress: try closeEstimate(of: booking, tx)
@@ -86,12 +87,13 @@ enum ShopsFeature {
         }
     }
 
-    /// Whether the customer is there and may be called. A customer who came before the confirmation waits from then on.
+    /// Whether the customer is present and may be called. A customer who came before the confirmation waits from then
+    /// on.
     private static func isInLine(_ booking: Booking) -> Bool {
         booking.status == .confirmed && booking.arrivedAt != nil
     }
 
-    /// Stores the queue anew, and publishes it if anything is different.
+    /// Stores the recomputed queue, and publishes it if anything is different.
     private static func recompute(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.lock(.shop(shopId))
         guard let shop = try findShop(shopId, tx) else { return }
@@ -108,6 +110,6 @@ enum ShopsFeature {
 }
 
 extension LockKey {
-    /// A shop with its people, its bookings and its queue.
+    /// The lock of a shop with its barbers, its bookings and its queue.
     static func shop(_ id: ID<Shop>) -> LockKey { LockKey(kind: "shop", id: id.text) }
 }

@@ -34,7 +34,7 @@ extension StreamsFeature {
         }
     }
 
-    /// `GET /v1/streams/{id}`: what the stream subscribed to, and what it was given (ENG E-9).
+    /// `GET /v1/streams/{id}`: the stream's subscriptions, and what it received (ENG E-9).
     @Sendable private static func showStream(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         return ask(id, as: call.caller, .describe, parts) { found in
@@ -53,7 +53,8 @@ extension StreamsFeature {
         ask(try call.pathID(0, EventStream.self).text, as: call.caller, .describe, parts, response)
     }
 
-    /// Asks a stream, wherever it is, and answers with what `show` makes of its answer.
+    /// Sends a request to a stream, on whichever replica it is, and returns the response that `show` makes of the
+    /// answer.
     private static func ask(
         _ id: String, as caller: Caller, _ question: StreamRequest.Kind, _ parts: Parts,
         _ show: @escaping @Sendable (StreamDescription) -> Response
@@ -63,11 +64,11 @@ extension StreamsFeature {
         }
     }
 
-    /// `PUT /v1/streams/{id}/subscriptions`: replaces topics and tables at once, without reconnecting (ENG E-7). What is
-    /// not named stays as it is.
+    /// `PUT /v1/streams/{id}/subscriptions`: replaces topics and tables at once, without reconnecting (ENG E-7). A
+    /// member that is left out stays unchanged.
     ///
-    /// The shard is asked before the states are read: they are at least as new as the topics' beginning, and no change
-    /// falls between the two.
+    /// The shard is updated before the states are read. So the states are at least as new as the beginning of the
+    /// topics, and no change is lost between the two.
     @Sendable private static func replaceSubscriptions(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         let draft = try readDraft(call, parts.dependencies)
@@ -133,7 +134,7 @@ extension StreamsFeature {
         writer.member("tables", found.tables)
     }
 
-    /// `PUT /v1/streams/{id}/token`: an open stream lives on with a new token of the same user.
+    /// `PUT /v1/streams/{id}/token`: continues an open stream with a new token of the same user.
     @Sendable private static func renew(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         let token = try call.body { $0.string("token", bytesMax: 8192) }
@@ -150,7 +151,7 @@ extension StreamsFeature {
         }
     }
 
-    /// `POST /v1/revocations`: by token, by session, or everything of a user that was issued before a moment.
+    /// `POST /v1/revocations`: by token, by session, or all tokens of a user that were issued before a moment.
     @Sendable private static func revoke(_ call: Call, _ parts: Parts) throws -> Answer {
         let revocation = try readRevocation(call)
         return .write { tx in
@@ -180,5 +181,5 @@ extension StreamsFeature {
     }
 }
 
-/// Phantom for the ids of open streams.
+/// A phantom type for the ids of open streams.
 enum EventStream {}

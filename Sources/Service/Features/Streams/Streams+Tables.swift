@@ -2,7 +2,7 @@ import Database
 import Values
 
 extension StreamsFeature {
-    /// Bookkeeping of the service: nobody reads or writes these rows as a caller.
+    /// Records of the service, which no caller reads or writes.
     static let revocations = Table("revocations", read: [], write: [])
 
     static let migrations = [
@@ -42,10 +42,10 @@ extension StreamsFeature {
 
     private static let bookkeeping = Unscoped.bookkeeping("revocations belong to the service, not to a user")
 
-    /// What is past its time goes; nothing depends on when.
+    /// Deletes expired rows; nothing depends on when it runs.
     static let tidying = Tick(name: "streams-tidying", everySeconds: 600) { tx in
         try StreamTickets.removeExpired(tx)
-        // A revocation outlives every token that it could concern.
+        // A revocation is kept longer than every token that it could concern.
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
         let oldest = tx.now.adding(seconds: -Int64(days) * 86_400)
         try tx.db.run(
@@ -70,7 +70,7 @@ extension StreamsFeature {
             """)
     }
 
-    /// All that are stored, for the list in memory, at start.
+    /// Returns all stored revocations, for the list in memory, at start.
     static func revocations(in connection: Connection) throws -> [Revocation] {
         try connection.rows(
             "SELECT tenant, kind, subject, issued_before FROM \(revocations, unscoped: bookkeeping)"

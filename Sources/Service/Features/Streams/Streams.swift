@@ -1,32 +1,35 @@
 import Rows
 import Values
 
-/// Streams: one connection that brings each user what the token lets them see; tickets for browsers, renewal, topics,
-/// and revocation of tokens.
+/// Streams: one connection that delivers to each user what the token allows; tickets for browsers, renewal, topics, and
+/// revocation of tokens.
 ///
-/// `GET /v1/stream` itself is no endpoint of this list: its answer is a connection, not a response (`StreamRoute`).
+/// `GET /v1/stream` itself is not an endpoint of this list, because its answer is a connection, not a response
+/// (`StreamRoute`).
 enum StreamsFeature {
-    /// What the endpoints work with.
+    /// The dependencies of the endpoints.
     struct Parts: Sendable {
         let dependencies: StreamDependencies
-        /// Requests about streams, wherever they are.
+        /// Requests about streams, on any replica.
         let requests: any StreamRequests
         let router: EventRouter
     }
 
-    /// - Parameter parts: nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
+    /// Creates the feature.
+    ///
+    /// - Parameter parts: Nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
     static func feature(_ parts: Parts?) -> Feature {
         Feature(
             name: "streams", tables: [StreamTickets.table, revocations], migrations: migrations,
             endpoints: endpoints(parts), ticks: [tidying],
-            // What streams say of themselves, and what they make of changes of rows.
+            // The events about streams themselves, and the events made from changes of rows.
             events: [
                 "stream:ready", "stream:resync", "stream:scope", "stream:expiring", "stream:closing",
                 "query:invalidate", "table:change", "engagement_update",
             ], constants: writeConstants)
     }
 
-    /// What clients open streams by, and split their filters by (ENG E-2).
+    /// Writes the constants by which clients open streams, and split their filters (ENG E-2).
     @Sendable private static func writeConstants(to writer: inout JSONWriter, _ settings: Settings) {
         writer.member(
             "stream",

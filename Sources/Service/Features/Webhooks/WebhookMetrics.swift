@@ -2,11 +2,11 @@ import Domain
 import Threads
 import Values
 
-/// The numbers of webhooks: those of this process, and how the outbox stood when it was last looked at.
+/// The metrics of webhooks: those of this process, and the state of the outbox at the last count.
 final class WebhookMetrics: Sendable {
     private struct State {
         var sent: [WebhookType: Int] = [:]
-        /// By a word of the sender's or `status_` and three digits: some hundred at most.
+        /// Failures by reason: a word of the sender, or `status_` and three digits. There are some hundred at most.
         var failed: [String: Int] = [:]
         var dead: [WebhookDeath: Int] = [:]
         var figures = WebhooksFeature.Figures()

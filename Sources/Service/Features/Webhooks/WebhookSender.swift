@@ -7,32 +7,32 @@ import Rows
 import Threads
 import Values
 
-/// Sends what is due in the outbox: users side by side, each one's webhooks one after the other.
+/// The sender of due webhooks in the outbox: users in parallel, each user's webhooks one after the other.
 ///
-/// One thread looks, begins attempts in transactions, and stores what came of them; requests run on threads of their own.
-/// So nobody but other webhooks ever waits for a receiver. On several replicas each sends what it has begun: an attempt is
-/// leased in its row, and what a killed process had begun is sent again when the lease is over.
+/// One thread queries the outbox, begins attempts in transactions, and stores their outcomes; requests run on other
+/// threads. So only other webhooks ever wait for a receiver. With several replicas, each sends the attempts that it has
+/// begun. An attempt is leased in its row; if the process is killed, the webhook is sent again when the lease expires.
 final class WebhookSender: Sendable {
     private typealias Rows = WebhooksFeature
 
-    /// What the thread that looks goes by.
+    /// The state of the polling loop.
     private struct Progress {
         var busy: Set<Int> = []
-        /// The newest webhook of which it was looked whether its user is there.
+        /// The highest outbox number that was checked for user presence.
         var lookedAt = 0
         var failuresInARow = 0
-        /// All by the clock's uptime.
+        /// Times by the clock's uptime.
         var soughtAt: Duration?
         var tidiedAt: Duration?
         var loggedAt: Duration?
-        /// A line says so that no other line has taken back.
+        /// Whether a failure was logged and its recovery was not.
         var isFailureSaid = false
     }
 
     private let settings: WebhookSettings
     private let store: Store
     private let clock: Clock
-    /// Who has a stream open. Nil where other replicas have streams too, of which nothing is known here.
+    /// The users with an open stream. Nil if other replicas, about which this one knows nothing, have streams too.
     private let admission: StreamAdmission?
     private let metrics: WebhookMetrics
     private let logger: Logger
@@ -40,7 +40,8 @@ final class WebhookSender: Sendable {
     private let thread = LoopThread("webhooks")
     private let finished = Locked([(attempt: WebhookAttempt, outcome: OutboundOutcome)]())
 
-    /// How often it is looked what is due: a look at a file costs nothing; one at a server, by each replica, a little.
+    /// The interval of queries for due webhooks. A query of a file costs nothing; one of a server, by each replica, a
+    /// little.
     private var pause: Duration { clock.pause(store.engine == .sqlite ? .milliseconds(250) : .seconds(1)) }
 
     init(
@@ -58,16 +59,16 @@ final class WebhookSender: Sendable {
         thread.start { [self] in
             let workers = WorkerPool(name: "webhook", threads: WebhookLimits.slots, queueMax: WebhookLimits.slots)
             var progress = Progress()
-            // Nobody else has begun what is begun: the process before this one was killed.
+            // No other process sends, so the previous process was killed and its leases can end.
             if store.engine == .sqlite { try? store.writeAndWait { try Rows.endLeases(in: $0) } }
             while thread.wait(atMost: pause) { round(&progress, workers) }
             workers.shutdown()
-            // What was broken off is sent by the next process without waiting for the lease.
+            // Interrupted attempts are sent by the next process without waiting for the lease.
             try? record(&progress)
         }
     }
 
-    /// Breaks off what is on its way, and returns when the threads have ended.
+    /// Interrupts the current requests, and returns when the threads have ended.
     func stop() {
         client.stop()
         thread.stop()
@@ -80,7 +81,7 @@ final class WebhookSender: Sendable {
             try tidy(&progress)
             try begin(&progress, workers)
         } catch {
-            // StorageWatch says it once a minute.
+            // StorageWatch reports it once a minute.
             if (error as? DatabaseError)?.storageTrouble != nil { return }
             log("Webhooks could not be looked after; it is tried again.", ["reason": "\(error)"], &progress)
         }
@@ -136,7 +137,7 @@ final class WebhookSender: Sendable {
         return OutboundPost(url: settings.url, headers: headers, body: body)
     }
 
-    /// Stores what came of attempts. While that cannot be done they count as running, and no others begin in their place.
+    /// Stores the outcomes of attempts. Until that succeeds they count as running, and no others begin in their place.
     private func record(_ progress: inout Progress) throws {
         let ended = finished.withLock { finished in
             defer { finished = [] }
@@ -194,7 +195,7 @@ final class WebhookSender: Sendable {
         }
     }
 
-    // MARK: A receiver that is down
+    // MARK: Unavailable receiver
 
     private func isDown(_ progress: Progress) -> Bool { progress.failuresInARow >= WebhookLimits.failuresMax }
 
@@ -203,7 +204,7 @@ final class WebhookSender: Sendable {
         return clock.uptime() < soughtAt + WebhookLimits.downPause
     }
 
-    /// At most once a minute: it is a state of the receiver, and would fill the log.
+    /// Logs at most once a minute. The message describes a state of the receiver, and would otherwise fill the log.
     @discardableResult
     private func log(_ message: Logger.Message, _ metadata: Logger.Metadata, _ progress: inout Progress) -> Bool {
         let now = clock.uptime()
@@ -213,9 +214,9 @@ final class WebhookSender: Sendable {
         return true
     }
 
-    // MARK: What comes round
+    // MARK: Periodic work
 
-    /// Has notifications be due whose users have no stream open, where that is known.
+    /// Makes the notifications of users without an open stream due, if that is known.
     private func makeDue(_ progress: inout Progress) throws {
         guard settings.isAtOnce, let admission else { return }
         let (now, last) = (clock.now(), progress.lookedAt)

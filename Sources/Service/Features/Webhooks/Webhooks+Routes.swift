@@ -10,7 +10,8 @@ extension WebhooksFeature {
         Endpoint(.post, "/v1/webhooks/dead/{id}/retry", access: .service, retry),
     ]
 
-    /// A webhook that is tried no more. Without what it says: that is its user's, and goes to the receiver alone.
+    /// A webhook that is no longer retried. Its content is left out, because it belongs to the user and goes only to
+    /// the receiver.
     struct DeadWebhook: JSONObjectWritable, Sendable {
         let id: String
         let type: WebhookType
@@ -53,7 +54,7 @@ extension WebhooksFeature {
         }
     }
 
-    /// `GET /v1/webhooks`: how the tenant's outbox stands.
+    /// `GET /v1/webhooks`: the state of the tenant's outbox.
     private static func showState(_ call: Call) throws -> Answer {
         let isOn = call.settings.webhook != nil
         return .read { tx in
@@ -81,7 +82,7 @@ extension WebhooksFeature {
         }
     }
 
-    /// `GET /v1/webhooks/dead`: those that are tried no more, the newest first.
+    /// `GET /v1/webhooks/dead`: the webhooks that are no longer retried, newest first.
     private static func listDead(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: WebhookLimits.pageMax)
         let isBehind: SQL? = page.after.map { "id < \($0)" }
@@ -92,8 +93,8 @@ extension WebhooksFeature {
         return .query(listing) { rows in page.response(try rows.rows(DeadWebhook.init), by: \.id) }
     }
 
-    /// `POST /v1/webhooks/dead/{id}/retry`: it is due now, and is tried for another day. Its notification is still unseen,
-    /// or it would not be there.
+    /// `POST /v1/webhooks/dead/{id}/retry`: makes it due now, and retries it for another day. Its notification is still
+    /// unseen; otherwise it would not exist.
     private static func retry(_ call: Call) throws -> Answer {
         guard call.settings.webhook != nil else {
             throw Failure(
@@ -107,7 +108,7 @@ extension WebhooksFeature {
                 SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: tx.scope) WHERE state = 2 AND id = \(id)
                 """, DeadWebhook.init
             ).required("dead webhook")
-            // Whether it was ever tried stays known: if so, its notification is withdrawn when it is seen.
+            // Whether it was ever attempted stays recorded. If so, its notification is withdrawn when it is seen.
             try tx.db.run(
                 """
                 UPDATE \(outbox, writableBy: tx.scope)

@@ -2,7 +2,7 @@ import Database
 import Domain
 import Values
 
-/// One attempt to send a webhook, as it stands in the outbox while it runs.
+/// One running attempt to send a webhook, as stored in the outbox.
 struct WebhookAttempt: Sendable {
     let number: Int
     let tenant: ID<Tenant>
@@ -11,16 +11,16 @@ struct WebhookAttempt: Sendable {
     let lane: String
     let type: WebhookType
     let subject: String
-    /// 1 for the first.
+    /// 1 for the first attempt.
     let attempt: Int
     let createdAt: Timestamp
     let givesUpAt: Timestamp
-    /// The user's, for quiet hours.
+    /// The user's preferences, for quiet hours.
     let preferences: Preferences?
     /// A JSON object.
     let data: [UInt8]
 
-    /// What is sent.
+    /// Returns the body of the request.
     func body(at now: Timestamp) -> [UInt8] {
         let quiet = preferences.map { preferences in
             SharedMembers { writer in
@@ -36,23 +36,23 @@ struct WebhookAttempt: Sendable {
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 enum WebhookResult: Sendable {
     case accepted
-    /// - Parameter nextAt: nil when it is over.
+    /// - Parameter nextAt: The time of the retry; nil if there is none.
     case refused(error: String, nextAt: Timestamp?)
-    /// It was broken off by the end of the process.
+    /// The end of the process interrupted it.
     case brokenOff
 }
 
-/// The sender's statements.
+/// The statements of the sender.
 extension WebhooksFeature {
     private static let sending = Unscoped.bookkeeping("the sender sends what is due, of whichever tenant")
 
-    // MARK: What is due
+    // MARK: Due webhooks
 
-    /// The first of each lane that may be sent now: of a user's notifications none overtakes another one, and nothing
-    /// overtakes what is due already, be it on its way or waiting to be tried again.
+    /// Selects the first webhook of each lane that may be sent now. A user's notifications never overtake one another,
+    /// and nothing overtakes a webhook that is already due, whether it is being sent or waits for a retry.
     private static func isSendable(at now: Timestamp) -> SQL {
         """
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
@@ -62,7 +62,9 @@ extension WebhooksFeature {
         """
     }
 
-    /// - Parameter busy: those that this process sends already.
+    /// Returns the due webhooks.
+    ///
+    /// - Parameter busy: Those that this process is already sending.
     static func due(at now: Timestamp, except busy: Set<Int>, limit: Int) -> SQL {
         let isFree: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
         return """
@@ -71,10 +73,10 @@ extension WebhooksFeature {
             """
     }
 
-    /// Begins attempts of those that are still there and may still be sent. From its commit on nobody can know any more
-    /// whether they were.
+    /// Begins attempts of those webhooks that still exist and may still be sent. Once this commits, it can no longer be
+    /// known whether they were sent.
     ///
-    /// The caller has the lock of senders: what one replica begins, another one sees.
+    /// The caller holds the lock of senders: each replica sees what another has begun.
     static func begin(
         _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, in db: Connection
     ) throws -> [WebhookAttempt] {
@@ -96,11 +98,11 @@ extension WebhooksFeature {
         }.sorted { $0.number < $1.number }
     }
 
-    // MARK: What came of it
+    // MARK: Outcomes
 
     static func record(_ result: WebhookResult, of attempt: WebhookAttempt, at now: Timestamp, in db: Connection) throws
     {
-        // Another replica may have begun the next attempt, if this one took longer than its lease.
+        // Another replica may have begun the next attempt if this one exceeded its lease.
         let own: SQL = "number = \(attempt.number) AND state = 0 AND attempts = \(attempt.attempt)"
         let isThere: Bool
         switch result {
@@ -126,7 +128,7 @@ extension WebhooksFeature {
             isThere = try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)") > 0
         }
         guard !isThere, attempt.type == .unreached else { return }
-        // The notification was seen meanwhile: its withdrawal has waited for this attempt's end.
+        // The notification was seen meanwhile. Its withdrawal has waited for the end of this attempt.
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET next_at = \(now)
@@ -146,19 +148,19 @@ extension WebhooksFeature {
             """)
     }
 
-    /// Has what was begun be sent again without waiting for the end of leases.
+    /// Ends all leases, so that begun attempts are repeated without waiting.
     static func endLeases(in db: Connection) throws {
         try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE state = 0 AND leased_until > 0")
     }
 
-    // MARK: At once
+    // MARK: Early delivery
 
-    /// The newest number that was given.
+    /// Returns the highest number assigned so far.
     static func newest(in db: Connection) throws -> Int {
         try db.integer("SELECT max(number) FROM \(outbox, unscoped: sending)") ?? 0
     }
 
-    /// Whose notifications wait for their time, of those that were written behind a number.
+    /// Returns the users with notifications that are not due yet, among those written after a number.
     static func waitingForTheirTime(after number: Int, at now: Timestamp, in db: Connection) throws -> [Owner] {
         try db.rows(
             """
@@ -168,7 +170,7 @@ extension WebhooksFeature {
         ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
     }
 
-    /// Has all notifications of a user that wait for their time be due, in their order.
+    /// Makes all waiting notifications of a user due, in order.
     static func makeDue(of owner: Owner, at now: Timestamp, in db: Connection) throws {
         try db.run(
             """
@@ -180,20 +182,22 @@ extension WebhooksFeature {
 
     // MARK: Upkeep
 
-    /// How the outbox stands.
+    /// The state of the outbox.
     struct Figures: Sendable {
         var waiting = 0
         var dead = 0
-        /// When the one fell due that has waited longest.
+        /// The due time of the webhook that has waited longest.
         var oldestDueAt: Timestamp?
         fileprivate var nextEndAt: Timestamp?
         fileprivate var oldestSentAt: Timestamp?
         fileprivate var oldestDeadAt: Timestamp?
         fileprivate var lastAttemptAt: Timestamp?
-        /// The newest moment at which a waiting row was written or tried.
+        /// The latest time at which a waiting row was written or attempted.
         fileprivate var lastTouchedAt: Timestamp?
 
-        /// - Parameter pauseSeconds: the longest that one may wait for its next attempt.
+        /// Whether upkeep is needed.
+        ///
+        /// - Parameter pauseSeconds: The longest allowed wait for the next attempt.
         func needsUpkeep(at now: Timestamp, pauseSeconds: Int64) -> Bool {
             waiting > WebhookLimits.waitingMax
                 || (lastAttemptAt.map { $0 > now.adding(seconds: pauseSeconds) } ?? false)
@@ -223,12 +227,13 @@ extension WebhooksFeature {
         } ?? Figures()
     }
 
-    /// When a row was last written or tried.
+    /// The time when a row was last written or attempted.
     private static let touchedAt: SQL =
         "CASE WHEN coalesce(o.tried_at, 0) > o.created_at THEN o.tried_at ELSE o.created_at END"
 
-    /// Moves the times of rows that were written or tried later than now: the clock was ahead then, and what they wait for
-    /// would come too late by as much. The rows themselves tell so, also to a process that starts after the clock was set.
+    /// Corrects the times of rows that were written or attempted later than now. The clock was ahead then, and their
+    /// next attempts would be too late by the same difference. The rows themselves reveal this, even to a process that
+    /// starts after the clock was set.
     private static func setBack(to now: Timestamp, in db: Connection) throws {
         let ahead = try db.rows(
             """
@@ -251,11 +256,11 @@ extension WebhooksFeature {
         }
     }
 
-    /// Buries what is too old or too much, and deletes what nobody needs any more, some at once.
+    /// Marks webhooks that are too old or too many as dead, and deletes obsolete ones, a limited number at once.
     ///
-    /// - Parameter pauseSeconds: the longest that one may wait for its next attempt. What would wait longer was written
-    ///   when the clock was ahead, and is due.
-    /// - Returns: how many died, by why.
+    /// - Parameter pauseSeconds: The longest allowed wait for the next attempt. A row that would wait longer was
+    ///   written when the clock was ahead, and is due.
+    /// - Returns: The number of dead webhooks by reason.
     static func tidy(
         at now: Timestamp, pauseSeconds: Int64, waitingMax: Int = WebhookLimits.waitingMax,
         deadMax: Int = WebhookLimits.deadMax,
@@ -269,7 +274,7 @@ extension WebhooksFeature {
             """)
         let expired = try bury(
             .expired, where: "state = 0 AND gives_up_at <= \(now) AND leased_until <= \(now)", at: now, in: db)
-        // By the order in which they were written, from the newest on.
+        // By the order in which they were written, starting at the newest.
         let overfull: SQL = """
             state = 0 AND leased_until <= \(now) AND number <= (SELECT number FROM webhook_outbox
                 WHERE state = 0 ORDER BY number DESC LIMIT 1 OFFSET \(waitingMax))

@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension WebhooksFeature {
-    /// For backends of the tenant, which are whom webhooks are for.
+    /// For the tenant's backends, to which webhooks are sent.
     static let outbox = Table("webhook_outbox", read: ["tenant:service"], write: ["tenant:service"])
 
     static let migration = Migration(
@@ -13,13 +13,13 @@ extension WebhooksFeature {
             .postgreSQL(
                 definition(
                     "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", text: "TEXT COLLATE \"C\"", integer: "BIGINT")),
-            // What is due, and whether something of the same lane stands before it.
+            // The due webhooks, and whether another one of the same lane comes before them.
             "CREATE INDEX webhook_outbox_due ON webhook_outbox (next_at) WHERE state = 0",
             """
             CREATE INDEX webhook_outbox_lanes ON webhook_outbox (tenant, lane, number, due_at, type) WHERE state = 0
             """,
             "CREATE INDEX webhook_outbox_ends ON webhook_outbox (gives_up_at) WHERE state = 0",
-            // Of a notification that is seen.
+            // The webhooks of a notification that is seen.
             """
             CREATE INDEX webhook_outbox_subjects ON webhook_outbox (tenant, lane, subject)
             WHERE type = 'notification.unreached'
@@ -28,8 +28,8 @@ extension WebhooksFeature {
             "CREATE INDEX webhook_outbox_settled ON webhook_outbox (state, settled_at) WHERE state > 0",
         ])
 
-    /// Numbers rise in the order of a user's transactions. A state is 0 while it waits, 1 once it was accepted (for
-    /// notifications alone, which may be withdrawn), 2 when it is dead.
+    /// Numbers rise in the order of a user's transactions. The state is 0 while a webhook waits, 1 once it was accepted
+    /// (only for notifications, which may be withdrawn), and 2 when it is dead.
     private static func definition(_ number: String, text: String, integer: String) -> String {
         """
         CREATE TABLE webhook_outbox (
@@ -61,7 +61,7 @@ extension WebhooksFeature {
 
     private static let reacting = Unscoped.reaction("whoever caused it, the service tells the app")
 
-    // MARK: In the transactions of others
+    // MARK: In other features' transactions
 
     static func insert(_ drafts: [WebhookDraft], _ tx: Transaction) throws {
         guard !drafts.isEmpty else { return }
@@ -89,20 +89,20 @@ extension WebhooksFeature {
             next_at, leased_until, gives_up_at, attempts)
         """, columns: 17)
 
-    /// What was in the outbox of a notification.
+    /// The removed outbox rows of a notification.
     struct TakenBack {
         let notificationId: ID<Notification>
         let number: Int
-        /// Whether an attempt was begun. What came of it, nobody can know.
+        /// Whether an attempt was begun. Its outcome cannot be known.
         let isMaybeSent: Bool
         let leasedUntil: Timestamp
         let preferences: Preferences?
     }
 
-    /// Deletes the webhooks that say that notifications of a user are unseen.
+    /// Deletes the webhooks that report notifications of a user as unseen.
     ///
-    /// An attempt that is begun at the same moment waits for this, and finds no row; or this one waits for it, and sees
-    /// that it was begun.
+    /// If an attempt begins at the same moment, one of the two transactions waits for the other. Either the attempt
+    /// finds no row, or this deletion sees that the attempt was begun.
     static func takeBack(_ ids: [ID<Notification>], of userId: ID<User>, _ tx: Transaction) throws -> [TakenBack] {
         let ids = ids.map(\.text)
         return try RowParts.ranges(of: ids.count, most: takenAtOnceMax).flatMap { part in
@@ -134,7 +134,7 @@ extension WebhooksFeature {
             """)
     }
 
-    /// From three columns; nil where it is about no notification.
+    /// Reads preferences from three columns; nil if the webhook is not about a notification.
     static func preferences(_ row: Row, from first: Int) throws -> Preferences? {
         guard let zone = try row.optionalText(first + 2) else { return nil }
         return Preferences(

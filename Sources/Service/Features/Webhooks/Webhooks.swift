@@ -3,10 +3,10 @@ import Domain
 import Values
 import Visibility
 
-/// What the app's own server is told: notifications that reached nobody, their withdrawal, and changes of bookings.
+/// Webhooks to the app's own server: notifications that reached no device, their withdrawal, and changes of bookings.
 ///
-/// A row of the outbox is written in the transaction of what it is about, and taken back in the transaction that makes it
-/// void: so the row that is there is the proof that its notification is still unseen. ``WebhookSender`` sends what is due.
+/// A row of the outbox is written in the transaction of its cause, and deleted in the transaction that makes it
+/// obsolete. So an existing row proves that its notification is still unseen. ``WebhookSender`` sends the due rows.
 enum WebhooksFeature {
     static let feature = Feature(
         name: "webhooks", tables: [outbox], migrations: [migration], endpoints: endpoints, reaction: reaction)
@@ -39,7 +39,7 @@ enum WebhooksFeature {
             }, tx)
     }
 
-    /// Takes back what was not sent yet, and follows what was, or may have been, by its withdrawal.
+    /// Deletes the unsent webhooks, and follows those that were sent, or may have been, by a withdrawal.
     private static func withdraw(_ notifications: [Notification], isRemoved: Bool, _ tx: Transaction) throws {
         guard let userId = notifications.first?.userId else { return }
         let taken = try takeBack(notifications.map(\.id), of: userId, tx).filter(\.isMaybeSent)
@@ -54,7 +54,7 @@ enum WebhooksFeature {
                 }
                 return WebhookDraft(
                     .withdrawn, of: userId, about: notification.id.text, preferences: taken.preferences, dueAt: tx.now,
-                    // Not while the first one is on its way, which it would overtake.
+                    // Not before the end of the first attempt, which it would otherwise overtake.
                     notBefore: taken.leasedUntil, data: data)
             }, tx)
     }
@@ -69,14 +69,14 @@ enum WebhooksFeature {
     }
 }
 
-/// A webhook as it goes into the outbox.
+/// A webhook to be added to the outbox.
 struct WebhookDraft: Sendable {
     let type: WebhookType
-    /// Nil for the booking of somebody without an account.
+    /// Nil for the booking of a customer without an account.
     let userId: ID<User>?
-    /// The notification's or the booking's id.
+    /// The id of the notification or the booking.
     let subject: String
-    /// The user's, where it is about a notification: quiet hours are said when it is sent.
+    /// The user's preferences for a notification. Quiet hours are included when it is sent.
     let preferences: Preferences?
     let dueAt: Timestamp
     let notBefore: Timestamp
@@ -91,7 +91,7 @@ struct WebhookDraft: Sendable {
         (self.dueAt, self.notBefore, self.data) = (dueAt, max(dueAt, notBefore ?? dueAt), data)
     }
 
-    /// What is sent one after the other: all of a user, or all of one booking.
+    /// The webhooks that are sent one after the other: all of a user, or all of one booking.
     var lane: String { userId.map(WebhookLane.of) ?? AudienceKey.make("booking", subject) }
 }
 

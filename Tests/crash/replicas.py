@@ -688,9 +688,17 @@ def failover(stage):
                 load.wait_for(100)
             stage.wait_until_told(listeners)
             wait_until(lambda: not untold(listeners, before), "every stream to be told of the new epoch")
+        expect_one_line("database server took over", replicas)
         gaps = stage.judge(load, listeners, must_be_whole=False, earlier=(before,))
         stage.check()
         return f"{outage(load, [recovery], 'failover')}; {gaps} streams told of the new epoch"
+
+
+def expect_one_line(text, replicas):
+    """Checks that the replicas logged a message once in total."""
+    lines = [line for replica in replicas for line in replica.log().splitlines() if text in line]
+    if len(lines) != 1:
+        raise Failed(f"{len(lines)} log lines, not 1, contain “{text}”")
 
 
 def untold(listeners, epoch):

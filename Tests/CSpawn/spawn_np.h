@@ -1,4 +1,4 @@
-/* What glibc declares for programs that ask for its own extensions, as Swift's view of it does not. */
+/* A glibc extension that Swift's import of the header omits. */
 #pragma once
 #include <spawn.h>
 

@@ -1,10 +1,12 @@
-"""Streams through nginx with TLS and HTTP/2, as Deploy/nginx.conf has it: events arrive unbuffered, and many tabs with a
-stream each share one connection (CUT N-6, decision 18).
+"""Tests streams through nginx with TLS and HTTP/2, with the configuration of Deploy/nginx.conf: events arrive
+unbuffered, and
+many tabs with one stream each share one connection (CUT N-6, decision 18).
 
     python nginx.py [--tabs 12] [--events 50]
 
-The service sends no heartbeat during the test. An event that nginx buffers stays there, because nothing pushes it out, and
-the test fails after its patience.
+The service sends no heartbeat during the test. A buffered event therefore stays in nginx, because nothing pushes it
+out,
+and the test fails after its timeout.
 """
 
 import argparse
@@ -24,17 +26,18 @@ from service import PATIENCE_SECONDS, ROOT, Files, Service, chromium, context, f
 parser = argparse.ArgumentParser()
 parser.add_argument("--tabs", type=int, default=12)
 parser.add_argument("--events", type=int, default=50)
-parser.add_argument("--seed", help="every trial takes a seed; this one leaves nothing to chance")
+parser.add_argument("--seed", help="accepted for uniformity; this trial has no random choices")
 options = parser.parse_args()
-# Six is what a browser grants one host by HTTP/1.1.
+# A browser allows six connections per host with HTTP/1.1.
 assert options.tabs > 6, "six tabs or fewer prove nothing"
-# Longer than the test's patience, so that no heartbeat pushes a buffered event out, and no client opens a new stream that
+# Longer than the test's timeout, so that no heartbeat pushes a buffered event out, and no client opens a new stream
+# that
 # would replay it.
 HEARTBEAT_SECONDS = 3600
 
 
 class Nginx:
-    """The example of Deploy, with what a test must have otherwise: ports, certificates, one replica."""
+    """The configuration of Deploy with the changes that a test needs: ports, certificates, one replica."""
 
     def __init__(self, service):
         folder = pathlib.Path(service.directory)
@@ -51,7 +54,7 @@ class Nginx:
             (r"listen 8080;", f"listen 127.0.0.1:{free_port()};"), ("listen 8443", f"listen 127.0.0.1:{self.port}"),
             (r"\n *listen \[::\][^\n]*", ""), (r"(pid|_temp_path) /\w+/", rf"\1 {folder}/"), ("/etc/nginx/certificates", str(folder)),
             ("access_log /dev/stdout main", f"access_log {folder}/access main"),
-            # The example closes a stream that is silent for six heartbeats. Here there are none.
+            # The example closes a stream without data for six heartbeats. This test sends no heartbeats.
             (r"proxy_read_timeout 90s", f"proxy_read_timeout {HEARTBEAT_SECONDS}s"),
         ]
         if number < (1, 25, 1):
@@ -75,7 +78,7 @@ class Nginx:
             return False
 
     def connections(self):
-        """Those of clients that are open now."""
+        """Returns the number of open client connections."""
         lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
         established = [line.split()[1] for line in lines if line.split()[3] == "01"]
         return sum(int(address.split(":")[1], 16) == self.port for address in established)
@@ -95,11 +98,11 @@ def run(browser, files, service, proxy):
         page.wait_for_function("window.isUp && bell.connection.get().status === 'live'")
     assert service.streams() == options.tabs, f"{service.streams()} streams of {options.tabs} tabs"
 
-    # A call is answered beside all those streams: by HTTP/1.1 it would wait for one of them to end.
+    # A call is answered while all those streams are open. With HTTP/1.1 it would wait for one of them to end.
     begin = time.monotonic()
     assert pages[-1].evaluate("bell.get('/v1/me').then(({ status }) => status)") == 200
     took = (time.monotonic() - begin) * 1000
-    # A second one is what a browser may open while it does not know yet that the first one speaks HTTP/2.
+    # A browser may open a second connection before it knows that the first one uses HTTP/2.
     assert proxy.connections() <= 2, f"{proxy.connections()} connections"
     print(f"{options.tabs} tabs have {options.tabs} streams on {proxy.connections()} connection, "
           f"and a call beside them took {took:.0f} ms")
@@ -113,7 +116,7 @@ def run(browser, files, service, proxy):
     for number in range(options.events):
         sent[f"event-{number}"] = time.time() * 1000
         service.notify("ada", f"event-{number}")
-        # One at a time: several would push each other through a buffer.
+        # One at a time, because several events would push each other through a buffer.
         for page in pages:
             page.wait_for_function("id => arrived[id]", arg=f"event-{number}", polling=5)
     for page in pages:
@@ -152,5 +155,5 @@ finally:
         nginx.stop()
     files.stop()
     service.stop()
-# Each event, and: one connection, a call beside the streams, the restart, HTTP/2.
+# Each event, plus four: one connection, a call during the streams, the restart, HTTP/2.
 print(f"cases: {options.events + 4}")

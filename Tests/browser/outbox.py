@@ -1,10 +1,12 @@
-"""Writes made while the network and the service come and go, in several tabs that are reloaded and closed meanwhile, are
-done once each and in order (VIS NFR-2.3, CUT N-3).
+"""Tests writes from several tabs while the network and the service fail and the tabs are reloaded and closed. Each
+write must
+be executed exactly once and in order (VIS NFR-2.3, CUT N-3).
 
     python outbox.py [--cycles 20] [--tabs 3] [--seed N] [--transport auto|xhr]
 
-In each cycle one of five things happens while the outbox is being filled: the browser goes offline, the service is killed
-with writes under way (kill -9) or stopped, connections are cut behind random bytes, or nothing.
+In each cycle one of five things happens while the outbox fills: the browser goes offline, the service is killed (kill
+-9)
+or stopped during writes, connections are cut after random bytes, or nothing.
 """
 
 import argparse
@@ -53,7 +55,7 @@ class Trial:
         return page
 
     def write(self, page, count):
-        """Writes of one tab, in one breath."""
+        """Makes several writes in one tab in the same turn of the event loop."""
         texts = [f"{len(self.sent) + n}" for n in range(count)]
         self.sent.extend(texts)
         page.evaluate("""([path, texts]) => {
@@ -64,9 +66,9 @@ class Trial:
         return page, texts
 
     def keep(self, written):
-        """They are safe once they are stored, or done."""
+        """Waits until the writes are stored or done; from then on they must not be lost."""
         page, texts = written
-        # Not `wait_for_function`, which takes the promise itself for an answer.
+        # `wait_for_function` would treat the promise itself as the result.
         until(lambda: page.evaluate("texts => unstored(texts)", texts) == [], f"{texts} are stored")
 
     def fill(self):
@@ -83,7 +85,7 @@ class Trial:
             for page in self.pages:
                 page.wait_for_function("bell.connection.get().status === 'offline'")
         if kind in ("killed", "stopped"):
-            # Some are under way at that moment.
+            # Some of these writes are in flight at that moment.
             begun = self.write(chance.choice(self.pages), chance.randrange(1, 6))
             self.service.kill(signal.SIGKILL if kind == "killed" else signal.SIGTERM)
             self.keep(begun)
@@ -92,7 +94,7 @@ class Trial:
         count = self.proxy.cut_count
         self.fill()
         while kind == "cut" and self.proxy.cut_count == count:
-            # On a slow machine a cut may be long in coming, and an outbox has a bound.
+            # On a slow machine a cut may take long to occur, and an outbox has a limit.
             until(lambda: self.proxy.cut_count > count or len(self.pages[0].evaluate("stored()")) < 100, "there is room")
             self.fill()
         if kind in ("killed", "stopped"):
@@ -107,13 +109,13 @@ class Trial:
         if kind == "online" and chance.random() < 0.5:
             chance.choice(self.pages).reload()
         for page in [*self.pages, self.reader]:
-            # As a user's hand would, who does not want to wait for the next try.
+            # Acts like a user that does not wait for the next automatic retry.
             page.wait_for_function("window.isUp")
             page.evaluate("bell.connection.get().status === 'live' || bell.retry()")
             page.wait_for_function("bell.connection.get().status === 'live'")
 
     def without_service(self):
-        """The files are still there: tabs are reloaded while the service is not."""
+        """Reloads tabs while the service is down; the files are still served."""
         for page in self.pages:
             page.wait_for_function("bell.connection.get().status !== 'live'")
             if chance.random() < 0.3:
@@ -123,7 +125,8 @@ class Trial:
         self.service.start()
 
     def check(self):
-        """All that was written so far is done, once and in order, and was heard so by another user."""
+        """Checks that all writes so far were executed once and in order, and that another user received them in this
+        order."""
         for page in self.pages:
             page.wait_for_function("bell.outbox.get().waiting === 0")
         self.same("done", lambda: self.service.texts(CONVERSATION, self.ada))
@@ -146,7 +149,7 @@ class Trial:
                              f"the last: {found[-20:]}")
 
     def tell(self, text):
-        """What there is to know of a write that is lost."""
+        """Prints everything that is known about a lost write."""
         print("what its page was told:", self.pages[0].evaluate("text => localStorage[text]", text))
         for at, kind, first in self.log:
             if abs(first - int(text)) < 40:

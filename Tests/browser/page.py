@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Tests the page at / in a real Chromium against the real service: its words without a token, that it calls nothing live
-that is not, the people of `bellhop demo`, use by keyboard alone, and accessibility (axe).
+"""Tests the page at / in a real Chromium against the real service: its texts without a token, its live state, the users
+of
+`bellhop demo`, keyboard use, and accessibility (axe).
 
     page.py [--shots FOLDER] [--quick] [--only NAME …]
 
-With --shots each state is drawn wide and narrow, light and dark, into FOLDER. With --quick axe looks at two of these four."""
+With --shots, screenshots of each state are written to FOLDER: wide and narrow, light and dark. With --quick, axe checks
+two
+of these four."""
 import argparse
 import base64
 import contextlib
@@ -24,10 +27,11 @@ from service import PATIENCE_SECONDS, Service, chromium, context, until
 
 OTHER_SECRET = "another secret, of tests as well, for HS256, 48 bytes"
 LIVE = "#state[data-state=live]"
-# Lives of tokens whose end a test waits for, in seconds. The longer ones are for a machine that is too busy for the first.
+# Lifetimes of tokens that expire during a test, in seconds. Longer ones are tried if the machine is too busy for the
+# first.
 LIVES = (8, 16, 32, 64, 128)
 SIZES = {"wide": 1400, "narrow": 390}
-# Records every state that the page shows from its beginning on.
+# Records every state that the page shows, from its start.
 RECORDER = """
     window.states = [];
     new MutationObserver((changes) => {
@@ -37,13 +41,13 @@ RECORDER = """
 
 
 def end_of(token):
-    """Returns when a token ends, in seconds since 1970."""
+    """Returns the time at which a token expires, in seconds since 1970."""
     payload = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"]
 
 
 class PageService(Service):
-    """The service as `make run` would start it."""
+    """The service with the settings of `make run`."""
 
     @functools.cached_property
     def ada(self):
@@ -64,7 +68,7 @@ class Tests:
     def __init__(self, browser, service, options):
         self.browser, self.service, self.shots = browser, service, options.shots
         both = ("light", "dark")
-        # The color schemes in which axe looks, by size.
+        # The color schemes that axe checks, by size.
         self.schemes = {"wide": both[:1], "narrow": both[1:]} if options.quick else {"wide": both, "narrow": both}
         self.complaints = []
 
@@ -77,7 +81,7 @@ class Tests:
             window.add_init_script("delete window.SharedWorker")
         window.add_init_script(RECORDER)
         page = window.new_page()
-        # Whatever the policy forbids, and whatever is not caught, is said there.
+        # Reports violations of the content policy and uncaught errors.
         page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
         page.on("console", lambda line: line.type == "error" and (
             None if expects_errors and "Failed to load resource" in line.text else self.complaints.append(line.text)))
@@ -105,16 +109,16 @@ class Tests:
         return page.get_attribute("#state", "data-state")
 
     def states(self, page, since=0):
-        """Returns the states that the page has shown. They stand still for a moment first, so that a wrong one would show."""
+        """Returns the states that the page has shown. Waits until they are stable, so that a wrong one would appear."""
         page.wait_for_timeout(500)
         return set(page.evaluate("since => states.slice(since)", since))
 
     def shown(self, page):
-        """Returns how many states the page has shown so far."""
+        """Returns the number of states that the page has shown so far."""
         return page.evaluate("states.length")
 
     def closed(self, token):
-        """Opens a stream, does not renew its token, and returns when the service has closed it at the end of the token."""
+        """Opens a stream, does not renew its token, and returns once the service has closed it at the token's expiry."""
         request = urllib.request.Request(f"{self.service.url}/v1/stream", headers={"Authorization": f"Bearer {token}"})
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as stream:
@@ -128,7 +132,7 @@ class Tests:
         page.wait_for_selector("#try:not([aria-busy])")
         assert not page.is_visible("#problem")
 
-    # MARK: Who tries it
+    # MARK: First use
 
     def without_token_explains_itself_and_offers_development_tokens(self):
         with self.page() as page:
@@ -195,7 +199,7 @@ class Tests:
                 one.goto(f"{self.service.url}/#develop")
             until(lambda: len(streams()) == 1, "both pages name the same stream")
 
-    # MARK: Whether it is live
+    # MARK: Live state
 
     def is_not_live_while_the_service_is_stopped_and_live_after_its_restart(self):
         with self.page(expects_errors=True) as page:
@@ -206,7 +210,7 @@ class Tests:
             try:
                 page.wait_for_selector("#state[data-state=waiting]")
                 page.wait_for_selector("#notice-more:has-text('Next try in'), #notice-more:has-text('Trying again')")
-                # The page tries again, in vain.
+                # The page retries without success.
                 left = page.evaluate("before => states.findIndex((one, at) => at >= before && one !== 'Live')", before)
                 page.wait_for_function(
                     "left => /Waiting.*Connecting.*Waiting/.test(states.slice(left).join())", arg=left)
@@ -222,7 +226,7 @@ class Tests:
             assert page.locator("#timeline li[data-state=live]").count() == 2
 
     def is_offline_while_the_device_is(self):
-        # Playwright takes the network from the page alone: so the page itself holds the stream.
+        # Playwright disables the network only for the page, so the page itself must hold the stream.
         with self.page(worker=False, expects_errors=True) as page:
             self.open(page)
             page.context.set_offline(True)
@@ -252,7 +256,7 @@ class Tests:
         assert any(self.is_renewed(seconds) for seconds in LIVES), "no token was renewed before its end"
 
     def is_renewed(self, seconds):
-        """Returns false if this machine was too slow to renew a token that lives so long."""
+        """Returns false if this machine was too slow to renew a token with this lifetime."""
         user = f"eve-{seconds}"
         successor = self.service.token(user, "--lifetime", "1h")
         token = self.service.token(user, "--lifetime", f"{seconds}s")
@@ -268,12 +272,12 @@ class Tests:
             page.fill("#renewal-token", successor)
             page.click("#renewal button")
             page.wait_for_function("old => document.querySelector('#token-raw').textContent !== old", arg=old)
-            # The stream itself is renewed a moment later.
+            # The stream's token is renewed a moment later.
             if time.time() > end_of(token) - seconds / 16:
                 return False
             assert "runs out soon" in notice, notice
             assert not page.is_visible("#renewal")
-            # The first token has ended. The stream is still the same, and it was live all the time.
+            # The first token has expired. The stream is still the same and was live all the time.
             self.closed(token)
             timeline = page.locator("#timeline").text_content()
             assert self.state(page) == "live", timeline
@@ -285,7 +289,7 @@ class Tests:
         assert any(self.is_called_expired(seconds) for seconds in (2, *LIVES)), "no token was live before it expired"
 
     def is_called_expired(self, seconds):
-        """Returns false if this machine was too slow to open a stream with a token that lives so long."""
+        """Returns false if this machine was too slow to open a stream with a token of this lifetime."""
         with self.page(expects_errors=True) as page:
             page.goto(f"{self.service.url}/#token={self.service.token('eve', '--lifetime', f'{seconds}s')}")
             page.wait_for_selector("#state[data-state=expired]")
@@ -301,7 +305,7 @@ class Tests:
             page.wait_for_selector(LIVE)
             return True
 
-    # MARK: Who builds an app
+    # MARK: Developers
 
     def events_are_filtered_paused_opened_and_explained(self):
         with self.page() as page:
@@ -351,7 +355,7 @@ class Tests:
             page.wait_for_selector("#watches >> text=homework")
             assert self.state(page) == "live"
 
-    # MARK: Who runs it
+    # MARK: Operators
 
     def operations_are_drawn_for_who_may(self):
         with self.page(expects_errors=True) as page:
@@ -369,7 +373,7 @@ class Tests:
             page.click("#accuracy-form button")
             page.wait_for_function("() => document.querySelector('#accuracy').textContent !== ''")
 
-    # MARK: What the demo shows
+    # MARK: The demo
 
     def demo_fills_the_cards(self):
         link = self.service.demo("--acts", "120")
@@ -399,7 +403,8 @@ class Tests:
             self.shoot(page, "school")
 
     def everywhere(self, name, link):
-        """No view is wider than the window, and axe finds nothing serious, wide and narrow, light and dark."""
+        """Checks that no view is wider than the window and that axe finds nothing serious: wide and narrow, light and
+        dark."""
         for size in SIZES:
             with self.page(SIZES[size]) as page:
                 page.goto(self.service.url)
@@ -426,10 +431,10 @@ class Tests:
                 self.look(page, "operations", size)
 
     def look(self, page, name, size):
-        """Looks at a view in each color scheme: axe finds nothing serious, and the view fits into the window."""
+        """Checks a view in each color scheme: axe finds nothing serious, and the view fits into the window."""
         for scheme in self.schemes[size]:
             page.emulate_media(color_scheme=scheme)
-            # A text that still fades in does not have its final contrast.
+            # A text that is still fading in has not reached its final contrast.
             page.wait_for_function("() => document.getAnimations().every(one => one.playState === 'finished')")
             view = f"{name}-{size}-{scheme}"
             self.shoot(page, view)
@@ -447,7 +452,7 @@ class Tests:
                 page.goto(f"{self.service.url}/docs")
                 page.wait_for_selector("article.operation")
                 self.shoot(page, f"api-{size}")
-                # axe takes a minute for all operations. One of each kind is enough.
+                # axe takes a minute for all operations. One operation of each kind is enough.
                 page.fill("#find", "getBadges")
                 page.fill("#token", self.service.ada)
                 badges = page.locator("#getBadges")
@@ -474,7 +479,7 @@ class Tests:
             page.locator("#openStream button.main").click()
             page.wait_for_selector("#openStream .answer >> text=stream:ready")
             page.locator("#openStream button", has_text="Stop").click()
-            # The token is the console's.
+            # The token comes from the console.
             page.goto(self.service.url)
             page.wait_for_selector(LIVE)
 
@@ -494,7 +499,7 @@ class Tests:
             self.tab_to(page, "Archive")
             count = page.locator("#notifications li").count()
             page.keyboard.press("Enter")
-            # The focus is not lost with the row.
+            # The focus is not lost together with the row.
             page.wait_for_function("() => document.activeElement !== document.body")
             assert count > 0
             self.tab_to(page, "Develop", back=True)

@@ -1,7 +1,8 @@
-"""The real service, the files of bellhop.js and a Chromium, for the tests in this directory.
+"""Provides the real service, the files of bellhop.js and a Chromium to the tests in this directory.
 
-BELLHOP_BIN names the service's binary, else it is that of `swift build`; CHROMIUM the browser's. With
-TEST_STORE=postgres the service stores in a database of its own on TEST_POSTGRES, the URL of a PostgreSQL's superuser.
+BELLHOP_BIN is the path of the service's binary; by default the binary of `swift build`. CHROMIUM is the path of the
+browser. With TEST_STORE=postgres the service uses a separate database on TEST_POSTGRES, the URL of a PostgreSQL
+superuser.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECRET = "a secret of tests that is long enough for HS256, 48"
-# Only a failure waits so long: on a busy machine, a step of milliseconds can take a minute.
+# Only a failing test waits this long. On a busy machine, a step of milliseconds can take a minute.
 PATIENCE_SECONDS = 180
 
 
@@ -39,8 +40,9 @@ def binary():
 
 
 def free_port():
-    """A port that nobody listens at, below those that the system gives away by itself (from 32768 on): while a service is
-    down for a moment, another test that asks for any port could be given this one."""
+    """Returns an unused port below the range from which the system assigns ports (32768 and up). While a service is
+    down,
+    another test that asks for any port could otherwise get its port."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as it, contextlib.suppress(OSError):
@@ -49,7 +51,7 @@ def free_port():
 
 
 def until(condition, what):
-    """Waits for a condition, which is asked again and again."""
+    """Polls a condition until it holds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         found = condition()
@@ -86,7 +88,7 @@ class Service:
         return self.get("/readyz")[0] == 200
 
     def make_database(self):
-        """One that is this service's own, and a login that row-level security holds."""
+        """Creates a database for this service, and a login that row-level security applies to."""
         self.name = f"browser_{secrets.token_hex(4)}"
         self.administer(f'CREATE DATABASE "{self.name}"')
         url = urllib.parse.urlsplit(self.postgres)
@@ -111,8 +113,8 @@ class Service:
         subprocess.run(["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", self.postgres, "-c", statement], check=True)
 
     def run(self, *command, **environment):
-        """What a command of the binary prints."""
-        # The service refuses variables that it does not know.
+        """Returns the output of a command of the binary."""
+        # The service rejects unknown variables.
         environment = {**self.environment, **environment}
         return subprocess.run(
             [binary(), *command], env=environment, check=True, capture_output=True, text=True).stdout.strip()
@@ -138,7 +140,7 @@ class Service:
         return self.call("GET", path, token=token)
 
     def post(self, path, body, token=None):
-        """A call of the app's backend, until the service has done it."""
+        """Sends a request as the app's backend and repeats it until it succeeds."""
         def done():
             status, text = self.call("POST", path, body, token or self.backend)
             return (status, json.loads(text)) if 0 < status < 500 else None
@@ -149,7 +151,7 @@ class Service:
         assert status in (200, 201), status
 
     def texts(self, conversation, token):
-        """The messages of a conversation, the oldest first."""
+        """Returns the messages of a conversation, oldest first."""
         found, since = [], 0
         while True:
             status, text = self.get(f"/v1/conversations/{conversation}/messages?since={since}&limit=100", token)
@@ -168,16 +170,17 @@ class Service:
 
 
 class CuttingProxy:
-    """Between the browser and the service; while `share` is not 0, connections are cut behind a random byte, of the
-    request or of the answer."""
+    """A proxy between the browser and the service. While `share` is not 0, it cuts connections after a random byte of
+    the
+    request or of the response."""
 
     def __init__(self, service, chance):
         self.service, self.chance = service, chance
         self.share = 0
         self.cut_count = 0
-        # What went by last, for whoever must find out what became of a write.
+        # The last exchanges, for the analysis of a lost write.
         self.seen = collections.deque(maxlen=20000)
-        # What each connection may still carry.
+        # The number of bytes that each connection may still carry.
         self.left = {}
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
@@ -189,7 +192,7 @@ class CuttingProxy:
         return self.server.sockets[0].getsockname()[1]
 
     def begin(self, share):
-        """From now on; what is open already too."""
+        """Starts cutting connections, including open ones."""
         def now():
             self.share = share
             for connection in self.left:
@@ -197,7 +200,7 @@ class CuttingProxy:
         self.loop.call_soon_threadsafe(now)
 
     def budget(self):
-        # Half of the cuts fall within what one small call takes, the others within what a stream sends.
+        # Half of the cuts fall within the size of one small call, the others within the size of a stream.
         most = 900 if self.chance.random() < 0.5 else 9000
         return self.chance.randrange(most) if self.chance.random() < self.share else None
 
@@ -234,7 +237,7 @@ class CuttingProxy:
 
 
 class Files:
-    """Serves bellhop.js and the pages of this directory from an origin of their own."""
+    """Serves bellhop.js and the pages of this directory from a separate origin."""
 
     def __init__(self):
         places = {"/bellhop.js/": ROOT / "Sources/bellhop.js", "/": ROOT / "Tests/browser"}

@@ -1,9 +1,10 @@
-"""Many tabs share one stream, and the test kills its holder again and again (CLIENT: one connection for all tabs).
+"""Many tabs share one stream, and the test kills its holder repeatedly (CLIENT: one connection for all tabs).
 
     python tabs.py [--cycles 20] [--tabs 50] [--seed N] [--only worker|election] [--within-ms N]
 
-A holder dies when its tab is closed, when its process is killed, or, as a worker, when it ends itself. Another holder must
-serve then, and no tab may miss an event or have one twice. The service promises the next holder within 2 s; only a run with
+A holder dies when its tab is closed, when its process is killed, or, as a worker, when it ends itself. Another holder
+must
+then take over, and no tab may miss or repeat an event. The service promises the next holder within 2 s. Only a run with
 --within-ms 2000, on an idle machine, judges that.
 """
 
@@ -21,7 +22,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--cycles", type=int, default=20)
 parser.add_argument("--tabs", type=int, default=50)
 parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-parser.add_argument("--within-ms", type=int, help="fails if the next holder served later; without it the times are only printed")
+parser.add_argument("--within-ms", type=int, help="fail if the next holder took over later; without it the times are "
+                                                  "only printed")
 parser.add_argument("--only", choices=["worker", "election"])
 options = parser.parse_args()
 print(f"SEED={options.seed}")
@@ -47,7 +49,7 @@ class Tabs:
 
     def settle(self, page):
         page.wait_for_function("window.isUp && bell.connection.get().status === 'live'")
-        # What it hears is what is sent from here on.
+        # The tab receives events from here on.
         self.pages[page] = len(self.log)
 
     def close(self):
@@ -62,7 +64,7 @@ class Tabs:
             self.service.notify(self.user, event)
 
     def check(self, final=False):
-        """Every tab has every event since it was there, once and in order."""
+        """Checks that every tab received every event since it was opened, once and in order."""
         def heard(page):
             return page.evaluate("heard")
         for page, since in self.pages.items():
@@ -73,13 +75,13 @@ class Tabs:
             assert page.evaluate("resyncs") == 0, "a tab was told of a gap"
 
     def holder(self):
-        """The tab that opened the last stream; None: the worker."""
+        """Returns the tab that opened the last stream; None for the worker."""
         opened = [page for page in self.pages if page.evaluate("streamsOpened") > 0]
         assert len(opened) <= 1, f"{len(opened)} tabs have opened streams"
         return opened[0] if opened else None
 
     def kill(self):
-        """Ends the holder; tells how."""
+        """Ends the holder and returns how."""
         page = self.holder()
         if page is None:
             self.end_worker()
@@ -89,7 +91,7 @@ class Tabs:
             page.close()
             return "closed"
         try:
-            # The process of the tab ends at once, without a word to anybody.
+            # The process of the tab ends at once, without notice.
             page.goto("chrome://crash")
         except Error:
             pass
@@ -105,7 +107,7 @@ class Tabs:
         session.detach()
 
     def stream(self):
-        """The newest stream that any tab knows, and when it was there."""
+        """Returns the newest stream that any tab knows, and when it was opened."""
         return max((page.evaluate("streams.at(-1)") for page in self.pages), key=lambda it: it["at"])
 
 
@@ -115,7 +117,7 @@ def run(browser, files, service, mode):
     for _ in range(5):
         if mode == "election" or tabs.holder() is None:
             break
-        # On a machine that is busy a worker may start too late; then a tab holds the stream, as it should.
+        # On a busy machine a worker may start too late. A tab then holds the stream, as designed.
         tabs.close()
         tabs.settle(tabs.open())
     for page in [tabs.open() for _ in range(options.tabs - 1)]:
@@ -143,11 +145,11 @@ def run(browser, files, service, mode):
         if kind != "worker":
             tabs.settle(tabs.open())
         if mode == "worker" and kind != "worker" and chance.random() < 0.3:
-            # All tabs are closed, and opened again: the worker holds the stream again.
+            # All tabs are closed and opened again: the worker holds the stream again.
             tabs.close()
             for page in [tabs.open() for _ in range(3)]:
                 tabs.settle(page)
-            # What was sent before they were opened is not theirs.
+            # Tabs do not receive events that were sent before they were opened.
     until(lambda: service.streams() == 1, f"1 stream, not {service.streams()}")
     times.sort()
     print(f"{mode}: {options.cycles} holders killed {kinds}, {len(tabs.log)} events, nothing missed; the next one served after "

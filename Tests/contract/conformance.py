@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lives a day with the running service and holds every answer and every event against openapi.yaml.
+"""Simulates a day of use and validates every response and every event of the running service against openapi.yaml.
 
-schemathesis tries what nobody would think of; this tries what everybody does: bookings that exist, notifications that
-are read, streams with events. Stricter than the document in one point: an answer may have no member that the document
-does not describe.
+schemathesis generates unusual requests; this test covers common use: existing bookings, read notifications, streams
+with
+events. It is stricter than the document in one point: a response may not contain a member that is not described.
 """
 
 import argparse
@@ -21,12 +21,12 @@ import urllib.parse
 import jsonschema
 import yaml
 
-# Only a failure waits so long.
+# Only a failing test waits this long.
 PATIENCE_SECONDS = 120
 
 
 class Document:
-    """openapi.yaml as a judge of requests, answers and events."""
+    """Validates requests, responses and events against openapi.yaml."""
 
     def __init__(self, path):
         self.open = self._load(path)
@@ -38,7 +38,7 @@ class Document:
     @staticmethod
     def _load(path):
         class Loader(yaml.SafeLoader):
-            """Leaves times the text that they are."""
+            """A loader that keeps timestamps as text."""
 
         Loader.yaml_implicit_resolvers = {
             letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
@@ -49,7 +49,7 @@ class Document:
 
     @staticmethod
     def _close(document):
-        """Refuses members that are not described; what an allOf is made from stays open, the whole is closed."""
+        """Rejects undescribed members. The parts of an allOf stay open; the whole is closed."""
         parts = set()
 
         def find(node):
@@ -97,7 +97,7 @@ class Document:
 
     @staticmethod
     def _operation(method, path, document):
-        """What is described for an address, with its name; the more exact pattern wins, as in the router."""
+        """Returns the description of an address and its name. As in the router, the more exact pattern wins."""
         for pattern in sorted(document["paths"], key=lambda pattern: pattern.count("{")):
             if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", pattern), path):
                 return document["paths"][pattern][method.lower()], f"{method} {pattern}"
@@ -116,8 +116,9 @@ class Document:
             return self.fail(f"{name} answers {status}, which is not described: {body[:200]!r}")
         self.answered.add((name, str(status)))
         described = self._resolve(described, self.closed)
-        # There is a Link only where there is a next page, and a position only of what was read: an answer to a write may be
-        # described by the same words.
+        # Link exists only if there is a next page, and a position only for reads. The response to a write may use the
+        # same
+        # description.
         missing = {"Link"} if method == "GET" else {"Link", "Event-Position"}
         for header in set(described.get("headers", {})) - missing:
             if header.lower() not in headers:
@@ -137,7 +138,7 @@ class Document:
             self._check(json.loads(body), content[media]["schema"], self.closed, f"{name} {status}")
 
     def _code(self, status, problem, name):
-        """The code of a refusal is listed, with this status."""
+        """Checks that the code of a refusal is documented with this status."""
         listed = self.open["components"]["schemas"]["Problem"]["x-codes"].get(problem["code"])
         if listed is None or listed["status"] != status:
             self.fail(f"{name} answers {status} with the code {problem['code']}, which is not listed so")
@@ -150,7 +151,7 @@ class Document:
         self._check(json.loads(data), schema, self.closed, f"event {name}")
 
     def examples(self):
-        """Examples of bodies are what their schemas say."""
+        """Checks that the examples of bodies match their schemas."""
 
         def walk(node, place):
             if isinstance(node, list):
@@ -167,7 +168,7 @@ class Document:
 
 
 class Person:
-    """Somebody with a token, whose every exchange is judged."""
+    """A user with a token; every exchange is validated."""
 
     def __init__(self, service, token):
         self.service = service
@@ -198,7 +199,7 @@ class Person:
 
 
 class Listener:
-    """An open stream; collects its events and judges each."""
+    """An open stream. Collects its events and validates each."""
 
     def __init__(self, service, token, query):
         self.service = service
@@ -236,7 +237,7 @@ class Listener:
             pass
 
     def expect(self, *names):
-        """Waits until each of the events has come; gives the data of the first of them."""
+        """Waits until all of the events have arrived; returns the data of the first."""
         end = time.monotonic() + PATIENCE_SECONDS
         with self.condition:
             while missing := [name for name in names if name not in [event for event, _ in self.events]]:
@@ -419,7 +420,7 @@ def challenges(backend, staff, dora):
 
 
 def conversations(backend, dora, ben):
-    # Users choose ids that nobody can guess; for the others it makes no difference whether they are taken.
+    # Users must choose unguessable ids. Other ids are refused, whether they exist or not.
     trip = "0197b2c4-9d3e-4a51-8c2f-4b6d8e0f1a23"
     wish = {"memberIds": ["ben"], "title": "Trip", "id": trip, "kind": None}
     dora.call("POST", "/v1/conversations", wish, 201)
@@ -508,7 +509,7 @@ def row(kind, table, record=None, old=None):
 
 
 def changes(service, backend):
-    """A school's rows come in and are heard, and the counts of a post."""
+    """Delivers changes of a school's rows, checks that they are received, and checks the counts of a post."""
     feed = service.person("feed", "--role", "service_role", "--tenant", "day-school")
     pupil = service.person("pia", "--role", "student", "--tenant", "day-school", "--claim", "app_metadata.student_id=pia")
     school = {"school_id": "day-school"}
@@ -561,7 +562,7 @@ def counts(service, backend):
 
 
 def renew(service, dora):
-    """Renews the token of a stream before its end. A machine that is too busy for that tries again."""
+    """Renews the token of a stream before it expires. On a busy machine it tries again."""
     renewed = service.token("dora", "--claim", 'app_metadata.class_ids=["c1"]')
     for _ in range(5):
         begun = time.monotonic()
@@ -598,7 +599,7 @@ def streams(service, backend, dora):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True)
-    parser.add_argument("--binary", required=True, help="bellhop, which mints the tokens (BELLHOP_JWT_SECRET)")
+    parser.add_argument("--binary", required=True, help="bellhop, which creates the tokens (BELLHOP_JWT_SECRET)")
     parser.add_argument("--document", default="openapi.yaml")
     service = Service(parser.parse_args())
     document = service.document

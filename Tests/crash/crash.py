@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Kills a real service with SIGKILL while it is written to and listened to, again and again, and then proves that
+"""Repeatedly kills a real service with SIGKILL while clients write to it and listen to it, and then proves that
 
-  - every write that was acknowledged is there (and every badge is exact: `bellhop check`),
-  - every stream, resuming with its last id, saw every event of its user exactly once and in order,
-  - every point that was acknowledged counts once, and each answer's rank was that of its moment.
+  - every acknowledged write exists (and every badge is exact: `bellhop check`),
+  - every stream, resuming with its last id, received every event of its user exactly once and in order,
+  - every acknowledged point counts once, and the rank in each response was correct at that moment.
 
     Tests/crash/crash.py --binary .build/debug/bellhop [--rounds 5] [--seed 1] [--users 4] [--writers 4]
 
-Only Python's standard library is needed. The choices follow from the seed, which is printed; the moment of a kill within
-a commit is the machine's.
+Needs only Python's standard library. The choices follow from the seed, which is printed. The moment of a kill within a
+commit depends on the machine.
 """
 
 import argparse
@@ -53,9 +53,9 @@ class Failed(Exception):
 
 
 def run_script(name, description, run, **more):
-    """Calls a script's `run(options, folder)`, which returns how many cases it tried, and prints the seed and the cases.
+    """Calls a script's `run(options, folder)`, which returns the number of cases, and prints the seed and the cases.
 
-    `more` are further options with their defaults, which give their types. Returns the exit code.
+    `more` contains further options with their defaults, which define their types. Returns the exit code.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
@@ -76,7 +76,7 @@ def run_script(name, description, run, **more):
 
 
 class Service:
-    """The process under test, on one port for all its lives."""
+    """The process under test, on the same port after every restart."""
 
     def __init__(self, binary, folder):
         self.binary = binary
@@ -157,7 +157,7 @@ class Play:
         self.writers_are_done = threading.Event()
         self.lock = threading.Lock()
         self.acknowledged = {user: set() for user in self.users}
-        # Each acknowledged event is a point on a leaderboard too: the answers.
+        # The responses to scores: each acknowledged event is also a point on a leaderboard.
         self.scores = []
         self.problems = []
 
@@ -168,7 +168,7 @@ class Play:
         self.writers_are_done.set()
 
     def write(self, number, seed):
-        """Writes events; one whose answer got lost is sent again until it is answered, with the same id."""
+        """Writes events. An event without a response is sent again with the same id until it is acknowledged."""
         choices = random.Random(seed)
         count = 0
         try:
@@ -194,7 +194,7 @@ class Play:
                 self.scores.append(json.loads(answer))
 
     def post_until_acknowledged(self, path, body, key=None):
-        """The answer; None if the play is over before."""
+        """Returns the response; None if the play ends first."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline and not self.is_over.is_set():
             try:
@@ -213,7 +213,7 @@ class Play:
 
 
 class Stream:
-    """One user's stream, resumed after its last id for as long as the play lasts."""
+    """One user's stream, which resumes after its last id for as long as the play lasts."""
 
     def __init__(self, play, user):
         self.play = play
@@ -248,7 +248,7 @@ class Stream:
             if answer.status != 200:
                 raise Failed(f"the stream answered {answer.status}: {answer.read()[:500]!r}")
             self.connections += 1
-            # A silent stream is resumed now and then, so that the thread notices the end of the play.
+            # A silent stream reconnects from time to time, so that the thread notices the end of the play.
             kept.settimeout(2)
             self.read(answer)
         finally:
@@ -262,7 +262,7 @@ class Stream:
             except socket.timeout:
                 return
             if not raw.endswith(b"\n"):
-                return  # An event cut off by the kill was never delivered: it does not move the cursor.
+                return  # An event that the kill cut off was not delivered, so it does not move the cursor.
             line = raw.decode().rstrip("\r\n")
             if not line:
                 self.last_id = identifier
@@ -325,17 +325,17 @@ def judge(play, streams):
 
 
 class Board:
-    """A leaderboard as it must be behind the scores that were answered, the highest first."""
+    """The expected leaderboard after the acknowledged scores, highest first."""
 
     def __init__(self, mode):
         self.mode = mode
         self.scores = {}
-        # The change by which each has reached their score: it puts equal ones in order.
+        # The change with which each user reached their score; it orders equal scores.
         self.reached = {}
         self.version = 0
 
     def add(self, user, points):
-        """Whether it changes anything."""
+        """Adds a score; returns whether it changed anything."""
         before = self.scores.get(user)
         after = points if before is None else before + points if self.mode == "add" else max(before, points)
         if after == before:
@@ -354,12 +354,13 @@ class Board:
 
 
 def replay_scores(mode, answered):
-    """The board behind all scores, in the order their answers say: each answer must be that of its moment.
+    """Returns the board after all scores, in the order of their responses. Each response must match the board of its
+    moment.
 
-    - answered: pairs of what was sent and the answer.
+    - answered: pairs of request and response.
     """
     board = Board(mode)
-    # One that has changed nothing tells the version that it found.
+    # The response to a score without effect contains the version that the score found.
     for points, answer in sorted(answered, key=lambda one: (one[1]["version"], not one[1]["changed"])):
         user = answer["userId"]
         changed = board.add(user, points)
@@ -371,7 +372,8 @@ def replay_scores(mode, answered):
 
 
 def judge_scores(play):
-    """A score that nobody was told of would leave a gap in the versions; at the end the board shows all of them."""
+    """Checks that the versions have no gap, which an unacknowledged score would leave, and that the board shows all
+    scores."""
     board = replay_scores("add", [(1, answer) for answer in play.scores])
     status, answer = play.service.request("GET", f"{CHALLENGE}/leaderboard", play.backend)
     shown = json.loads(answer)["items"] if status == 200 else status
@@ -389,7 +391,7 @@ def run(options, folder):
     status, answer = service.request("PUT", CHALLENGE, play.backend, wish)
     if status != 201:
         raise Failed(f"PUT {CHALLENGE} answered {status}: {answer[:500]!r}")
-    # Two streams for each user: each must see everything on its own (SCH EC10).
+    # Two streams for each user: each must receive everything on its own (SCH EC10).
     streams = [Stream(play, user) for user in play.users for _ in range(2)]
     listeners = [threading.Thread(target=stream.follow, daemon=True) for stream in streams]
     writers = [

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""A crowd that talks, plays, votes and likes while the service is killed under it, and the recount of what must be there
-then: by what was acknowledged, by every user's own view at every replica, and by what their streams were told.
+"""Users chat, play, vote and like while the service is killed. The test then checks three things against the
+acknowledged
+writes: the state in the database, the view of every user at every replica, and the events of their streams.
 
     Tests/crash/crowd.py --binary .build/debug/bellhop [--rounds 5] [--seed 1]
 
-So it kills one process on SQLite; on several replicas replicas.py has the same crowd. Only Python's standard library is
-needed. The choices follow from the seed, which is printed; the moment of a kill within a commit is the machine's.
+This script kills one process on SQLite; replicas.py runs the same crowd on several replicas. Needs only Python's
+standard
+library. The choices follow from the seed, which is printed. The moment of a kill within a commit depends on the
+machine.
 """
 
 import collections
@@ -22,47 +25,49 @@ from event_ids import IDS, SECRET_SQLITE
 from witnesses import Client, Listeners, Load, Log, Stream, judge_streams, wait_until
 
 SHOP = "/v1/shops/crowd"
-# What a challenge does with scores; each is the name of a board, too.
+# The score modes of challenges; each is also the name of a board.
 MODES = ("add", "best")
-# Small, so that most of the board is outside of it.
+# Small, so that most of the board is outside of the range.
 AROUND = 1
-# Longer than any request takes when all is well.
+# Longer than any request takes in normal operation.
 BLOW_SECONDS_MAX = 0.03
-# Fewer than there are people: who waits for an answer that was lost does nothing else.
+# Fewer than the number of users, because a user with a lost response waits for it and does nothing else.
 LOST_MAX = 4
 
 Said = collections.namedtuple("Said", "id sender text")
 
 
 class Place:
-    """Where a member stands in a conversation."""
+    """A member's position in a conversation."""
 
     def __init__(self, joined):
         self.joined = joined
         self.position = joined
 
     def target(self, sequence, may_rewind):
-        """Where reading up to a number leads: back only if that is asked for, and not before the joining."""
+        """Returns the read position after a request: never before the joining, and backwards only if the request allows
+        it."""
         wanted = max(sequence, self.joined)
         return wanted if may_rewind else max(wanted, self.position)
 
 
 class Blow:
-    """A replica is to be killed at one of the next requests to it: in its middle, behind its answer, or when the answers to
-    some are there and none of them has been read, as if each was lost on its way."""
+    """Kills a replica at one of its next requests: during it, after its response, or when several responses have
+    arrived and
+    were not read, as if they were lost on the way."""
 
     def __init__(self, victim, choices):
         self.victim = victim
         self.lost = choices.choice([0, 0, choices.randint(1, LOST_MAX)])
         self.moment = "sent" if self.lost else choices.choice(["sent", "sent", "answered"])
-        # Requests until then.
+        # The number of requests until the kill.
         self.left = self.lost + choices.randint(1, 30)
         self.seconds = PATIENCE_SECONDS if self.lost else choices.random() ** 2 * BLOW_SECONDS_MAX
         self.is_done = threading.Event()
 
     def strike(self, connection, is_last):
         if self.moment == "sent":
-            # Until there is an answer; or as long as was chosen, wherever the request is by then.
+            # Waits for the response, or for the chosen time, whichever comes first.
             select.select([connection.sock], [], [], self.seconds)
         if is_last:
             self.victim.kill()
@@ -72,36 +77,37 @@ class Blow:
 
 
 class Crowd(Load):
-    """People at all replicas, and everything that they were answered.
+    """Users at all replicas, and all responses that they got.
 
-    Each does one thing after the other, and so knows what their own position, membership, vote or like must be; numbers
-    of messages and versions of boards tell the order of what several do.
+    Each user acts sequentially and therefore knows their own position, membership, vote or like. Numbers of messages
+    and
+    versions of boards determine the order of concurrent actions.
     """
 
     def __init__(self, replicas, name, seed, people=6):
         users = [f"{name}-{number}" for number in range(people)]
         super().__init__(replicas, users, seed, writers=0, readers=1, may_break=True)
         self.seed = seed
-        # Everybody may be in all of them; the first of each never leaves.
+        # All users may be in all conversations; the first user of each never leaves.
         self.conversations = {f"{name}-talk-{number}": users[number] for number in range(3)}
         self.tracks = [f"track-{number}" for number in range(6)]
         self.posts = []
         self.blow = None
-        # What was acknowledged, guarded by the lock.
+        # Acknowledged state, guarded by the lock.
         self.said = {conversation: {} for conversation in self.conversations}
         self.deleted = set()
         self.places = {}
         self.scores = {mode: [] for mode in MODES}
         self.votes = {("backend", track): "up" for track in self.tracks}
         self.likes = set()
-        # What each has sent and was not answered yet.
+        # The unanswered request of each user.
         self.pending = {}
         self.threads += [
             self.thread(Person(self, user, number).step, f"{seed}-{user}") for number, user in enumerate(users)
         ]
 
     def set_up(self):
-        """Makes what the crowd meets at; their streams are there already."""
+        """Creates the shop, boards, posts and conversations. Streams are already open."""
         client = Client(self.replicas)
 
         def call(method, path, bearer, body, good):
@@ -130,7 +136,7 @@ class Crowd(Load):
         finally:
             client.close()
 
-    # MARK: Blows
+    # MARK: Kills
 
     def watch(self, replica, moment, connection):
         with self.lock:
@@ -148,11 +154,12 @@ class Crowd(Load):
         self.blow = blow
         wait_until(blow.is_done.is_set, f"requests at {blow.victim.name}", problems=self.problems)
 
-    # MARK: Recounting
+    # MARK: Recount
 
     def check(self):
-        """All that every replica tells, against what was acknowledged; nobody is in the middle of anything, but for what
-        waits to be repeated: that may have happened or not. Gives what is told."""
+        """Compares the state at every replica with the acknowledged writes and returns it. No request is in flight,
+        except those
+        that wait for a retry: they may or may not have taken effect."""
         views = [View(self, replica) for replica in self.replicas]
         first = views[0]
         for other in views[1:]:
@@ -165,7 +172,7 @@ class Crowd(Load):
         return first
 
     def _wishes(self, kind):
-        """What of a kind was sent and is not answered: what happens next may show."""
+        """Returns the unanswered requests of one kind, whose effects may be visible."""
         return {user: wish[1:] for user, wish in self.pending.items() if wish[0] == kind}
 
     def _check_talk(self, view):
@@ -209,7 +216,7 @@ class Crowd(Load):
                     raise Failed(f"{user} {'likes' if is_known else 'does not like'} {post}, and the service says otherwise")
 
     def _check_board(self, mode, view):
-        """With scores on their way, only what is acknowledged is known: the board has at least that."""
+        """Checks a board. While scores are in flight, the board contains at least the acknowledged ones."""
         scored = [(points, answer) for points, answer in self.scores[mode]]
         told = view.boards[mode]
         if any(wish[0] == mode for wish in self._wishes("score").values()):
@@ -222,7 +229,7 @@ class Crowd(Load):
             raise Failed(f"the board {mode} should be {board.items()} at {board.version}: {told}")
 
     def wait_until_told(self, listeners, view):
-        """Waits until every stream has told what the view shows, and holds their last words against it."""
+        """Waits until every stream has received the state of the view, and compares its last values with it."""
         heard = [Heard(stream, self) for stream in listeners.streams]
         try:
             wait_until(
@@ -242,7 +249,7 @@ def board_path(mode):
 
 
 class Person:
-    """One of the crowd: what they do next, and what of it must come out for themselves."""
+    """One user of the crowd: chooses the next action and knows its expected effect."""
 
     def __init__(self, crowd, user, number):
         self.crowd = crowd
@@ -262,7 +269,7 @@ class Person:
         deed()
 
     def ask(self, wish, method, path, good, body=None, is_keyed=True, bearer=None):
-        """Asks until it is answered; meanwhile everybody knows what may have happened."""
+        """Sends a request until it is answered. The pending request is visible to all checks in the meantime."""
         crowd = self.crowd
         with crowd.lock:
             crowd.pending[self.user] = wish
@@ -274,7 +281,7 @@ class Person:
 
     @contextlib.contextmanager
     def noting(self):
-        """Takes down what was answered, at once with its being under way no more."""
+        """Records a response and removes the pending request in one step."""
         with self.crowd.lock:
             yield self.crowd
             del self.crowd.pending[self.user]
@@ -284,18 +291,18 @@ class Person:
         return self.choices.random() < chance
 
     def conversation(self):
-        """One that the person is in; none, if they have left all."""
+        """Returns a conversation of the user; None if the user has left all."""
         crowd = self.crowd
         places = [name for name in crowd.conversations if (self.user, name) in crowd.places]
         return self.choices.choice(places) if places else None
 
-    # MARK: Deeds
+    # MARK: Actions
 
     def send(self):
         if (conversation := self.conversation()) is None:
             return
         path, body = f"/v1/conversations/{conversation}/messages", {"text": self.name}
-        # Either the key alone makes it harmless to repeat it, or an id of one's own.
+        # A retry is safe because of either the key or the client's own id.
         is_keyed = self.is_lucky()
         good = (201,) if is_keyed else (200, 201)
         if not is_keyed:
@@ -343,13 +350,14 @@ class Person:
             crowd.deleted.add(message)
 
     def move(self):
-        """Leaves a conversation, or comes back to it."""
+        """Leaves a conversation, or returns to it."""
         crowd = self.crowd
         conversation = self.choices.choice([name for name, first in crowd.conversations.items() if first != self.user])
         place = (self.user, conversation)
         path = f"/v1/conversations/{conversation}/members"
-        # The key is needed: the answer to a leaver who has left already would be 404, and one to a newcomer who has come
-        # already could not tell when that was.
+        # The key is needed. Without it, a retry of a completed leave would get a 404, and a retry of a completed join
+        # would not
+        # return when the user joined.
         if place in crowd.places:
             self.ask(("move", conversation), "DELETE", f"{path}/me", (200,))
             with self.noting():
@@ -366,7 +374,7 @@ class Person:
         if self.is_lucky():
             user, bearer, body = self.user, None, {"score": points}
         else:
-            # So that several add to one at once.
+            # Several users thus add to one score at the same time.
             user, bearer = self.choices.choice(self.crowd.users), self.crowd.backend
             body = {"score": points, "userId": user}
         answer = self.ask(("score", mode), "POST", path, (200,), body, bearer=bearer)
@@ -395,7 +403,7 @@ class Person:
             (crowd.likes.add if is_liked else crowd.likes.discard)((self.user, post))
 
     def look(self):
-        """What one has done oneself is shown at once at every replica, while others go on."""
+        """Checks that a user's own action is visible at once at every replica, while other users continue."""
         crowd = self.crowd
         what = self.choices.choice(["place", "score", "vote", "like"])
         if what == "place" and (conversation := self.conversation()):
@@ -408,7 +416,7 @@ class Person:
             post = self.choices.choice(crowd.posts)
             shown, known = self.get(f"/v1/posts/{post}")["liked"], (self.user, post) in crowd.likes
         else:
-            # Others change boards, too; but none goes back behind what was answered before it was asked for.
+            # Other users change boards too, but no board may be older than a response that preceded the request.
             mode = self.choices.choice(MODES)
             with crowd.lock:
                 known = max((answer["version"] for _, answer in crowd.scores[mode]), default=0)
@@ -423,7 +431,7 @@ class Person:
 
 
 class View:
-    """All that one replica shows to everybody of the crowd, at a moment when nobody changes it."""
+    """The state that one replica shows to every user of the crowd, at a moment without changes."""
 
     def __init__(self, crowd, replica):
         self.crowd = crowd
@@ -434,7 +442,7 @@ class View:
             self.badges, self.places, self.sessions, self.posts = {}, {}, {}, {}
             for user in crowd.users:
                 counts = self._get("/v1/badges?include=conversations", user)
-                # Of when it is told, not of what.
+                # The time of the response is not part of the state.
                 del counts["asOf"]
                 self.badges[user] = counts
                 self.places[user] = {one["id"]: one for one in self._get("/v1/conversations?limit=100", user)["items"]}
@@ -479,7 +487,7 @@ class View:
                 )
 
     def check_itself(self):
-        """Every number that is shown, recounted from what it counts."""
+        """Recounts every displayed number from its items."""
         for conversation, history in self.histories.items():
             if (numbers := [message["sequence"] for message in history]) != list(range(1, len(history) + 1)):
                 raise Failed(f"the messages of {conversation} are numbered {numbers}")
@@ -534,7 +542,7 @@ class View:
                 told = (item["upvotes"], item["downvotes"])
                 if told != counted or item["score"] != told[0] - told[1] or item["position"] != position:
                     raise Failed(f"{item['trackId']} has the votes {counted}, and {user} sees {item} at {position}")
-            # Nothing plays: by score, and then by what was added first.
+            # Nothing is playing, so the order is by score and then by time of addition.
             order = [(-item["score"], self.crowd.tracks.index(item["trackId"])) for item in session["queue"]]
             if order != sorted(order) or len(order) != len(self.crowd.tracks):
                 raise Failed(f"{user} sees the queue in no order: {session['queue']}")
@@ -550,14 +558,14 @@ class View:
 
 
 class Heard:
-    """What a stream has told its user over all its connections, read as a client would."""
+    """All events that a stream delivered to its user over its connections, interpreted as a client would."""
 
     def __init__(self, stream, crowd):
         self.stream = stream
         self.crowd = crowd
         self.read = 0
         self.where = f"{stream.user} at {stream.replica.name}"
-        # Of each conversation that the user is in by what was told: its last message, and what of it is unread.
+        # For each conversation of the user, by the received events: the last message and the unread count.
         self.last = {}
         self.unread = {}
         self.badges = {"messages": 0, "requests": 0, "bell": 0, "total": 0, "version": 0}
@@ -591,7 +599,7 @@ class Heard:
         return self.difference(view) is None
 
     def difference(self, view):
-        """What the stream's last words say otherwise than the view; nil for nothing."""
+        """Returns the difference between the stream's last values and the view; None if there is none."""
         user = self.stream.user
         places = view.places[user]
         for told, shown, what in (
@@ -608,7 +616,8 @@ BADGES = ("messages", "requests", "bell", "total", "version")
 
 
 def judge_talk(crowd, log):
-    """The log tells each message once, under its number, to those who were in the conversation then, and to nobody else."""
+    """Checks that the log contains each message once, under its number, for the members at that time and for no other
+    user."""
     rows = sorted(
         {(row.sequence, row.name, row.data, user) for user in crowd.users for row in log.of(user)}
     )
@@ -622,7 +631,7 @@ def judge_talk(crowd, log):
             members[data["conversationId"]].discard(user)
         elif name == "message:created":
             message = data["message"]
-            # Told one by one in one transaction: who is in it is the same for all of them.
+            # One transaction publishes it to each member, so the members are the same for all of these events.
             of_message = told[data["conversationId"]].setdefault(
                 message["sequence"], (message, set(members[data["conversationId"]]), set())
             )
@@ -638,10 +647,11 @@ def judge_talk(crowd, log):
 
 
 def play(crowd, listeners, rounds, kill):
-    """Kills one replica or another in the middle of what the crowd does. Behind a kill all replicas must agree, whatever of
-    the unanswered has happened; and once it is repeated and answered, on what was acknowledged.
+    """Kills one replica after another while the crowd is active. After a kill all replicas must agree, whichever
+    unanswered
+    requests took effect. After the retries were answered, they must match the acknowledged writes.
 
-    - kill: strikes a blow, and gives back when its victim is gone from the database, and there again.
+    - kill: kills a replica, and returns once its sessions have left the database and the replica is back.
     """
     choices = random.Random(f"{crowd.seed}-blows")
     unanswered = 0
@@ -651,7 +661,7 @@ def play(crowd, listeners, rounds, kill):
             crowd.wait_for(choices.randint(10, 60))
             blow = Blow(choices.choice(crowd.replicas), choices)
             if choices.random() < 0.5:
-                # Repeated at once: also what the killed has sent to the database may still be on its way there.
+                # Retried at once: requests that the killed replica sent to the database may still be in flight too.
                 kill(blow)
             else:
                 with crowd.unrepeated():
@@ -679,7 +689,7 @@ def play(crowd, listeners, rounds, kill):
 def run(options, folder):
     service = Service(options.binary, folder)
     service.name = "the service"
-    # The people here do more than people would; the limit has tests of its own.
+    # These users do more than people would. The limit has separate tests.
     service.environment.update(BELLHOP_RATE_LIMIT_USER="0", BELLHOP_SELF_DECLARED="true")
     crowd = Crowd([service], "crowd", options.seed)
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Kills a real service with SIGKILL right behind the answer to a delivery of table changes, again and again, and then
-proves that
+"""Repeatedly kills a real service with SIGKILL right after its response to a delivery of table changes, and then proves
+that
 
-  - every change that was acknowledged is known (delivered once more, it is a duplicate),
-  - a stream, resuming with its last id, was told every acknowledged row in order, and none that was never sent; twice
-    only what it missed and asked for again because it was broken off before its new id came,
-  - what the rows told of memberships is known as it was told last.
+  - every acknowledged change is known (delivered again, it is a duplicate),
+  - a stream, resuming with its last id, received every acknowledged row in order, and no row that was never sent; it
+    received a row twice only if it asked for missed rows again, because it broke before its new id arrived,
+  - the stored memberships match the last rows.
 
     Tests/crash/deliveries.py --binary .build/debug/bellhop [--rounds 5] [--seed 1]
 
-Only Python's standard library is needed. The choices follow from the seed, which is printed; the moment of a kill within
-a commit is the machine's.
+Needs only Python's standard library. The choices follow from the seed, which is printed. The moment of a kill within a
+commit depends on the machine.
 """
 
 import http.client
@@ -26,13 +26,13 @@ SECRET = "the secret of the feed under test"
 SCHOOL = "default"
 PUPIL = "pia"
 
-# Rows between two kills: with those of the round before fewer than the 1,000 that a resuming stream is told; beyond it
-# a stream is rightly told of a gap.
+# Rows between two kills. Together with the rows of the previous round they stay below the 1,000 that a resuming stream
+# receives. Beyond that a stream correctly reports a gap.
 ROUND_ROWS_MAX = 400
 
 
 class Watcher:
-    """The stream of one pupil, subscribed to rows, resumed after its last id for as long as it lasts."""
+    """The stream of one pupil, subscribed to rows, which resumes after its last id until the end."""
 
     def __init__(self, service):
         self.service = service
@@ -47,7 +47,7 @@ class Watcher:
         self.thread.start()
 
     def wait(self, count):
-        """Waits until the stream has told so many rows. Only a failure waits for PATIENCE_SECONDS."""
+        """Waits until the stream has received this number of rows. Only a failing test waits for PATIENCE_SECONDS."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while len(self.told) < count and not self.problem and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -74,7 +74,7 @@ class Watcher:
             if answer.status != 200:
                 time.sleep(0.05)
                 return
-            # A silent stream is resumed now and then, so that the thread notices the end of the watch.
+            # A silent stream reconnects from time to time, so that the thread notices the end.
             kept.settimeout(2)
             self._read(answer, before)
         finally:
@@ -113,7 +113,7 @@ class Watcher:
             if row not in self.known:
                 self.known.add(row)
                 self.told.append(row)
-            # What was missed comes without ids, and a block with nothing but the new id behind it.
+            # Missed rows arrive without ids; a block with only the new id follows them.
             self.last_id = identifier or self.last_id
         if name == "stream:ready":
             self.last_id = self.last_id or identifier
@@ -142,7 +142,7 @@ def place(room):
 
 
 def deliver(service, items):
-    """The answer's counts; None where there was none."""
+    """Returns the counts in the response; None without a response."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_SECONDS)
     try:
         connection.request("POST", "/v1/changes", json.dumps(items),
@@ -175,7 +175,7 @@ def token_of_pupil(service):
 def run(options, folder):
     service = Service(options.binary, folder)
     service.environment["BELLHOP_CHANGES_SECRET"] = SECRET
-    # The pupil's token names no student: it is its subject.
+    # The pupil's token has no student claim; its subject is the student.
     service.environment["BELLHOP_CLAIM_STUDENT"] = "sub"
     service.start()
     choices = random.Random(options.seed)
@@ -198,7 +198,7 @@ def run(options, folder):
                 if deliver(service, [sticker(name) for name in names] + [place(f"room-{turn}")]) is None:
                     raise Failed("a delivery was not answered while the service ran")
                 acknowledged += names
-            # On its way into the kill; whether it is taken is the service's, and if so, then whole.
+            # In flight during the kill. The service may apply the delivery or not, but only as a whole.
             rest = [f"s{number + index:06}" for index in range(50)]
             number += 50
             sent.update(rest)

@@ -1,5 +1,6 @@
-"""The ids of events as the service makes them: `<epoch>-<13 digits>`, in which only who knows the database's secret can
-read an event's number (Docs/decisions/0013). Judges know it, since they have the database."""
+"""The ids of events as the service makes them: `<epoch>-<13 digits>`. An event's number can be read only with the
+database's
+secret (Docs/decisions/0013). The tests have it, because they have access to the database."""
 
 import hashlib
 import hmac
@@ -9,7 +10,7 @@ import re
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 CURSOR = re.compile(r"([A-Za-z0-9]{1,44})-([0-9a-hjkmnp-tv-z]{13})")
 WORD = (1 << 32) - 1
-# What reads the secret, in hexadecimal digits.
+# The statement that reads the secret, in hexadecimal digits.
 SECRET_SQLITE = "SELECT hex(secret) FROM service_secrets WHERE name = 'event-ids'"
 SECRET_POSTGRES = "SELECT encode(secret, 'hex') FROM service_secrets WHERE name = 'event-ids'"
 
@@ -19,7 +20,7 @@ def rotated(word, right):
 
 
 def round_keys(key):
-    """Speck64/128, as the paper has it."""
+    """Returns the round keys of Speck64/128, as in the paper."""
     key, *words = (int.from_bytes(key[start:start + 4], "little") for start in range(0, 16, 4))
     keys = [key]
     for number in range(26):
@@ -53,7 +54,7 @@ class EventIDs:
         self.keys = {}
 
     def learn(self, secret):
-        """The secret as one of the statements above reads it: there is one once the service has started."""
+        """Stores the secret as read by one of the statements above. It exists once the service has started."""
         self.secret = bytes.fromhex(secret)
         self.keys = {}
 
@@ -64,7 +65,7 @@ class EventIDs:
         return self.keys[epoch]
 
     def read(self, identifier):
-        """The epoch and the number; None for what is no id. Of an id that nobody was given, some number of 64 bits."""
+        """Returns the epoch and the number; None for a malformed id. A made-up id yields an arbitrary 64-bit number."""
         parts = CURSOR.fullmatch(identifier)
         if not parts:
             return None
@@ -78,16 +79,16 @@ class EventIDs:
         return epoch + "-" + "".join(ALPHABET[bits >> shift & 31] for shift in range(60, -1, -5))
 
 
-# Of the one database that a script runs the service on.
+# The ids of the one database that a script uses.
 IDS = EventIDs()
 
 
 def made_up(epoch, choices=random):
-    """An id that nobody was given."""
+    """Returns an id that was never issued."""
     return epoch + "-" + "".join([choices.choice(ALPHABET[:16])] + [choices.choice(ALPHABET) for _ in range(12)])
 
 
-# The example of the paper.
+# The example in the paper.
 _keys = round_keys(bytes.fromhex("000102030809" "0a0b10111213" "18191a1b"))
 assert sealed(0x3B7265747475432D, _keys) == 0x8C6FA548454E028B
 assert opened(0x8C6FA548454E028B, _keys) == 0x3B7265747475432D

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Sends damaged requests to a running service and checks that each is answered with a problem that is no 5xx, or with a
-closed connection, and that the service goes on answering.
+"""Sends damaged requests to a running service. Each must be answered with a problem that is not a 5xx, or with a closed
+connection, and the service must keep answering.
 
-Half of them are bytes that were damaged anywhere. The other half are sound requests with strange content: deliveries of
-table changes made from the recorded ones, filters made from their grammar, subscriptions of a stream that is open all the
-while. Each of those must be answered with 2xx or with application/problem+json.
+Half of the requests are bytes that were damaged at random places. The other half are valid requests with strange
+content:
+table changes derived from the recorded ones, filters generated from their grammar, and subscriptions of an open stream.
+Each of those must be answered with 2xx or with application/problem+json.
 
     Tests/crash/fuzz.py --port 8080 --token "$TOKEN" --webhook-secret "$SECRET" [--requests 10000] [--seed 1]
 
-The requests follow from the seed and their number, which are printed with what went wrong.
+The requests follow from the seed and their number; both are printed with each failure.
 """
 
 import argparse
@@ -110,7 +111,7 @@ def value(choices, depth=0):
 
 
 def mutated(choices, document):
-    """The document with some of its members changed, taken away, doubled or exchanged."""
+    """Returns the document with some members changed, removed, duplicated or swapped."""
     document = copy.deepcopy(document)
     for _ in range(choices.randint(0, 3)):
         places = []
@@ -138,7 +139,7 @@ def mutated(choices, document):
 
 
 def row(choices):
-    """A change of a declared table, mostly sound: it reaches memberships, audiences and streams."""
+    """Returns a change of a declared table. Most are valid, so that they reach memberships, audiences and streams."""
     table = choices.choice(["students", "classes", "parent_students", "homework", "attendance", "student_stickers", "posts"])
     columns = ["id", "school_id", "class_id", "student_id", "teacher_id", "parent_id", "points", "title", "visibility",
                "user_id", "like_count"]
@@ -201,7 +202,7 @@ def subscriptions(choices):
 
 
 class Strange:
-    """Sends sound requests with strange content."""
+    """Sends valid requests with strange content."""
 
     def __init__(self, port, token, webhook_secret):
         self.port = port
@@ -230,7 +231,7 @@ class Strange:
         self.is_open = False
 
     def send(self, choices):
-        """What was sent, and what is wrong with the answer, if anything is."""
+        """Sends a request; returns it and the error in the response, if there is one."""
         proof = {"Authorization": f"Bearer {self.token}"}
         if choices.random() < 0.6:
             method, path, body = "POST", "/v1/changes", delivery(choices)
@@ -265,7 +266,7 @@ class Strange:
 
 
 def exchange(port, request):
-    """Returns the status of the first answer, None if the connection was closed without one, or "silence" if neither
+    """Returns the status of the first response, None if the connection was closed without one, or "silence" if neither
     happened within PATIENCE_SECONDS."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         try:
@@ -280,7 +281,7 @@ def exchange(port, request):
         except socket.timeout:
             return "silence"
         except OSError:
-            # Closed by the service while we were sending or before we were done.
+            # The service closed the connection while the request was being sent.
             return None
     parts = answer.split(b" ", 2)
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else "garbage"
@@ -291,9 +292,9 @@ def main():
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--token", required=True)
     parser.add_argument("--requests", type=int, default=10000)
-    parser.add_argument("--seconds", type=float, help="ends after so many seconds instead")
+    parser.add_argument("--seconds", type=float, help="end after this many seconds instead")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    parser.add_argument("--webhook-secret", help="of the feed of table changes")
+    parser.add_argument("--webhook-secret", help="secret of the feed of table changes")
     options = parser.parse_args()
     extent = f"{options.requests} requests" if options.seconds is None else f"{options.seconds:.0f} s"
     print(f"fuzz: seed {options.seed}, {extent}", flush=True)

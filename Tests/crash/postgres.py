@@ -1,8 +1,8 @@
-"""A throwaway PostgreSQL with what can happen to one: restarts, a standby that takes over, sessions that hold locks,
-connections that are all taken, and PgBouncer in front.
+"""A temporary PostgreSQL with its failures: restarts, a standby that takes over, sessions that hold locks, exhausted
+connections, and PgBouncer in front.
 
-Only Python's standard library is needed, and the programs of PostgreSQL (psql, initdb, pg_ctl, pg_basebackup) and
-PgBouncer. PostgreSQL refuses to run as root: started by root, all of it runs as the system's user postgres.
+Needs only Python's standard library, the programs of PostgreSQL (psql, initdb, pg_ctl, pg_basebackup) and PgBouncer.
+PostgreSQL refuses to run as root. If started by root, all of it runs as the system's user postgres.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ SYSTEM_USER = "postgres"
 
 
 class Trouble(Exception):
-    """PostgreSQL itself did not do what the proof needs."""
+    """PostgreSQL itself did not do what the test needs."""
 
 
 def free_port():
@@ -37,7 +37,7 @@ def free_port():
 
 @functools.cache
 def program(name):
-    """The newest of PostgreSQL's programs; Debian keeps the server's out of PATH."""
+    """Returns the newest of PostgreSQL's programs; Debian keeps those of the server out of PATH."""
     places = glob.glob(f"/usr/lib/postgresql/*/bin/{name}")
     found = max(places, key=lambda place: int(place.split("/")[4])) if places else shutil.which(name)
     if not found:
@@ -46,7 +46,7 @@ def program(name):
 
 
 def as_system_user():
-    """How a process of PostgreSQL is started: not as root."""
+    """Returns the process options that run PostgreSQL as a user other than root."""
     if os.geteuid() != 0:
         return {}
     return {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
@@ -72,7 +72,9 @@ def children(process):
 
 
 def make_folder():
-    """Short, because the names of sockets in it are limited; PostgreSQL's own, because it refuses any other."""
+    """Creates a folder with a short path, because the names of its sockets are limited. It belongs to PostgreSQL's
+    user, because
+    PostgreSQL refuses any other owner."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir="/tmp"))
     if os.geteuid() == 0:
         account = pwd.getpwnam(SYSTEM_USER)
@@ -81,10 +83,11 @@ def make_folder():
 
 
 class Cluster:
-    """One server. Superusers come by the socket without a password, everybody else by TCP with theirs.
+    """One server. Superusers connect by the socket without a password, all other users by TCP with a password.
 
-    A commit is with the operating system before it is answered (synchronous_commit), so a killed server loses nothing;
-    the disk is not waited for (fsync), since the machine itself does not fail here.
+    The operating system has a commit before it is answered (synchronous_commit), so a killed server loses nothing. The
+    disk
+    is not flushed (fsync is off), because the machine itself does not fail here.
     """
 
     SETTINGS = {
@@ -108,7 +111,7 @@ class Cluster:
 
     @property
     def connections(self):
-        """How many can be open that are no superuser's."""
+        """Returns the number of connections available to users other than superusers."""
         return self.SETTINGS["max_connections"] - self.SETTINGS["superuser_reserved_connections"]
 
     def create(self):
@@ -132,11 +135,11 @@ class Cluster:
 
     @contextlib.contextmanager
     def frozen(self):
-        """All processes of the server stand still: connections stay open, and nothing is answered."""
+        """Suspends all processes of the server: connections stay open, but nothing is answered."""
         postmaster = int((self.data / "postmaster.pid").read_text().splitlines()[0])
         held = []
         try:
-            # The first is the one that would start others.
+            # The first process could otherwise start new ones.
             for process in [postmaster, *children(postmaster)]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGSTOP)
@@ -148,7 +151,8 @@ class Cluster:
                     os.kill(process, signal.SIGCONT)
 
     def make_standby(self):
-        """A copy on another port that follows this one; commits wait for it, so that it may take over at any moment."""
+        """Creates a copy on another port that follows this server. Commits wait for it, so that it may take over at any
+        moment."""
         standby = Cluster(self.folder, name="standby")
         run(
             "pg_basebackup", "-D", standby.data, "-h", self.folder, "-p", self.port, "-U", "postgres", "-R", "-X", "stream",
@@ -156,7 +160,7 @@ class Cluster:
         )
         standby.configure()
         standby.start()
-        # After the copy was made: it must not wait for a standby itself once it has taken over.
+        # Set after the copy was made, so that the promoted standby does not wait for a standby itself.
         self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
         self.sql("SELECT pg_reload_conf()")
         wait_until(
@@ -169,7 +173,7 @@ class Cluster:
         run("pg_ctl", "-D", self.data, "-s", "-w", "promote", folder=self.folder)
 
     def sql(self, statements, database="postgres", user="postgres"):
-        """What psql prints as a superuser, whom no row-level security binds."""
+        """Returns the output of psql for a superuser, to whom row-level security does not apply."""
         done = subprocess.run(
             self.psql(database, user), input=statements, capture_output=True, text=True, timeout=PATIENCE_SECONDS
         )
@@ -178,7 +182,7 @@ class Cluster:
         return done.stdout.strip()
 
     def rows(self, statement, database):
-        """Rows of a query whose one column is JSON."""
+        """Returns the rows of a query with a single JSON column."""
         return [json.loads(line) for line in self.sql(statement, database).splitlines()]
 
     def psql(self, database, user):
@@ -189,7 +193,7 @@ class Cluster:
 
 
 def url(user, password, database, *ports, options=""):
-    """A libpq URI; of several servers the one is taken that can be written to."""
+    """Returns a libpq URI. With several servers, libpq selects the writable one."""
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
     if len(ports) > 1:
         options = "&".join(filter(None, [options, "target_session_attrs=read-write"]))
@@ -201,7 +205,7 @@ def with_parameter(address, parameter):
 
 
 class Session:
-    """A psql that stays: it holds what it has begun until it is told otherwise."""
+    """An open psql session, which holds its transaction and locks until the next command."""
 
     def __init__(self, cluster, database, user="postgres"):
         self.count = 0
@@ -216,7 +220,7 @@ class Session:
         self.close()
 
     def run(self, statements):
-        """Waits until the statements are done; gives what was printed."""
+        """Waits until the statements are done; returns their output."""
         self.count += 1
         mark = f"done-{self.count}"
         self.process.stdin.write(f"{statements};\n\\echo {mark}\n".encode())
@@ -232,7 +236,7 @@ class Session:
         return printed.decode()[: -len(mark) - 1].strip()
 
     def close(self):
-        """Ends the session, and with it what it holds; PostgreSQL rolls back what was not committed."""
+        """Ends the session and releases its locks; PostgreSQL rolls back uncommitted changes."""
         self.process.stdin.close()
         try:
             self.process.wait(PATIENCE_SECONDS)
@@ -243,7 +247,7 @@ class Session:
 
 
 class Eater:
-    """Takes every connection that is to be had, and keeps it until it is closed."""
+    """Takes every available connection and keeps it until it is closed."""
 
     def __init__(self, cluster, user, database):
         self.place = str(cluster.folder / f".s.PGSQL.{cluster.port}")
@@ -261,7 +265,7 @@ class Eater:
         self.held = []
 
     def eat(self):
-        """Takes what is free now; gives how many connections that were."""
+        """Takes the free connections; returns their number."""
         before = len(self.held)
         while (connection := self._connect()) is not None:
             self.held.append(connection)
@@ -292,10 +296,11 @@ class Eater:
 
 
 class Pooler:
-    """PgBouncer in transaction mode: a transaction gets any of a few connections, and the next one another.
+    """PgBouncer in transaction mode: each transaction gets any of a few connections.
 
-    By default it does not try for 15 seconds after PostgreSQL was away (server_login_retry); nobody behind it could be
-    back sooner.
+    By default it waits 15 seconds before it retries a failed PostgreSQL (server_login_retry), so no client could
+    recover
+    sooner.
     """
 
     def __init__(self, cluster, database, user, password, connections):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the files to deploy with against what their comments promise: bounds of memory, spreading, fences, figures.
+"""Checks the deployment files against the promises of their comments: memory limits, spreading, network policies,
+figures.
 
 Starts nothing. Needs PyYAML, kubernetes-validate (the API's schemas) and systemd-analyze (Debian's package systemd).
 """
@@ -23,43 +24,44 @@ UNIT = "Deploy/bellhop.service"
 WORKFLOWS = ".github/workflows"
 OPERATIONS = "Docs/operations.md"
 
-# The oldest version that the header of kubernetes.yaml names; its schemas and the newest ones must both take the file.
+# The oldest version in the header of kubernetes.yaml. Its schemas and the newest ones must both accept the file.
 KUBERNETES_OLDEST = "1.30"
-# Of systemd-analyze: 0 is shut off from everything, 10 open to all. The network, which a service needs, is 1.0 of it.
+# The scale of systemd-analyze: 0 is fully isolated, 10 fully exposed. The network, which a service needs, accounts for
+# 1.0.
 EXPOSURE_MAX = 1.5
-# KiB that a replica takes for each open stream; Docs/performance.md has the measurement.
+# KiB of a replica for each open stream; Docs/performance.md has the measurement.
 STREAM_KIB = "1.4"
-# Connections of a replica with the default settings; and of PostgreSQL's default 100, those that are not for superusers.
+# Connections of a replica with the default settings, and PostgreSQL's default of 100 without those for superusers.
 REPLICA_CONNECTIONS = 14
 POSTGRES_CONNECTIONS = 97
-# nginx's own, by how many streams share a connection.
+# Memory of nginx for a stream, by the number of streams that share a connection.
 NGINX_STREAM_KIB = {"20", "36"}
 HEALTH_TEST = ["CMD", "/usr/bin/bellhop", "health"]
 SPREAD_PROMISE = "A machine that is lost takes one replica with it, not both"
-# For the cluster only; everybody else must not get there.
+# Paths for the cluster only; they must not be reachable from outside.
 INNER_PATHS = ("/metrics", "/readyz")
 LEADERBOARD_MEGABYTES_DEFAULT = 512
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class Wrong(Exception):
-    """What is wrong, and in which file."""
+    """An error, with its file."""
 
 
 def require(holds, where, what):
-    """Raises what is wrong where it does not hold."""
+    """Raises an error if the condition does not hold."""
     if not holds:
         raise Wrong(f"{where}: {what}")
 
 
 def read(root, path):
-    """The text of a file."""
+    """Returns the text of a file."""
     require((root / path).is_file(), path, "is missing")
     return (root / path).read_text(encoding="utf-8")
 
 
 def objects(root, path):
-    """The objects of a manifest, and those that stand there as a comment for who needs them."""
+    """Returns the objects of a manifest, and the optional objects in its comments."""
     text = read(root, path)
     commented = "\n".join(
         "\n".join(line.removeprefix("#").removeprefix(" ") for line in part.splitlines())
@@ -72,14 +74,14 @@ def objects(root, path):
 
 
 def of_kind(root, path, kind):
-    """The objects of one kind in a manifest, at least one."""
+    """Returns the objects of one kind in a manifest, at least one."""
     found = [one for one in objects(root, path)[0] if one["kind"] == kind]
     require(found, path, f"has no {kind}")
     return found
 
 
 def compose_services(root):
-    """The services of both files of compose by name, with what they share merged in."""
+    """Returns the services of both compose files by name, with shared parts merged."""
     services = yaml.safe_load(read(root, COMPOSE))["services"]
     for name, more in yaml.safe_load(read(root, COMPOSE_SOURCE))["services"].items():
         one = services.get(name, {})
@@ -89,13 +91,13 @@ def compose_services(root):
 
 
 def bytes_of(size):
-    """A size as compose and Kubernetes write it, in bytes."""
+    """Converts a size in the notation of compose and Kubernetes to bytes."""
     number, unit = re.fullmatch(r"(\d+)\s*([kmg]?)i?b?", str(size).lower()).groups()
     return int(number) * UNITS[unit]
 
 
 def check_compose_memory(root):
-    """Every service of compose.yaml has a bound of memory, and so has what it writes into memory."""
+    """Checks that every service of compose.yaml has a memory limit, and a limit for its in-memory files."""
     bounds = []
     for name, service in compose_services(root).items():
         require("mem_limit" in service, COMPOSE, f"{name} has no mem_limit")
@@ -106,7 +108,7 @@ def check_compose_memory(root):
 
 
 def check_compose_health(root):
-    """A replica is asked where its settings say that it listens, and no port is written a second time."""
+    """Checks that a replica's healthcheck uses its own settings, so that no port is written twice."""
     asked = []
     for name, service in compose_services(root).items():
         if "serve" not in service.get("command", []):
@@ -119,7 +121,7 @@ def check_compose_health(root):
 
 
 def check_leaderboards(root):
-    """Leaderboards get at most half of a replica's memory, wherever that has a bound."""
+    """Checks that leaderboards get at most half of a replica's memory where that is limited."""
     limits = {}
     for name, service in compose_services(root).items():
         if "serve" in service.get("command", []):
@@ -140,7 +142,7 @@ def check_leaderboards(root):
 
 
 def check_schemas(root):
-    """The manifests are what the API of the oldest and the newest known Kubernetes takes, without unknown members."""
+    """Checks that the oldest and the newest known Kubernetes accept the manifests, without unknown members."""
     newest = kubernetes_validate.latest_version()
     judged, parsed = [], []
     for path in (KUBERNETES, GATEWAY):
@@ -166,17 +168,17 @@ def check_schemas(root):
 
 
 def pod_labels(root):
-    """The labels of the replicas' pods."""
+    """Returns the labels of the replicas' pods."""
     return of_kind(root, KUBERNETES, "Deployment")[0]["spec"]["template"]["metadata"]["labels"]
 
 
 def selects(selector, labels):
-    """Whether a selector that names labels, and nothing else, selects a pod."""
+    """Returns whether a selector that consists only of labels selects a pod."""
     return set(selector) <= {"matchLabels"} and selector.get("matchLabels", {}).items() <= labels.items()
 
 
 def check_spreading(root):
-    """No two replicas of a generation on one machine, as the comment promises."""
+    """Checks that no two replicas of a generation run on one machine, as the comment promises."""
     require(SPREAD_PROMISE in prose(read(root, KUBERNETES)), KUBERNETES, f"the promise is gone: {SPREAD_PROMISE}")
     pod = of_kind(root, KUBERNETES, "Deployment")[0]["spec"]["template"]["spec"]
     constraints = [
@@ -198,7 +200,7 @@ def check_spreading(root):
 
 
 def check_autoscaling(root):
-    """The autoscaler has the number of replicas to itself, and PostgreSQL has connections for as many as it may start."""
+    """Checks that only the autoscaler sets the number of replicas, and that PostgreSQL has connections for its maximum."""
     (scaler,) = of_kind(root, KUBERNETES, "HorizontalPodAutoscaler")
     (deployment,) = of_kind(root, KUBERNETES, "Deployment")
     target = scaler["spec"]["scaleTargetRef"]
@@ -221,7 +223,7 @@ def check_autoscaling(root):
 
 
 def check_disruptions(root):
-    """Replicas that are not ready do not keep a machine from being drained."""
+    """Checks that unready replicas do not keep a machine from being drained."""
     for budget in of_kind(root, KUBERNETES, "PodDisruptionBudget"):
         policy = budget["spec"].get("unhealthyPodEvictionPolicy")
         require(policy == "AlwaysAllow", KUBERNETES, f"unhealthyPodEvictionPolicy is {policy} and not AlwaysAllow")
@@ -230,7 +232,7 @@ def check_disruptions(root):
 
 
 def check_peer(peer):
-    """One who is let in is named, by labels or by an address that is not every address."""
+    """Checks that an admitted peer is named, by labels or by an address that is not every address."""
     if "ipBlock" in peer:
         require(not peer["ipBlock"]["cidr"].endswith("/0"), KUBERNETES, "the network policy admits every address")
         return
@@ -239,7 +241,8 @@ def check_peer(peer):
 
 
 def check_network(root):
-    """Only those named reach the replicas, on their one port; they reach names, PostgreSQL and HTTPS."""
+    """Checks that only named peers reach the replicas, on their one port, and that replicas reach DNS, PostgreSQL and
+    HTTPS."""
     policies = [
         one["spec"]
         for one in of_kind(root, KUBERNETES, "NetworkPolicy")
@@ -265,13 +268,13 @@ def check_network(root):
 
 
 def reaches(kind, path, asked):
-    """Whether a route by this path takes a request for that one."""
+    """Returns whether a route with this path matches a request for the other path."""
     require(kind in ("Exact", "Prefix", "PathPrefix"), "routes", f"{path} is of type {kind}, which nobody can judge")
     return asked == path or (kind != "Exact" and asked.startswith(path.rstrip("/") + "/"))
 
 
 def ingress_paths(root):
-    """What the ingress routes, as pairs of kind and path."""
+    """Returns the routes of the ingress, as pairs of kind and path."""
     paths = set()
     for ingress in of_kind(root, KUBERNETES, "Ingress"):
         require("defaultBackend" not in ingress["spec"], KUBERNETES, "the ingress routes everything by default")
@@ -281,7 +284,7 @@ def ingress_paths(root):
 
 
 def gateway_paths(root):
-    """What the routes of Gateway API route, as pairs of kind and path in the ingress's words."""
+    """Returns the routes of Gateway API, as pairs of kind and path in the terms of the ingress."""
     paths = set()
     for route in of_kind(root, GATEWAY, "HTTPRoute"):
         for rule in route["spec"]["rules"]:
@@ -292,7 +295,7 @@ def gateway_paths(root):
 
 
 def check_routes(root):
-    """Both ways in route the same: whatever the service answers, but for what is for the cluster only."""
+    """Checks that both entry points route the same paths: all that the service answers, except those for the cluster."""
     ways = {KUBERNETES: ingress_paths(root), GATEWAY: gateway_paths(root)}
     for where, paths in ways.items():
         for inner in INNER_PATHS:
@@ -307,7 +310,7 @@ def check_routes(root):
 
 
 def check_stream_timeouts(root):
-    """A gateway does not end streams."""
+    """Checks that a gateway does not end streams."""
     for route in of_kind(root, GATEWAY, "HTTPRoute"):
         for rule in route["spec"]["rules"]:
             paths = [match.get("path", {}).get("value") for match in rule.get("matches", [])]
@@ -319,12 +322,12 @@ def check_stream_timeouts(root):
 
 
 def prose(text):
-    """A text as one line, without the signs of comments and of tables."""
+    """Returns a text as one line, without the characters of comments and tables."""
     return re.sub(r"[\s#|*]+", " ", text)
 
 
 def check_stream_memory(root):
-    """All files say the same of what a stream takes in memory."""
+    """Checks that all files state the same memory of a stream."""
     must = {OPERATIONS, COMPOSE, KUBERNETES}
     deploy = [str(one.relative_to(root)) for one in sorted((root / "Deploy").rglob("*")) if one.is_file()]
     pattern = re.compile(r"(\d+(?:\.\d+)?) KiB,? (?:for )?(?:each|every|per|an?)(?: open| idle)? streams?\b")
@@ -336,7 +339,7 @@ def check_stream_memory(root):
 
 
 def check_unit(root):
-    """The unit is as shut off as systemd-analyze can tell."""
+    """Checks the isolation of the unit with systemd-analyze."""
     read(root, UNIT)
     program = shutil.which("systemd-analyze")
     require(program, UNIT, "systemd-analyze is missing, so nobody judges it; install the package systemd")
@@ -352,7 +355,8 @@ def check_unit(root):
 
 
 def check_workflows(root):
-    """What the forge would run is there: make's targets, scripts, jobs and files; no action but the forge's own."""
+    """Checks that the targets, scripts, jobs and files in the workflows exist, and that only the forge's own actions
+    are used."""
     targets = set(re.findall(r"(?m)^([a-z-]+):", read(root, "Makefile")))
     ran = set()
     for path in sorted(str(one.relative_to(root)) for one in (root / WORKFLOWS).glob("*")):
@@ -386,7 +390,7 @@ CHECKS = (
 
 
 def main():
-    """Runs all checks, a line for each, and ends with 1 if one fails."""
+    """Runs all checks, prints a line for each, and exits with 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     root = parser.parse_args().root.resolve()

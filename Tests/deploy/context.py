@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Looks whether the image can be built: makes the folder that .dockerignore and the Dockerfile's COPY lines let through,
-and asks whether everything that the package names is in it.
+"""Checks that the image can be built: creates the folder that .dockerignore and the Dockerfile's COPY lines produce,
+and
+checks that it contains everything that the package names.
 
     context.py [--root FOLDER]
 
-Takes a second, where building the image takes minutes; what the compiler would say is left to `make image-test`."""
+It takes a second, while a build of the image takes minutes. Compiler errors are left to `make image-test`."""
 import argparse
 import fnmatch
 import json
@@ -17,14 +18,14 @@ import tempfile
 
 
 def rules(root):
-    """The lines of .dockerignore, each with whether it lets through what it matches."""
+    """Returns the lines of .dockerignore, each with whether it includes its matches."""
     with open(os.path.join(root, ".dockerignore")) as file:
         lines = [line.strip() for line in file]
     return [(line.lstrip("!").strip("/"), line.startswith("!")) for line in lines if line and not line.startswith("#")]
 
 
 def matches(path, pattern):
-    """Whether a pattern names the path or a folder above it, as Docker reads patterns."""
+    """Returns whether a pattern matches the path or a folder above it, by Docker's rules."""
     parts = path.split("/")
     heads = ["/".join(parts[: count + 1]) for count in range(len(parts))]
     if pattern.startswith("**/"):
@@ -33,7 +34,7 @@ def matches(path, pattern):
 
 
 def is_let_through(path, rules):
-    """The last rule that matches decides."""
+    """Applies the last matching rule."""
     decision = True
     for pattern, lets_through in rules:
         if matches(path, pattern):
@@ -42,14 +43,14 @@ def is_let_through(path, rules):
 
 
 def tracked(root):
-    """What a clone has, and what would be committed next."""
+    """Returns the files of a clone, plus those that would be committed next."""
     command = ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
     return sorted(name for name in names if name and os.path.lexists(os.path.join(root, name)))
 
 
 def copies(root):
-    """The COPY lines of the Dockerfile's first stage: sources and target below /context."""
+    """Returns the COPY lines of the Dockerfile's first stage: sources, and target below /context."""
     with open(os.path.join(root, "Dockerfile")) as file:
         text = file.read().replace("\\\n", " ")
     found = []
@@ -63,7 +64,7 @@ def copies(root):
 
 
 def make_context(root, folder):
-    """Copies what gets through, links as links."""
+    """Copies the included files, and links as links."""
     ignored = rules(root)
     files = [name for name in tracked(root) if is_let_through(name, ignored)]
     for sources, target in copies(root):
@@ -81,7 +82,7 @@ def make_context(root, folder):
 
 
 def dangling(folder):
-    """Links whose target did not get through."""
+    """Returns links whose target is not included."""
     for parent, folders, files in os.walk(folder):
         for name in folders + files:
             path = os.path.join(parent, name)
@@ -90,7 +91,7 @@ def dangling(folder):
 
 
 def named(folder):
-    """Returns what Package.swift and the C sources name, each as a sentence that is said if it is missing, and its path."""
+    """Returns the paths that Package.swift and the C sources name, each with a message for the case that it is missing."""
     command = ["swift", "package", "--package-path", folder, "dump-package"]
     package = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     for target in package["targets"]:

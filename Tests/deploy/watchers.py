@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Holds what watches the service (Grafana's dashboard, Prometheus' alerts, the adapter for Kubernetes) against the service.
+"""Checks the monitoring files (Grafana's dashboard, Prometheus' alerts, the adapter for Kubernetes) against the
+service.
 
     Tests/deploy/watchers.py --binary .build/debug/bellhop
 
-Every metric and label that they name is on the page of a running service that has PostgreSQL's log to read, webhooks to
-send and an issuer's keys; every expression is PromQL; each alert has a test that it fires and one that it is quiet; the
-dashboard has the shape that Grafana's own exports have. Grafana itself is not asked: it is not at hand.
+Every metric and label in them exists on the page of a running service that reads PostgreSQL's log, sends webhooks and
+uses
+an issuer's keys. Every expression is valid PromQL. Each alert has a test in which it fires and one in which it stays
+silent. The dashboard has the structure of Grafana's own exports. Grafana itself is not available and not used.
 
 Needs PyYAML, promtool and PostgreSQL's server.
 """
@@ -35,17 +37,17 @@ ALERTS_TEST = ROOT / "Deploy/prometheus/alerts.test.yaml"
 ADAPTER = ROOT / "Deploy/prometheus/adapter.yaml"
 KUBERNETES = ROOT / "Deploy/kubernetes.yaml"
 DASHBOARD = ROOT / "Deploy/grafana/bellhop.json"
-# Of Grafana itself: no plug-in is needed.
+# Panels of Grafana itself, so that no plug-in is needed.
 PANELS = {"row", "stat", "timeseries"}
 COLUMNS = 24
-# Prometheus' own, which every scraped job has.
+# Prometheus' own series of every scraped job.
 SCRAPED = {"up": {"job", "instance"}}
 SCRAPE_LABELS = {"job", "instance"}
-# What Grafana puts into an expression before Prometheus reads it.
+# The values that Grafana substitutes before Prometheus evaluates an expression.
 VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
 SELECTOR = re.compile(r"\b((?:bellhop|process)_[a-z_]+|up)\b(?:\{([^}]*)\})?")
 GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
-# A key that signs nothing here (RFC 8037, appendix A): an issuer's set of one.
+# A key that signs nothing here (RFC 8037, appendix A): an issuer's set with one key.
 KEY_SET = {
     "keys": [
         {"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
@@ -54,13 +56,13 @@ KEY_SET = {
 
 
 def require(holds, what):
-    """Ends with what is wrong where it does not hold."""
+    """Raises an error if the condition does not hold."""
     if not holds:
         raise Failed(what)
 
 
 def promtool(*arguments):
-    """Asks promtool; what it says where it is not content."""
+    """Runs promtool; raises its errors if it fails."""
     program = shutil.which("promtool")
     require(program, "promtool is not installed (apt-get install prometheus)")
     done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
@@ -68,13 +70,13 @@ def promtool(*arguments):
 
 
 def alerts():
-    """The alerts, by name."""
+    """Returns the alerts by name."""
     rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
     return {rule["alert"]: rule for rule in rules}
 
 
 def check_alerts():
-    """Promtool takes them, their tests pass, and each alert has a case of either kind."""
+    """Checks that promtool accepts the alerts, that their tests pass, and that each alert has a case of either kind."""
     promtool("check", "rules", ALERTS)
     promtool("test", "rules", ALERTS_TEST)
     cases = [case for test in yaml.safe_load(ALERTS_TEST.read_text())["tests"] for case in test["alert_rule_test"]]
@@ -86,7 +88,7 @@ def check_alerts():
 
 
 def check_panel(panel):
-    """A panel that says what it shows, in which unit, from where."""
+    """Checks that a panel has a description, a unit and a data source."""
     title = panel.get("title")
     require(title and panel["type"] in PANELS, f"the panel {title!r} is a {panel['type']}, none of {sorted(PANELS)}")
     place = panel["gridPos"]
@@ -106,7 +108,7 @@ def check_panel(panel):
 
 
 def check_dashboard():
-    """Panels that do not overlap, of Grafana's own kinds; variables that exist."""
+    """Checks that panels do not overlap and are built into Grafana, and that the variables exist."""
     dashboard = json.loads(DASHBOARD.read_text())
     for member in ("title", "uid", "schemaVersion", "panels", "templating", "time"):
         require(dashboard.get(member), f"the dashboard has no {member}")
@@ -130,7 +132,7 @@ def check_dashboard():
 
 
 def expressions():
-    """All PromQL there is: pairs of where, and the expression as Prometheus reads it."""
+    """Returns all PromQL expressions: pairs of their place, and the expression as Prometheus reads it."""
     for name, rule in alerts().items():
         yield f"alert {name}", rule["expr"]
     dashboard = json.loads(DASHBOARD.read_text())
@@ -145,14 +147,14 @@ def expressions():
 
 
 def plain(expression):
-    """An expression with Grafana's variables replaced."""
+    """Returns an expression with Grafana's variables replaced."""
     for name, value in VARIABLES.items():
         expression = expression.replace(name, value)
     return expression
 
 
 def check_expressions():
-    """Prometheus reads them all."""
+    """Checks that Prometheus can parse all expressions."""
     rules = [{"record": f"expression:{number}", "expr": plain(text)} for number, (_, text) in enumerate(expressions())]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump({"groups": [{"name": "all", "rules": rules}]}, file)
@@ -162,7 +164,7 @@ def check_expressions():
 
 
 def check_autoscaling():
-    """The metric by which Kubernetes adds replicas is the one that the adapter hands on."""
+    """Checks that the metric of the Kubernetes autoscaler is the one that the adapter provides."""
     documents = [one for one in yaml.safe_load_all(KUBERNETES.read_text()) if one]
     (scaler,) = (one for one in documents if one["kind"] == "HorizontalPodAutoscaler")
     named = {one["pods"]["metric"]["name"] for one in scaler["spec"]["metrics"] if one["type"] == "Pods"}
@@ -173,7 +175,7 @@ def check_autoscaling():
 
 
 def series_of(page):
-    """What a page of metrics has: the labels of each series' samples, by name."""
+    """Returns the labels of the samples on a page of metrics, by the name of their series."""
     found = {}
     for line in page.splitlines():
         if matched := re.match(r"([a-z_]+)(?:\{(.*)\})? ", line):
@@ -183,7 +185,7 @@ def series_of(page):
 
 
 def check_page(page):
-    """Every metric and label that is named is on the page."""
+    """Checks that every metric and label in the files is on the page."""
     found = {name: labels | SCRAPE_LABELS for name, labels in series_of(page).items()} | SCRAPED
     used = set()
     for where, expression in expressions():
@@ -201,7 +203,8 @@ def check_page(page):
 
 
 def traffic(service):
-    """A notification, its counts, and a request that is refused: the page names what was asked for alone."""
+    """Sends a notification, reads counts, and sends a request that is refused, because the page lists only paths that
+    were used."""
     backend, ada = token(service.secret, "backend", "service_role"), token(service.secret, "ada")
 
     def ask(method, path, bearer, body=None, expect=(200, 201, 202, 204)):
@@ -215,7 +218,7 @@ def traffic(service):
 
 
 def wait_for(service, condition, what):
-    """The page of metrics, as soon as it is as wanted."""
+    """Polls the page of metrics until it meets the condition; returns it."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         status, page = service.request("GET", "/metrics", None)
@@ -227,7 +230,7 @@ def wait_for(service, condition, what):
 
 
 def page_of_service(binary, folder):
-    """The page of a service that does all it can."""
+    """Returns the metrics of a service with all features in use."""
     place = postgres.make_folder()
     cluster, service = source.Cluster(place), Service(binary, folder)
     try:
@@ -244,7 +247,7 @@ def page_of_service(binary, folder):
             BELLHOP_SOURCE=postgres.url("reader", "of-a-day", source.DATABASE, cluster.port),
             BELLHOP_TABLES=str(tables),
             BELLHOP_JWKS=str(keys),
-            # Nobody listens there, so that an attempt fails: the page has a reason.
+            # Nothing listens on this port, so an attempt fails and the page has a reason.
             BELLHOP_WEBHOOK_URL=f"http://127.0.0.1:{postgres.free_port()}/",
             BELLHOP_WEBHOOK_SECRETS="whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
             BELLHOP_WEBHOOK_PRIVATE="true",
@@ -268,7 +271,7 @@ def page_of_service(binary, folder):
 
 
 def main():
-    """Runs all checks, a line for each."""
+    """Runs all checks and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     options = parser.parse_args()

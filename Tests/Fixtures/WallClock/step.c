@@ -1,5 +1,6 @@
-// Sets the wall clock of one process: to be loaded before the C library (LD_PRELOAD). The file that WALL_CLOCK_STEP names
-// has the seconds to add, as a 64-bit number, and may be written at any time. Time that passes goes on as it does.
+// Shifts the wall clock of one process. Load it before the C library (LD_PRELOAD). The file named by WALL_CLOCK_STEP
+// contains
+// the seconds to add, as a 64-bit number, and may change at any time. Monotonic time is not affected.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

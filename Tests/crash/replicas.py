@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Several replicas on one PostgreSQL: no event is lost or doubled across them, whatever happens to either.
+"""Runs several replicas on one PostgreSQL: no event is lost or doubled across them, whatever fails.
 
     Tests/crash/replicas.py --binary .build/debug/bellhop [--seed 1] [--rounds 3] [--reconnections 10000]
         [--quick] [--only killed …] [--within-ms 1000]
 
-Starts a PostgreSQL of its own, migrates it as its owner would, and runs two replicas on it as the service's role.
-Every scenario holds all that its streams were told against the event log, and every answer against what is there at the
-end.
+Starts a separate PostgreSQL, migrates it as its owner, and runs two replicas on it with the service's role. Every
+scenario
+compares the events of its streams with the event log, and every response with the final state.
 
-Only Python's standard library is needed; PostgreSQL and PgBouncer must be installed. The choices follow from the seed,
-which is printed; how threads and transactions cross is the machine's.
+Needs only Python's standard library; PostgreSQL and PgBouncer must be installed. The choices follow from the seed,
+which is
+printed. The interleaving of threads and transactions depends on the machine.
 """
 
 import argparse
@@ -41,14 +42,14 @@ from witnesses import (
 )
 
 DATABASE = "bellhop"
-# The service and its streams recover from an outage in this time. Only runs with --within-ms judge it.
+# The service and its streams recover from an outage in this time. Only runs with --within-ms check it.
 RECOVERY_SECONDS = 5
-# Not secret: the database lives as long as this process, and listens to this machine alone.
+# Not secret: the database exists only during this process and listens only on this machine.
 OWNER_PASSWORD, SERVICE_PASSWORD = "owner-of-a-day", "service-of-a-day"
 
 
 def session_token(secret, subject, **claims):
-    """A token with claims of its own choice, such as the id that revocations name."""
+    """Returns a token with the given claims, such as the id that revocations name."""
 
     def part(document):
         return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=")
@@ -68,14 +69,14 @@ class Replica(Service):
         self.log_path = folder / f"replica-{name}.log"
         self.secret = secret
         self.environment.update(
-            # The users here do more than people would, and post scores; the limits have tests of their own.
+            # These users do more than people would, and post scores. The limits have separate tests.
             BELLHOP_JWT_SECRET=secret, BELLHOP_RATE_LIMIT_USER="0", BELLHOP_SELF_DECLARED="true",
             BELLHOP_STREAMS_PER_USER_MAX="1000", **settings
         )
 
 
 class Stage:
-    """The database and what all scenarios ask of it."""
+    """The database, and the checks that all scenarios use."""
 
     def __init__(self, options, folder):
         self.options = options
@@ -85,7 +86,7 @@ class Stage:
         self.clusters = [self.cluster]
         self.replicas = []
 
-    # MARK: Setting up
+    # MARK: Setup
 
     def build(self):
         self.cluster.create()
@@ -96,7 +97,7 @@ class Stage:
             CREATE DATABASE {DATABASE} OWNER keeper"""
         )
         self.cluster.sql("GRANT ALL ON SCHEMA public TO keeper", DATABASE)
-        # As a deployment does it: every replica's first step at once.
+        # As in a deployment, where every replica migrates at its start, at the same time.
         commands = [self.spawn("migrate", "--database", self.owner_url()) for _ in range(4)]
         for command in commands:
             printed, _ = command.communicate(timeout=PATIENCE_SECONDS)
@@ -120,7 +121,7 @@ class Stage:
 
     @contextlib.contextmanager
     def running(self, **settings):
-        """Two replicas, ended at the end: also their end must be in order."""
+        """Runs two replicas and stops them at the end; they must also stop cleanly."""
         settings = {"BELLHOP_DATABASE": self.service_url(), **settings}
         database = settings["BELLHOP_DATABASE"]
         self.replicas = [
@@ -145,7 +146,7 @@ class Stage:
             with contextlib.suppress(postgres.Trouble, subprocess.SubprocessError):
                 cluster.stop()
 
-    # MARK: Facts
+    # MARK: State of the database
 
     def log(self):
         return Log(self.cluster.rows(
@@ -156,7 +157,7 @@ class Stage:
         return self.cluster.sql("SELECT epoch FROM event_epochs", DATABASE)
 
     def newest(self, users):
-        """The sequence of each user's newest event."""
+        """Returns the sequence of each user's newest event."""
         rows = self.cluster.rows(
             "SELECT json_build_array(audience, max(sequence)) FROM events WHERE audience LIKE 'user:%' GROUP BY audience",
             DATABASE,
@@ -165,7 +166,8 @@ class Stage:
         return {user: newest.get(user, 0) for user in users}
 
     def wait_until_told(self, listeners, what="every stream to tell what happened"):
-        """Waits until the streams stand where the log stands now and returns how many seconds that took."""
+        """Waits until the streams have received everything up to the current end of the log; returns the seconds that
+        this took."""
         newest = self.newest({stream.user for stream in listeners.streams})
         behind = [stream for stream in listeners.streams if stream.last_sequence < newest[stream.user]]
 
@@ -188,7 +190,8 @@ class Stage:
         ]
 
     def judge(self, load, listeners, must_be_whole=True, earlier=()):
-        """All that must hold at the end of a load, whatever happened in it; gives the number of gaps that were told."""
+        """Checks everything that must hold at the end of a load, whatever failed during it; returns the number of
+        reported gaps."""
         log = self.log()
         judge_load(load, log)
         gaps = judge_streams(listeners, log, self.epoch(), must_be_whole, earlier)
@@ -197,7 +200,7 @@ class Stage:
         return gaps
 
     def check_rows(self, load):
-        """Every acknowledged event has its one row: also one that made room for others is remembered."""
+        """Checks that every acknowledged event has exactly one row, including events whose notification was evicted."""
         rows = self.cluster.rows(
             "SELECT json_build_array(user_id, event_id) FROM notifications WHERE event_id IS NOT NULL", DATABASE
         )
@@ -207,7 +210,7 @@ class Stage:
                 raise Failed(f"{user}: acknowledged, and not in the database: {sorted(lost)[:5]}")
 
     def check_badges(self, load):
-        """Counts as they are kept, recounted, and told by both replicas."""
+        """Compares the stored counts, the recounted ones, and those that both replicas return."""
         recounted = self.cluster.rows(
             """SELECT json_build_array(
                 user_id,
@@ -238,7 +241,7 @@ class Stage:
             client.close()
 
     def check(self):
-        """The service's own recount."""
+        """Runs the service's own recount."""
         check = self.spawn("check", "--database", self.owner_url())
         printed, _ = check.communicate(timeout=PATIENCE_SECONDS)
         if check.returncode != 0:
@@ -253,7 +256,7 @@ class Stage:
             raise Failed(f"{path} of {replica.name}: {problem!r}") from None
 
     def wait_until_ready(self, is_ready, what):
-        """Waits until /readyz of all replicas says so; /healthz must go on saying that they live."""
+        """Waits until /readyz of all replicas is positive; /healthz must stay positive all the time."""
         wanted = 200 if is_ready else 503
 
         def says_so():
@@ -269,13 +272,13 @@ def users_of(scenario, count):
     return [f"{scenario}-{number}" for number in range(count)]
 
 
-# MARK: Scenarios. Each gives one line on what was seen; what differs is raised.
+# MARK: Scenarios. Each returns one line about its result and raises an error for a difference.
 
 
 def crosswise(stage, scenario="crosswise", count=50, rounds=None, **settings):
     """Writers on both replicas, and a stream of every user on each of them."""
     users = users_of(scenario, count)
-    # With this timeout a slow machine is no reason to refuse anything.
+    # With this timeout a slow machine does not lead to refusals.
     with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="60", **settings) as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
             with Load(replicas, users, f"{stage.options.seed}-{scenario}") as load:
@@ -289,10 +292,10 @@ def crosswise(stage, scenario="crosswise", count=50, rounds=None, **settings):
 
 
 def reconnections(stage):
-    """Streams that break off at any moment and resume on any replica."""
+    """Streams that break at random moments and resume on any replica."""
     users = users_of("reconnections", 40)
     seed = f"{stage.options.seed}-reconnections"
-    # First a log that has lost its beginning. The replicas prune it every 10 s.
+    # First a log whose oldest events are pruned. The replicas prune it every 10 s.
     with stage.running(BELLHOP_EVENTS_KEPT_MAX="1000") as replicas:
         with Load(replicas, users, f"{seed}-first") as load:
             load.wait_for(1000)
@@ -310,7 +313,7 @@ def reconnections(stage):
         start = time.monotonic()
         with Listeners(travellers) as listeners:
             with Load(replicas, users, seed, writers=3) as later:
-                # Each tenth has the patience of one wait, so that progress and not speed is asked for.
+                # Each tenth has the timeout of one wait, so that the test requires progress and not speed.
                 for tenth in range(9, -1, -1):
                     left = tenth * stage.options.reconnections // 10
                     wait_until(
@@ -329,7 +332,7 @@ def reconnections(stage):
 
 
 def judge_pruned(stage, earlier, later, listeners):
-    """As `Stage.judge`, where the log has lost its beginning: of what was written in it only the rows can tell."""
+    """Does what `Stage.judge` does, for a log whose oldest events are pruned: only the rows show what was written then."""
     log = stage.log()
     epoch = stage.epoch()
     gaps = sum(judge_stream(stream, log, epoch) for stream in listeners.streams)
@@ -342,7 +345,7 @@ def judge_pruned(stage, earlier, later, listeners):
 
 
 def killed(stage):
-    """A replica is killed in the middle of its work; its streams go on at the other."""
+    """A replica is killed in the middle of its work; its streams continue on the other."""
     users = users_of("killed", 20)
     choices = random.Random(f"{stage.options.seed}-killed")
     with stage.running() as replicas:
@@ -370,7 +373,7 @@ def killed(stage):
 
 
 def whoever_is_in(alive):
-    """How streams choose where to go on: where they are, while that one is alive."""
+    """Returns a function that chooses a stream's replica: the current one while it is alive, else another."""
 
     def elsewhere(replica):
         place = {"at": replica}
@@ -386,8 +389,9 @@ def whoever_is_in(alive):
 
 
 def crowded(stage):
-    """Messages, scores, votes and likes, while one replica after the other is killed in the middle of them, and now and
-    then PostgreSQL under the one that is left."""
+    """Messages, scores, votes and likes, while replicas are killed one after another, and sometimes PostgreSQL under
+    the
+    remaining one."""
     with stage.running() as replicas:
         alive = set(replicas)
         people = crowd.Crowd(replicas, "crowd", stage.options.seed)
@@ -396,7 +400,7 @@ def crowded(stage):
         def kill(blow):
             alive.discard(blow.victim)
             people.strike(blow)
-            # What it has sent before is done, or never will be.
+            # After this, statements of the killed replica are either done or will never run.
             sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{blow.victim.name}'"
             wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed")
             if choices.random() < 0.25:
@@ -418,13 +422,13 @@ def crowded(stage):
 
 
 def storm(stage):
-    """All at once: streams that come and go, replicas that are killed, and PostgreSQL restarted."""
+    """Everything at the same time: streams come and go, replicas are killed, and PostgreSQL is restarted."""
     users = users_of("storm", 30)
     seed = f"{stage.options.seed}-storm"
     choices = random.Random(seed)
     turns = 3 * stage.options.rounds
     with stage.running() as replicas:
-        # More than there is time for: they go on until the last turn is over.
+        # More than there is time for: they continue until the last round is over.
         budget = Budget(sys.maxsize)
         travellers = [
             Traveller(user, token(stage.secret, user), replicas, random.Random(f"{seed}-{number}"), budget, ())
@@ -459,7 +463,7 @@ def storm(stage):
 
 
 def long_transactions(stage):
-    """Transactions that stay open: nobody waits for them who does not need their very rows."""
+    """Long transactions must not delay requests that do not need their rows."""
     users = users_of("long", 20)
     with stage.running() as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
@@ -481,8 +485,9 @@ def long_transactions(stage):
 
 
 def beside_open_transactions(stage, load, listeners):
-    """With an older writing transaction open on other rows, events are told as ever; and when it commits, no one is
-    skipped."""
+    """While an older writing transaction on other rows is open, events are delivered as usual. When it commits, its
+    events
+    are not skipped."""
     badges = "INSERT INTO badges (tenant, user_id, messages, requests, bell, version, updated_at)"
     with postgres.Session(stage.cluster, DATABASE) as elsewhere, postgres.Session(stage.cluster, DATABASE) as same:
         with postgres.Session(stage.cluster, DATABASE) as reader:
@@ -490,7 +495,7 @@ def beside_open_transactions(stage, load, listeners):
             same.run(f"BEGIN; {badges} VALUES ('default', 'nobody', 0, 0, 0, 1, 0)")
             reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events")
             load.wait_for(300)
-            # The transactions stay open until the streams have told everything.
+            # The transactions stay open until the streams have received everything.
             waited = stage.wait_until_told(listeners, "events to be told beside open transactions")
             TIMES.note("telling events beside open transactions", waited, 2)
             same.run("COMMIT")
@@ -504,14 +509,14 @@ def beside_open_transactions(stage, load, listeners):
 
 @contextlib.contextmanager
 def holding(stage, load, name):
-    """A session that holds a user's counts, and a write of that user which waits for them in the middle of its
+    """Runs a session that locks a user's counts, and a write of that user that waits for them in the middle of its
     transaction."""
     user = load.users[0]
     with postgres.Session(stage.cluster, DATABASE) as holder:
-        # Of two that wait for each other it is the service that is told.
+        # The service, and not this session, is the victim of a deadlock.
         process = holder.run("SET deadlock_timeout = '30s'; SELECT pg_backend_pid()")
         writer = threading.Thread(target=load.write_event, args=(user, f"{name}-{stage.options.seed}"), daemon=True)
-        # The others begin when it waits: it is this write, and at this row.
+        # The others begin once this write waits at this row.
         with load.paused():
             holder.run(f"BEGIN; SELECT 1 FROM badges WHERE user_id = '{user}' FOR UPDATE")
             writer.start()
@@ -528,8 +533,9 @@ def holding(stage, load, name):
 
 
 def across_held_row(stage, load, listeners):
-    """A writer waits in the middle of its transaction for a user's row, and others overtake it, so that it commits after
-    transactions that began later. Returns how many overtook it."""
+    """A writer waits in the middle of its transaction for a user's row. Others overtake it, so it commits after
+    transactions
+    that began later. Returns how many overtook it."""
     before = load.acknowledged
     with holding(stage, load, "held"):
         load.wait_for(10)
@@ -538,8 +544,9 @@ def across_held_row(stage, load, listeners):
 
 
 def in_deadlock(stage, load, listeners):
-    """PostgreSQL ends a transaction of the service because it and another wait for each other: the service does it again,
-    or asks the sender to."""
+    """PostgreSQL aborts a transaction of the service because of a deadlock. The service runs it again, or asks the
+    sender to
+    retry."""
 
     def deadlocks():
         return stage.cluster.log_path.read_text(errors="replace").count("deadlock detected")
@@ -548,8 +555,9 @@ def in_deadlock(stage, load, listeners):
     for attempt in range(5):
         with holding(stage, load, f"deadlock-{attempt}") as (holder, user):
             holder.run(f"SELECT 1 FROM inboxes WHERE user_id = '{user}' FOR UPDATE")
-        # PostgreSQL looks for a deadlock once, a second after a wait has begun. A busy machine may have been too late to
-        # close the circle by then.
+        # PostgreSQL checks for a deadlock once, a second after a wait has begun. A busy machine may be too late to
+        # complete the
+        # deadlock by then.
         if deadlocks() > before:
             break
     else:
@@ -558,7 +566,7 @@ def in_deadlock(stage, load, listeners):
 
 
 def behind_held_counter(stage, load):
-    """The one row that every write needs: held, writes wait or are refused, and go on when it is free."""
+    """Locks the one row that every write needs. Writes wait or are refused, and continue when it is unlocked."""
     with postgres.Session(stage.cluster, DATABASE) as holder:
         holder.run("BEGIN; SELECT * FROM event_counter FOR UPDATE")
         user = load.users[0]
@@ -573,7 +581,7 @@ def behind_held_counter(stage, load):
 
 
 def restarts(stage):
-    """PostgreSQL is restarted in the middle of the load, and its sessions are ended."""
+    """PostgreSQL is restarted during the load, and its sessions are terminated."""
     users = users_of("restarts", 30)
     recoveries = []
     with stage.running() as replicas, contextlib.ExitStack() as stack:
@@ -581,7 +589,8 @@ def restarts(stage):
             with Load(replicas, users, f"{stage.options.seed}-restarts") as load:
                 load.wait_for(200)
                 for turn in range(stage.options.rounds):
-                    # The first time long enough for everybody to notice, then as short as it can be.
+                    # The first outage is long enough for all clients to notice; the later ones are as short as
+                    # possible.
                     stage.cluster.stop("immediate")
                     if turn == 0:
                         away(stage, load)
@@ -595,7 +604,7 @@ def restarts(stage):
                         )
                         TIMES.note("opening streams that came without a database", took, RECOVERY_SECONDS)
                     load.wait_for(100)
-                    # As administrators do it; also the sessions that only listen are gone then.
+                    # As administrators do it. This also terminates the sessions that only listen.
                     stage.cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bellhop'")
                     recoveries.append(back(stage, load, listeners))
                     load.wait_for(50)
@@ -611,7 +620,7 @@ def restarts(stage):
 
 
 def away(stage, load):
-    """PostgreSQL is away until this returns. Every replica must refuse requests meanwhile, and say why."""
+    """Stops PostgreSQL until this returns. Every replica must refuse requests in the meantime and give the reason."""
     TIMES.note("noticing that the database is away", stage.wait_until_ready(False, "/readyz to tell of it"), HANG_SECONDS)
 
     def ask(replica, method, path, body):
@@ -636,7 +645,7 @@ def away(stage, load):
 
 
 def back(stage, load, listeners):
-    """The database is there from now on: both replicas write, are ready, and their streams catch up. Returns the seconds."""
+    """Checks that both replicas write and are ready and that their streams catch up. Returns the seconds."""
     start = time.monotonic()
     load.wait_for_all(start, "both replicas to write again")
     stage.wait_until_ready(True, "/readyz to tell that the database is back")
@@ -645,14 +654,14 @@ def back(stage, load, listeners):
 
 
 def latecomers(listeners):
-    """Streams that resume while there is no database: refused or held, they must come to it once it is back."""
+    """Streams that resume without a database may be refused or held, but must recover once it is back."""
     return Listeners(
         [Stream(one.user, one.bearer, one.replica, cursor=one.cursor) for one in listeners.streams[:10]], waits=False
     )
 
 
 def same_connections(listeners):
-    """Streams outlive the database's absence."""
+    """Checks that streams survive the absence of the database."""
     broken = [stream for stream in listeners.streams if len(stream.connections) != 1 or stream.breaks]
     if broken:
         stream = broken[0]
@@ -670,8 +679,9 @@ def outage(load, recoveries, what):
 
 
 def failover(stage):
-    """PostgreSQL is gone for good, and its standby takes over on another port. The log gets another epoch: a replica cannot
-    know what others have published, so every stream is told, also where nothing was lost."""
+    """PostgreSQL is lost, and its standby takes over on another port. The log gets another epoch. A replica cannot know
+    which
+    events others have published, so every stream is notified, even if nothing was lost."""
     users = users_of("failover", 20)
     standby = stage.cluster.make_standby()
     stage.clusters.append(standby)
@@ -681,7 +691,7 @@ def failover(stage):
                 load.wait_for(200)
                 before = stage.epoch()
                 cut_off(stage, load)
-                # At once, while replicas still ask what became of their last transactions.
+                # At once, while replicas are still checking the outcome of their last transactions.
                 standby.promote()
                 stage.cluster = standby
                 recovery = back(stage, load, listeners)
@@ -702,13 +712,13 @@ def expect_one_line(text, replicas):
 
 
 def untold(listeners, epoch):
-    """The streams whose last connection did not begin in another epoch, with that as its reason."""
+    """Returns the streams that are still in this epoch or never received a resync with the reason `epoch`."""
     marks = [[mark for connection in stream.connections for mark in connection.marks] for stream in listeners.streams]
     return [own for own in marks if not own or own[-1][1] == epoch or "epoch" not in {mark[3] for mark in own}]
 
 
 def frozen(stage):
-    """PostgreSQL stands still and says nothing: every request is refused before it goes on."""
+    """PostgreSQL is suspended: every request is refused until it continues."""
     users = users_of("frozen", 15)
     with stage.running(BELLHOP_DATABASE_TIMEOUT_SECONDS="1") as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
@@ -718,7 +728,7 @@ def frozen(stage):
                     away(stage, load)
                 recoveries = [back(stage, load, listeners)]
                 load.wait_for(100)
-                # A short standstill; the service may refuse requests or outlast it.
+                # A short suspension: the service may refuse requests or outlast it.
                 for _ in range(stage.options.rounds):
                     with stage.cluster.frozen():
                         time.sleep(0.5)
@@ -732,8 +742,9 @@ def frozen(stage):
 
 
 def cut_off(stage, load):
-    """Ends the server at the worst moment: commits wait for a standby that has not heard of them. They are lost, and
-    nobody was told of them; the numbers of their transactions are given to others by the standby."""
+    """Stops the server at the worst moment: commits wait for a standby that has not received them. They are lost, and
+    no
+    client got a response. The standby assigns the numbers of their transactions to others."""
     sender = int(stage.cluster.sql("SELECT pid FROM pg_stat_replication"))
     # Between requests, so that the standby knows nothing of the transactions that follow.
     with load.paused():
@@ -746,7 +757,7 @@ def cut_off(stage, load):
         stopping.start()
         wait_until(lambda: not any(map(is_running, backends)), "PostgreSQL to end its sessions")
     finally:
-        # Held still it could not be ended otherwise.
+        # A suspended process cannot be stopped otherwise.
         with contextlib.suppress(ProcessLookupError):
             os.kill(sender, signal.SIGKILL)
     stopping.join(PATIENCE_SECONDS)
@@ -761,7 +772,8 @@ def is_running(process):
 
 
 def outlived(stage, name, trouble, **settings):
-    """Writers and streams before, while and after a trouble; gives the load, what the trouble tells and the recovery."""
+    """Runs writers and streams before, during and after a failure; returns the load, the result of the failure and the
+    recovery time."""
     users = users_of(name, 10)
     with stage.running(**settings) as replicas:
         with Listeners(stage.streams(users, replicas)) as listeners:
@@ -778,13 +790,13 @@ def outlived(stage, name, trouble, **settings):
 
 
 def exhausted(stage):
-    """All connections are taken by others."""
+    """Other clients take all connections."""
     load, eaten, recovery = outlived(stage, "exhausted", starve)
     return outage(load, [recovery], f"time without connections, {eaten} taken by others")
 
 
 def locked(stage):
-    """A table is locked for longer than a query may take."""
+    """A table is locked for longer than the timeout of a query."""
     load, told, recovery = outlived(stage, "locked", lock_out, BELLHOP_DATABASE_TIMEOUT_SECONDS="1")
     return f"{told}; {outage(load, [recovery], 'locked table')}"
 
@@ -804,8 +816,9 @@ def starve(stage, load):
 
 
 def lock_out(stage, load):
-    """A table stays locked until every request that needs it has been refused. The service refuses them together: one
-    client of each replica, which asks again after each refusal, counts how many timeouts that takes.
+    """Keeps a table locked until every request that needs it was refused. The service refuses them together. One client
+    of
+    each replica, which retries after each refusal, counts how many timeouts this takes.
     """
     bearer = load.bearers[load.users[0]]
     writes = 24
@@ -850,7 +863,7 @@ def lock_out(stage, load):
             if (alive := stage.status(replica, "/healthz")) != 200:
                 raise Failed(f"/healthz of {replica.name} says {alive} because a table is locked")
         holder.run("COMMIT")
-    # If the service refused one write after the other, this would take as many timeouts as there are writes.
+    # If the service refused writes one after another, the number of timeouts would equal the number of writes.
     if max(refusals) > writes / 2:
         raise Failed(f"refusing {writes} writes at each replica took as long as {max(refusals)} refusals in a row")
     TIMES.note("the last refusal with a timeout of 1 s", slowest, writes / 2)
@@ -858,8 +871,9 @@ def lock_out(stage, load):
 
 
 def pgbouncer(stage):
-    """The same behind PgBouncer in transaction mode, with fewer connections than the replicas would have; then PgBouncer
-    is restarted, and PostgreSQL behind it."""
+    """The same load through PgBouncer in transaction mode, with fewer connections than the replicas would use. Then
+    PgBouncer
+    and the PostgreSQL behind it are restarted."""
     with postgres.Pooler(stage.cluster, DATABASE, "bellhop", SERVICE_PASSWORD, connections=4) as pooler:
         settings = {
             "BELLHOP_DATABASE": stage.service_url(pooler.port), "BELLHOP_DATABASE_POOLED": "true",
@@ -867,7 +881,7 @@ def pgbouncer(stage):
         }
         with counting_connections(stage) as taken:
             line = crosswise(stage, "pgbouncer", count=20, rounds=1, **settings)
-        # Four for all queries, and one to listen for each replica.
+        # Four for all queries, and one for LISTEN of each replica.
         if max(taken) > 6:
             raise Failed(f"{max(taken)} connections were open: not all went through PgBouncer")
         return f"{line}, on at most {max(taken)} connections; {pooler_restarts(stage, pooler, settings)}"
@@ -915,11 +929,11 @@ def pooler_restarts(stage, pooler, settings):
         return outage(load, recoveries, "outages of either")
 
 
-# MARK: What holds across replicas
+# MARK: Guarantees across replicas
 
 
 def across(stage):
-    """What is begun on one replica goes on at the other."""
+    """An operation that begins on one replica continues on the other."""
     with stage.running() as replicas:
         client = Client(replicas)
         try:
@@ -941,7 +955,7 @@ def call(client, replica, method, path, bearer, body=None, expect=200, **more):
 
 
 def open_by(replica, ticket):
-    """The status with which a ticket is taken."""
+    """Returns the status of a request that opens a stream with a ticket."""
     with socket.create_connection(("127.0.0.1", replica.port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(f"GET /v1/stream?ticket={ticket} HTTP/1.1\r\nHost: replica\r\n\r\n".encode())
         head = b""
@@ -954,7 +968,7 @@ def open_by(replica, ticket):
 
 
 def at_once(*calls):
-    """Runs all at the same moment; gives what each gave."""
+    """Runs all functions at the same moment; returns their results."""
     barrier = threading.Barrier(len(calls))
     results = [None] * len(calls)
 
@@ -962,7 +976,7 @@ def at_once(*calls):
         barrier.wait()
         try:
             results[place] = one()
-        except Exception as problem:  # The calling thread raises it again.
+        except Exception as problem:  # Raised again by the calling thread.
             results[place] = problem
 
     threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(calls)]
@@ -994,7 +1008,7 @@ def tickets(stage, client, a, b):
 
 
 def one_key_at_once(stage, client, a, b):
-    """The same request with the same key on both replicas, at the same moment."""
+    """Sends the same request with the same key to both replicas at the same moment."""
     backend = token(stage.secret, "backend", "service_role")
     count = 40
     for number in range(count):
@@ -1021,8 +1035,9 @@ def one_key_at_once(stage, client, a, b):
 
 
 def bookings(stage, client, a, b):
-    """One barber's time, wanted on both replicas at the same moment: one gets it. One version, changed on both: one
-    does."""
+    """Requests one barber's time on both replicas at the same moment: one request succeeds. Changes one version on
+    both: one
+    succeeds."""
     backend = token(stage.secret, "backend", "service_role")
     call(client, a, "PUT", "/v1/shops/twice", backend, {"name": "Twice", "timeZone": "UTC"}, 201)
     call(client, a, "PUT", "/v1/shops/twice/barbers/b1", backend, {"onDuty": True}, 201)
@@ -1039,7 +1054,7 @@ def bookings(stage, client, a, b):
 
     count = 15
     for number in range(count):
-        # Each overlaps all others; none begins when another does.
+        # Each overlaps all others, and no two begin at the same time.
         wishes = [
             {"shopId": "twice", "barberId": "b1", "service": "cut", "durationMinutes": 30, "scheduledStart":
              time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start + number * 3600 + place * 60))}
@@ -1067,7 +1082,7 @@ def bookings(stage, client, a, b):
 
 
 def subscriptions(stage, client, a, b):
-    """A stream of A is asked and changed through B."""
+    """Reads and changes the subscriptions of a stream on A through B."""
     backend = token(stage.secret, "backend", "service_role")
     bearer = token(stage.secret, "subscriber")
     call(client, a, "PUT", "/v1/shops/across", backend, {"name": "Across", "timeZone": "UTC"}, 201)
@@ -1084,7 +1099,7 @@ def subscriptions(stage, client, a, b):
             raise Failed(f"B gave a stream of A the topics {told}")
         if call(client, a, "GET", f"{path}/subscriptions", bearer)[0]["topics"] != told:
             raise Failed("a change of topics through B did not reach A")
-        # Nobody else's, by either replica.
+        # Another user has no access, on either replica.
         stranger = token(stage.secret, "stranger")
         for replica in (a, b):
             call(client, replica, "PUT", f"{path}/subscriptions", stranger, topics, 404)
@@ -1105,7 +1120,7 @@ def subscriptions(stage, client, a, b):
 
 
 def counts_elsewhere(stage, client, a, b):
-    """A version that B has answered 304 for is not believed any more once A has changed it."""
+    """After A has changed a version, B no longer answers it with 304."""
     backend = token(stage.secret, "backend", "service_role")
     bearer = token(stage.secret, "poller")
     slowest = 0.0
@@ -1129,7 +1144,7 @@ def counts_elsewhere(stage, client, a, b):
 
 
 def revocations(stage, client, a, b):
-    """Posted to one replica, a revocation closes streams and refuses tokens on both."""
+    """A revocation that is sent to one replica closes streams and refuses tokens on both."""
     backend = token(stage.secret, "backend", "service_role")
     slowest = 0.0
     for number, kind in enumerate(("jti", "session_id", "sub") * 2):
@@ -1163,7 +1178,7 @@ def revocations(stage, client, a, b):
 
 
 def roles(stage):
-    """The service's login sees nothing without a scope; and with a login that could see more, it does not start."""
+    """The service's login sees nothing without a scope. With a login that could see more, the service does not start."""
     with stage.running() as replicas:
         users = users_of("roles", 5)
         with Load(replicas, users, f"{stage.options.seed}-roles", writers=2) as load:
@@ -1180,7 +1195,7 @@ def roles(stage):
         raise Failed(f"row-level security is not forced on {unforced}")
     blind(stage, names)
     refused = [refuses(stage, *login) for login in logins(stage)]
-    # A database that nobody has migrated: the service's role could not do it, and says who can.
+    # A database that was never migrated. The service's role cannot migrate it, and the error names the role that can.
     stage.cluster.sql("DROP DATABASE IF EXISTS untouched")
     stage.cluster.sql("CREATE DATABASE untouched OWNER keeper")
     refuses(stage, "bellhop", SERVICE_PASSWORD, "a role on a database without tables", r"bellhop migrate", "untouched")
@@ -1188,9 +1203,9 @@ def roles(stage):
 
 
 def as_service(stage, statements, goes_on=False):
-    """Runs statements by psql with the service's own login, by TCP, as the service comes.
+    """Runs statements by psql with the service's own login, over TCP as the service does.
 
-    - goes_on: goes on after errors, and returns all that psql prints, errors among it.
+    - goes_on: continues after errors and returns all output of psql, including errors.
     """
     done = subprocess.run(
         [postgres.program("psql"), "-XqAt", "-v", f"ON_ERROR_STOP={0 if goes_on else 1}", "-d",
@@ -1203,7 +1218,7 @@ def as_service(stage, statements, goes_on=False):
 
 
 def rows_of(stage, tables):
-    """Returns how many rows each table holds."""
+    """Returns the number of rows in each table."""
     counts = " UNION ALL ".join(f"SELECT json_build_array('{table}', (SELECT count(*) FROM {table}))" for table in tables)
     return dict(stage.cluster.rows(counts, DATABASE))
 
@@ -1216,7 +1231,7 @@ def blind(stage, tables):
         "removed": "WITH gone AS (DELETE FROM {0} RETURNING 1) SELECT count(*) FROM gone",
     }
     asked = [(verb, table) for table in tables for verb in kinds]
-    # One psql for all of them: it goes on after an error, and says which statement an answer belongs to.
+    # One psql for all statements. It continues after an error and prints the statement of each answer.
     script = "".join(f"\\echo '# {verb} {table}'\n{kinds[verb].format(table)};\n" for verb, table in asked)
     answers = {}
     for part in as_service(stage, script, goes_on=True).split("# ")[1:]:
@@ -1224,7 +1239,7 @@ def blind(stage, tables):
         answers[tuple(question.split(" "))] = answer.strip()
     for verb, table in asked:
         answer = answers.get((verb, table), "no answer")
-        # A table that the role may not even ask for shows nothing, too.
+        # A table for which the role lacks permission shows nothing either.
         if answer != "0" and "permission denied" not in answer:
             raise Failed(f"the service's login, without a scope, {verb} rows of {table} ({there[table]}): {answer}")
     if changed := {table: count for table, count in rows_of(stage, tables).items() if count != there[table]}:
@@ -1246,7 +1261,7 @@ def blind(stage, tables):
 
 
 def logins(stage):
-    """Logins that could see everything, each with its password."""
+    """Returns logins that could see everything, each with its password."""
     stage.cluster.sql(
         """DROP ROLE IF EXISTS almighty, bypassing, heir;
         CREATE ROLE almighty LOGIN SUPERUSER PASSWORD 'p';
@@ -1279,7 +1294,7 @@ SCENARIOS = {
     "crosswise": crosswise, "reconnections": reconnections, "killed": killed, "crowd": crowded, "storm": storm, "long": long_transactions,
     "restarts": restarts, "frozen": frozen, "exhausted": exhausted, "locked": locked, "pgbouncer": pgbouncer,
     "across": across, "roles": roles,
-    # The last, since the database lives on elsewhere after it.
+    # The last scenario, because afterwards the database runs elsewhere.
     "failover": failover,
 }
 
@@ -1289,11 +1304,11 @@ QUICK = ("crosswise", "killed", "long", "restarts", "locked", "across", "roles")
 
 
 def play(stage, name):
-    """Runs one scenario. Returns false if something differs."""
+    """Runs one scenario. Returns false if there is a difference."""
     start = time.monotonic()
     try:
         line = SCENARIOS[name](stage)
-    except Exception as problem:  # Also what nobody thought of must not hide the other scenarios.
+    except Exception as problem:  # An unexpected error must not hide the other scenarios.
         print(f"  {name}: DIFFERS after {time.monotonic() - start:.1f} s: {problem}", flush=True)
         if not isinstance(problem, (Failed, postgres.Trouble)):
             traceback.print_exc()
@@ -1313,10 +1328,10 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--reconnections", type=int, default=10000)
-    parser.add_argument("--only", choices=SCENARIOS, nargs="+", action="extend", help="the scenarios to run")
+    parser.add_argument("--only", choices=SCENARIOS, nargs="+", action="extend", help="run only these scenarios")
     parser.add_argument("--quick", action="store_true", help=f"one round of {', '.join(QUICK)}")
-    parser.add_argument("--within-ms", type=int, help="judges times, on an idle machine: 1000 is what the service promises")
-    parser.add_argument("--keep", action="store_true", help="leaves the folder with all logs")
+    parser.add_argument("--within-ms", type=int, help="check times, on an idle machine: the service promises 1000")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args()
     options.binary = os.path.abspath(options.binary)
     TIMES.within_ms = options.within_ms
@@ -1324,7 +1339,7 @@ def main():
         options.rounds, options.only = 1, options.only or QUICK
     names = options.only or list(SCENARIOS)
     print(f"replicas: seed {options.seed}, {options.rounds} rounds, {options.reconnections} reconnections", flush=True)
-    # A run that is told to stop takes its servers with it.
+    # A terminated run stops its servers too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = postgres.make_folder()
     stage = Stage(options, folder)

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Lets a school and its people live on a real service for half an hour, and then proves that (SCH SC-003)
+"""Simulates a school and its users on a real service for half an hour, and then proves that (SCH SC-003)
 
-  - no stream that stayed was broken off or told to fetch everything again, and each heard something in every minute,
-  - streams that came and went have left no socket and no place behind,
-  - the service's memory, once it had warmed up, did not grow.
+  - no permanent stream broke or received a resync, and each received something in every minute,
+  - closed streams have left no socket and no slot behind,
+  - the service's memory did not grow after warming up.
 
     Tests/crash/soak.py --binary .build-static/release/bellhop [--minutes 30] [--seed 1]
 
-Only Python's standard library is needed. Under five minutes memory still warms up, and is shown without being judged.
+Needs only Python's standard library. A run of less than five minutes prints memory without judging it, because memory
+is
+still warming up.
 """
 
 import collections
@@ -32,11 +34,12 @@ PARENTS = [f"parent-{number}" for number in range(10)]
 PEOPLE = {**{name: "student" for name in PUPILS}, **{name: "parent" for name in PARENTS}, "t0": "teacher", "t1": "teacher",
           "head": "admin"}
 CHALLENGE = "/v1/challenges/soak"
-# What memory may grow by between the second third of the time and the last: what allocators round up, and no leak of
-# 100 bytes for each of the 60,000 rows and 50,000 requests of ten minutes.
+# The allowed growth of memory between the second and the last third of the time. It covers the rounding of allocators,
+# but
+# not a leak of 100 bytes for each of the 60,000 rows and 50,000 requests in ten minutes.
 GROWTH_MAX_BYTES = 3 << 20
 JUDGED_MINUTES = 5
-# Four heartbeats. A short run, which may share its machine, has more patience.
+# Four heartbeats. A short run may share its machine and allows more.
 SILENCE_MAX_SECONDS = 60
 
 
@@ -58,7 +61,7 @@ def pupil(number, in_class=None, points=0):
 
 
 class Backend:
-    """A kept connection, as an app's backend has."""
+    """A keep-alive connection, as an app's backend uses."""
 
     def __init__(self, service, bearer):
         self.service, self.bearer, self.connection = service, bearer, None
@@ -76,7 +79,7 @@ class Backend:
             self.connection.request(method, path, text, headers)
             answer = self.connection.getresponse()
         except (http.client.RemoteDisconnected, ConnectionError):
-            # Idle for too long; what the service had answered would have been read.
+            # The connection was idle for too long. A response of the service would have been read.
             self.connection.close()
             self.connection.request(method, path, text, headers)
             answer = self.connection.getresponse()
@@ -101,7 +104,7 @@ class Session:
             choices = random.Random(self.seed * 100 + number)
             try:
                 work(choices, number)
-            except Exception as problem:  # Whatever it is, the session has failed.
+            except Exception as problem:  # Any error fails the session.
                 self.problems.append(f"{work.__name__}: {type(problem).__name__}: {problem}")
                 self.is_enough.set()
 
@@ -118,10 +121,10 @@ class Session:
                               for members in (PUPILS[:2], PUPILS, PARENTS + ["t0", "t1"])]
         self.posts = [backend.ask("POST", "/v1/posts", {"authorId": name, "text": "A post"})["id"] for name in PUPILS[:5]]
 
-    # -- what happens ------------------------------------------------------------------------------------------
+    # -- activity ----------------------------------------------------------------------------------------------
 
     def feed(self, choices, number):
-        """Attendance, stickers, points, and now and then a pupil who changes the class; in bursts."""
+        """Sends attendance, stickers, points, and sometimes a change of class, in bursts."""
         backend, sent = Backend(self.service, None), 0
         while not self.is_enough.wait(choices.random() * 0.1):
             rows = []
@@ -143,7 +146,7 @@ class Session:
             self.counts["rows"] += len(rows)
 
     def talk(self, choices, number):
-        """Notifications, messages, likes, scores, reading and polling."""
+        """Sends notifications, messages, likes and scores; reads and polls."""
         backend, sent = Backend(self.service, self.tokens["backend"]), 0
         own = {name: Backend(self.service, bearer) for name, bearer in self.tokens.items()}
         while not self.is_enough.wait(choices.random() * 0.04):
@@ -172,7 +175,7 @@ class Session:
     # -- streams -----------------------------------------------------------------------------------------------
 
     def open(self, name, last_id=None):
-        """The socket of a stream, and what was read of it."""
+        """Returns the socket of a stream and the data read from it."""
         client = socket.create_connection(("127.0.0.1", self.service.port), timeout=PATIENCE_SECONDS)
         lines = ["GET /v1/stream?topics=leaderboard:soak HTTP/1.1", "Host: localhost",
                  f"Authorization: Bearer {self.tokens[name]}"]
@@ -188,7 +191,7 @@ class Session:
         return client, read.decode()
 
     def stay(self, choices, number):
-        """One stream for each of the people, for the whole time."""
+        """Keeps one stream for each user during the whole time."""
         selector = selectors.DefaultSelector()
         heard = {}
         for name in PEOPLE:
@@ -211,7 +214,7 @@ class Session:
                 raise Failed(f"{quiet} heard nothing for {self.silence_max} s, not even a heartbeat")
 
     def come_and_go(self, choices, number):
-        """Streams that resume, ask for rows, and are closed, or vanish without a word."""
+        """Opens streams that resume, request rows, and are closed or vanish without notice."""
         last_ids = {}
         while not self.is_enough.is_set():
             name = choices.choice(list(PEOPLE))
@@ -228,7 +231,7 @@ class Session:
                     read = client.recv(65536).decode(errors="replace")
                 except TimeoutError:
                     break
-                # The last whole line: an id that was cut off is none.
+                # Only complete lines, because an id that was cut off is invalid.
                 ids = [line[4:] for line in read.split("\n")[:-1] if line.startswith("id: ")]
                 last_ids[name] = ids[-1] if ids else last_ids.get(name)
             if choices.random() < 0.3:
@@ -245,19 +248,20 @@ class Session:
         raise Failed(f"/metrics ({status}) does not tell {name}")
 
     def memory(self):
-        """Bytes allocated and not freed. The resident set has mapped pages of the database in it too, which come and go, and
-        what the allocator keeps after a burst."""
+        """Returns the bytes that are allocated and not freed. The resident set would also contain mapped database
+        pages, which
+        come and go, and memory that the allocator keeps after a burst."""
         return self.metric("bellhop_process_allocated_bytes")
 
     def sockets(self):
-        """Descriptors of files aside, which readers of the database open when there is much to do, and keep."""
+        """Returns the number of descriptors without files: readers of the database open files under load and keep them."""
         count = 0
         with os.scandir(f"/proc/{self.service.process.pid}/fd") as descriptors:
             for descriptor in descriptors:
                 try:
                     count += os.readlink(descriptor.path).startswith("socket:")
                 except OSError:
-                    pass  # Closed meanwhile.
+                    pass  # Closed in the meantime.
         return count
 
     def live(self, minutes):
@@ -279,11 +283,11 @@ class Session:
             raise Failed("; ".join(self.problems[:3]))
         self.settle(acting, at_rest)
         self.judge(samples, minutes)
-        # Each kind of people that lived, and what must hold at the end: streams, sockets, memory.
+        # Each kind of user, and three final checks: streams, sockets, memory.
         return 1 + len(acting) + 3
 
     def settle(self, acting, at_rest):
-        """Those who act end. Those who stayed are still there, and nothing else is."""
+        """Stops the active users and checks that exactly the permanent streams remain."""
         self.is_enough.set()
         for thread in acting:
             thread.join(PATIENCE_SECONDS)
@@ -310,7 +314,7 @@ class Session:
 def run(options, folder):
     service = Service(options.binary, folder)
     service.environment.update(BELLHOP_CHANGES_SECRET=SECRET, BELLHOP_CLAIM_STUDENT="sub", BELLHOP_RATE_LIMIT_USER="0",
-                               # Requests' connections that are left behind end soon, so that sockets can be counted.
+                               # Abandoned connections of requests end soon, so that sockets can be counted.
                                BELLHOP_CONNECTION_TIMEOUT_SECONDS="3")
     service.start()
     try:

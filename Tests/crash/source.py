@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Kills a service that reads an app's log, restarts the app's PostgreSQL and cuts their connection, again and again, while
-writers race, and then proves that what was told is what was committed: nothing lost, nothing doubled, the order of each
-row kept, and nothing of what was rolled back.
+"""Repeatedly kills a service that reads an app's log, restarts the app's PostgreSQL and cuts their connection, while
+writers
+race. It then proves that the delivered changes are the committed ones: nothing lost, nothing doubled, each row in
+order,
+and no change that was rolled back.
 
     Tests/crash/source.py --binary .build/debug/bellhop [--rounds 6] [--writers 4] [--seed 1]
 
-Only Python's standard library is needed, and PostgreSQL. Each writer counts in a row of its own and now and then inserts
-thousands of rows at once: its count, as it stands at the end, is how many changes must have been told of it, in order.
-The choices follow from the seed, which is printed; the moment of a kill within a commit is the machine's.
+Needs only Python's standard library and PostgreSQL. Each writer increments a count in its own row and sometimes inserts
+thousands of rows at once. Its final count is the number of changes that must have been delivered, in order. The choices
+follow from the seed, which is printed. The moment of a kill within a commit depends on the machine.
 """
 
 import contextlib
@@ -49,7 +51,7 @@ class Cluster(postgres.Cluster):
 
 
 class Writer:
-    """Changes a row of its own, in transactions of all sizes, some of which are rolled back."""
+    """Changes its own row, in transactions of all sizes, some of which are rolled back."""
 
     def __init__(self, cluster, name, seed):
         self.cluster, self.name = cluster, name
@@ -64,16 +66,17 @@ class Writer:
     def _write(self):
         while not self.is_over.is_set():
             try:
-                # Whether a commit that was cut off was done, only the table knows: it is asked at the end.
+                # Only the table shows whether an interrupted commit took effect; it is read at the end.
                 with postgres.Session(self.cluster, DATABASE) as session:
                     while not self.is_over.is_set():
                         session.run(self._statements())
-                        # A server that shuts down sends what is left: so much that it can be read by then, also by a
-                        # debug build.
+                        # A server that shuts down sends the rest of its log. The pause limits that rest to an amount
+                        # that a debug build can read
+                        # in time.
                         self.is_over.wait(self.choices.random() / 40)
             except (postgres.Trouble, OSError):
                 self.is_over.wait(0.05)
-            except Exception as problem:  # A writer that ends unseen would prove nothing.
+            except Exception as problem:  # A writer that fails unnoticed would make the test meaningless.
                 self.problem = problem
                 return
 
@@ -99,7 +102,7 @@ class Writer:
 
 
 def disturb(cluster, service, choices):
-    """One of the things that happen."""
+    """Causes one of the failures."""
     kind = choices.choice(["kill", "kill", "stop", "fast", "immediate", "cut"])
     print(f"  {kind}", flush=True)
     if kind in ("kill", "stop"):
@@ -109,13 +112,13 @@ def disturb(cluster, service, choices):
     elif kind == "cut":
         cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bellhop'")
     else:
-        # A server that shuts down waits for its readers: it must not wait for this one.
+        # A server that shuts down waits for its readers; it must not wait for this one.
         cluster.stop(kind)
         cluster.start()
 
 
 def told(folder):
-    """What the event log of the service says of rows, in its order."""
+    """Returns the row changes in the service's event log, in its order."""
     with contextlib.closing(sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True, timeout=PATIENCE_SECONDS)) as log:
         for (data,) in log.execute("SELECT data FROM events WHERE name = 'table:change' ORDER BY sequence"):
             change = json.loads(data)
@@ -162,7 +165,7 @@ def run(options, folder):
         cluster.sql(SCHEMA, DATABASE)
         tables = pathlib.Path(folder) / "tables.yaml"
         tables.write_text(TABLES)
-        # Superusers come by the socket alone here, so the statements are run as they are printed.
+        # Superusers connect only by the socket here, so the printed statements are run instead of the command.
         cluster.sql(setup(options.binary, tables, service), DATABASE)
         service.environment.update(
             BELLHOP_SOURCE=postgres.url("reader", "of-a-day", DATABASE, cluster.port), BELLHOP_TABLES=str(tables)

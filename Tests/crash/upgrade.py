@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Two versions side by side: replicas of one version are replaced by another's, one after the other, as a rolling upgrade
-does it, while writers write and streams listen. No event is lost or doubled, and nobody is refused for it.
+"""Replaces the replicas of one version by those of another, one after another, as a rolling upgrade does, while writers
+write
+and streams listen. No event is lost or doubled, and no request is refused because of it.
 
     Tests/crash/upgrade.py --old old/bellhop --new .build/debug/bellhop [--seed 1] [--rounds 3]
 
 `gently`: the database is migrated under the old replicas, which then stop and are replaced in turn. `killed`: they are
-killed in the middle of messages, scores and votes. The judges are those of replicas.py.
+killed in the middle of messages, scores and votes. The checks are those of replicas.py.
 """
 
 import argparse
@@ -23,10 +24,10 @@ from witnesses import Listeners, Load, judge_streams, wait_until
 
 
 class Upgrade(Stage):
-    """A database and two replicas of the old version, and what makes them the new one."""
+    """A database with two replicas of the old version, and the steps of their upgrade."""
 
     def migrate(self):
-        """As the owner, while the old replicas serve."""
+        """Migrates as the owner, while the old replicas serve."""
         self.options.binary = self.options.new
         command = self.spawn("migrate", "--database", self.owner_url())
         printed, _ = command.communicate(timeout=PATIENCE_SECONDS)
@@ -44,7 +45,7 @@ def gently(stage):
     with stage.running(BELLHOP_DRAIN_SECONDS="1") as replicas:
         alive = set(replicas)
         with Listeners(stage.streams(users, replicas, whoever_is_in(alive))) as listeners:
-            # A connection may end between an answer and the next request on it.
+            # A connection may end between a response and the next request on it.
             with Load(replicas, users, f"{stage.options.seed}-gently", may_break=True) as load:
                 load.wait_for(300)
                 steps = stage.migrate()
@@ -55,7 +56,7 @@ def gently(stage):
                     load.wait_for(100)
                     stage.start_new(replica)
                     alive.add(replica)
-                    # Side by side, until both versions have written what the other's streams were told.
+                    # Both versions run until each has written events that streams of the other received.
                     load.wait_for(300)
             stage.wait_until_told(listeners)
             resumptions = sum(len(stream.connections) - 1 for stream in listeners.streams)
@@ -96,7 +97,7 @@ def killed(stage):
 
 
 def play(options, scenario, round_number):
-    """One upgrade, on a database of its own: from the new version there is no way back."""
+    """Runs one upgrade on a separate database, because the new version cannot be downgraded."""
     folder = postgres.make_folder()
     stage = Upgrade(argparse.Namespace(binary=options.old, new=options.new, seed=options.seed + round_number), folder)
     try:
@@ -122,7 +123,7 @@ def main():
     options = parser.parse_args()
     options.old, options.new = os.path.abspath(options.old), os.path.abspath(options.new)
     print(f"upgrade: seed {options.seed}, {options.rounds} rounds", flush=True)
-    # A run that is told to stop takes its servers with it.
+    # A terminated run stops its servers too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     is_well = all([play(options, scenario, number) for number in range(options.rounds) for scenario in (gently, killed)])
     if not is_well:

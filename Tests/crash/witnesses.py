@@ -1,5 +1,6 @@
-"""Who watches the replicas: streams that keep what they are told, writers that keep what they were answered, and the
-judge who holds both against the event log in the database.
+"""Observers of the replicas: streams that record their events, writers that record their responses, and checks that
+compare
+both with the event log in the database.
 """
 
 import collections
@@ -21,15 +22,15 @@ REPLAY_BYTES_MAX = 1024 * 1024
 
 
 class Times:
-    """Judges measured times, but only in runs that ask for it (--within-ms). A busy machine must not fail a test.
+    """Checks measured times, but only in runs that ask for it (--within-ms). A busy machine must not fail a test.
 
-    - within_ms: what the service promises within a second must happen within this many milliseconds; None judges nothing.
+    - within_ms: the maximum for everything that the service promises within a second; None disables the check.
     """
 
     within_ms = None
 
     def note(self, what, seconds, seconds_promised):
-        """Returns the measured seconds."""
+        """Records a time; returns the measured seconds."""
         if self.within_ms is not None and seconds * 1000 > seconds_promised * self.within_ms:
             allowed = seconds_promised * self.within_ms / 1000
             raise Failed(f"{what} took {seconds:.1f} s; --within-ms {self.within_ms} allows {allowed:g} s")
@@ -37,12 +38,12 @@ class Times:
 
 
 TIMES = Times()
-# A request that takes longer hangs. Only runs with --within-ms judge this.
+# A request that takes longer hangs. Only runs with --within-ms check this.
 HANG_SECONDS = 10
 
 
 def wait_until(condition, what, problems=()):
-    """Waits for a condition and returns how many seconds that took. Only a failure waits for PATIENCE_SECONDS."""
+    """Waits for a condition; returns the seconds that this took. Only a failing test waits for PATIENCE_SECONDS."""
     start = time.monotonic()
     while not condition():
         if problems:
@@ -54,11 +55,11 @@ def wait_until(condition, what, problems=()):
 
 
 class Refusal(Exception):
-    """A 503 as it should be: it says when to come back, and what is wrong."""
+    """A valid 503: it names the cause and the time of the retry."""
 
 
 def check_refusal(status, headers, body, what):
-    """Only a proper 503 is a refusal; anything else that is no success is a difference."""
+    """Accepts only a valid 503 as a refusal. Any other unsuccessful response is a difference."""
     if status != 503:
         raise Failed(f"{what} answered {status}: {body[:300]!r}")
     retry_after = headers.get("retry-after")
@@ -70,18 +71,19 @@ def check_refusal(status, headers, body, what):
 
 
 class Client:
-    """A kept connection to each of the replicas."""
+    """A keep-alive connection to each of the replicas."""
 
     def __init__(self, replicas, watch=None):
         self.replicas = replicas
-        # Called with the replica, "sent" or "answered", and the connection: who wants to strike a replica just then, or to
-        # break the connection by raising so.
+        # Called with the replica, "sent" or "answered", and the connection. The callback may kill the replica at this
+        # moment, or
+        # break the connection by raising an error.
         self.watch = watch or (lambda *_: None)
         self.connections = {}
         self.slowest = 0.0
 
     def request(self, replica, method, path, bearer=None, body=None, key=None, headers=None):
-        """Status, headers with lower-case names, body. A connection that breaks is the caller's to judge."""
+        """Returns status, headers with lower-case names, and body. The caller handles a broken connection."""
         connection = self.connections.get(replica)
         if connection is None:
             connection = self.connections[replica] = http.client.HTTPConnection(
@@ -112,7 +114,7 @@ class Client:
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
 
     def ask(self, *request, **more):
-        """Sends a request again after each refusal, for requests that only a busy machine makes the service refuse."""
+        """Repeats a request after each refusal, for requests that the service refuses only on a busy machine."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             status, headers, content = self.request(*request, **more)
@@ -127,9 +129,10 @@ class Client:
 
 
 class Load:
-    """Writers and readers on all replicas. What is not answered is sent again, to another replica than the one that broke
-    off, with the same Idempotency-Key, until it is answered: so at the end every write is either done and acknowledged,
-    or a failure.
+    """Writers and readers on all replicas. An unanswered request is repeated with the same Idempotency-Key until it is
+    answered,
+    at a replica other than the one that failed. At the end every write is therefore either done and acknowledged, or a
+    failure.
     """
 
     def __init__(self, replicas, users, seed, writers=8, readers=1, may_break=False):
@@ -141,21 +144,21 @@ class Load:
         # Whether connections may break: only while a replica is killed.
         self.may_break = may_break
         self.is_over = threading.Event()
-        # Nobody begins a request while it is not set.
+        # Requests begin only while this is set.
         self.gate = threading.Event()
         self.gate.set()
-        # Nobody repeats a request while it is not set.
+        # Retries begin only while this is set.
         self.repeating = threading.Event()
         self.repeating.set()
         self.lock = threading.Lock()
-        # Guarded by the lock, as is all that follows.
+        # Guarded by the lock, like everything that follows.
         self.busy = 0
         self.events = {user: set() for user in users}
         self.titles = {user: set() for user in users}
         self.changes = 0
         self.refusals = 0
         self.breaks = 0
-        # Answers of the first time to a repetition: what had been done, and its answer lost.
+        # Stored responses to retries: the write was done, but its first response was lost.
         self.replays = 0
         self.slowest = 0.0
         self.succeeded_at = {}
@@ -167,7 +170,7 @@ class Load:
         return threading.Thread(target=self._work, args=(step, seed), daemon=True)
 
     def watch(self, replica, moment, connection):
-        """What happens at each request, see `Client`."""
+        """Called at each request; see `Client`."""
 
     def __enter__(self):
         for thread in self.threads:
@@ -189,13 +192,13 @@ class Load:
             return self.changes
 
     def wait_for(self, count):
-        """Waits until so many more writes are acknowledged and returns how many seconds that took."""
+        """Waits until this number of further writes is acknowledged; returns the seconds that this took."""
         wanted = self.acknowledged + count
         return wait_until(lambda: self.acknowledged >= wanted, f"{count} writes to be acknowledged", self.problems)
 
     @contextlib.contextmanager
     def paused(self):
-        """Nobody is in the middle of anything."""
+        """Holds new requests back until none is in flight."""
         self.gate.clear()
         try:
             wait_until(lambda: self.busy == 0, "all requests to be answered", problems=self.problems)
@@ -205,7 +208,7 @@ class Load:
 
     @contextlib.contextmanager
     def unrepeated(self):
-        """What breaks is not sent again before the end of it; paused meanwhile, everything else is answered."""
+        """Holds retries back until the end. After a pause, all other requests are answered."""
         self.repeating.clear()
         try:
             yield
@@ -221,13 +224,13 @@ class Load:
                 self.busy += 1
 
     def wait_for_all(self, since, what):
-        """Waits until each replica has done a write that was sent after a moment."""
+        """Waits until each replica has done a write that was sent after a certain moment."""
         wait_until(
             lambda: all(self.succeeded_at.get(replica, 0) > since for replica in self.replicas), what, self.problems
         )
 
     def write_event(self, user, name):
-        """Writes one event as the writers do, from outside of them."""
+        """Writes one event as the writers do, for callers outside of them."""
         client = Client(self.replicas)
         body = {"id": name, "type": "auth.profile_updated", "userId": user, "data": {}}
         try:
@@ -255,7 +258,7 @@ class Load:
                     with self.lock:
                         self.busy -= 1
                 self.gate.wait(0.1)
-        except Exception as problem:  # Whatever ends a thread is a failure of the run, and must not vanish with it.
+        except Exception as problem:  # Any error that ends a thread fails the run and must not be lost with the thread.
             with self.lock:
                 self.problems.append(str(problem) if isinstance(problem, Failed) else repr(problem))
         finally:
@@ -304,7 +307,7 @@ class Load:
         known = memory["ids"].get(user)
         if kind < 0.7 or (kind >= 0.85 and known is None):
             body = {"id": name, "type": "auth.profile_updated", "userId": user, "data": {}}
-            # A repetition whose first answer was lost is told as such: 200.
+            # A retry after a lost response is answered with 200.
             good, key = ((201,), name) if choices.random() < 0.3 else ((200, 201), None)
             content = self._until_answered(client, choices, "POST", "/v1/events", self.backend, good, body, key)
             done = self.events[user]
@@ -332,7 +335,7 @@ class Load:
             self._until_answered(client, choices, "PATCH", "/v1/notifications", bearer, (200,), body, key)
         else:
             path = f"/v1/notifications/{notification}"
-            # It may have had to make room for others meanwhile.
+            # The notification may have been evicted in the meantime.
             self._until_answered(client, choices, "DELETE", path, bearer, (200, 404), key=key)
         with self.lock:
             self.changes += 1
@@ -353,19 +356,19 @@ Fact = collections.namedtuple("Fact", "sequence name data")
 
 
 class Connection:
-    """What one connection of a stream was told, and with which cursor it came."""
+    """The events of one connection of a stream, and the cursor of its request."""
 
     def __init__(self, replica, cursor):
         self.replica = replica
         self.cursor = cursor
-        # Where it stands at its beginning, and after each resync: (number of facts before it, epoch, sequence, reason).
+        # The position at the beginning and after each resync: (number of earlier facts, epoch, sequence, reason).
         self.marks = []
         self.facts = []
         self.closing = None
 
 
 class Stream:
-    """One user's stream, which resumes after its last id: on the same replica, or where `choose` says."""
+    """One user's stream, which resumes after its last id, on the same replica or on the one that `choose` returns."""
 
     def __init__(self, user, bearer, replica, choose=None, cursor=None, returns=True):
         self.user = user
@@ -384,7 +387,7 @@ class Stream:
         self.notices = []
 
     def connect(self):
-        """Blocks for no longer than the machine itself needs for a connection."""
+        """Blocks only as long as the machine needs to open a connection."""
         self.replica = self.choose()
         self.buffer, self.is_open, self.is_ready = b"", False, False
         request = (
@@ -403,7 +406,7 @@ class Stream:
         self.connections.append(Connection(self.replica, self.cursor))
 
     def read(self):
-        """False when the connection has ended."""
+        """Reads events; returns false when the connection has ended."""
         try:
             piece = self.socket.recv(1 << 18)
         except BlockingIOError:
@@ -484,8 +487,8 @@ class Stream:
 
 
 class Traveller(Stream):
-    """A stream that is broken off at random moments, and resumes on any replica with its last id, now and then with an id
-    that is of no use."""
+    """A stream that breaks at random moments and resumes on any replica with its last id, sometimes with an unusable
+    id."""
 
     def __init__(self, user, bearer, replicas, choices, budget, stale):
         super().__init__(user, bearer, replicas[0], self._wander)
@@ -507,7 +510,7 @@ class Traveller(Stream):
         self.closes_at = self.closes_after = None
         if self.budget.take():
             if self.choices.random() < 0.5:
-                # From before the head of the answer on.
+                # The earliest moment is before the head of the response.
                 self.closes_at = time.monotonic() + self.choices.random() ** 2 * 0.1
             else:
                 self.closes_after = self.choices.randint(0, 5)
@@ -515,7 +518,7 @@ class Traveller(Stream):
 
     @property
     def has_begun(self):
-        """It need not be ready: it may have left before."""
+        """Ready or not, because the stream may have left before."""
         return bool(self.connections)
 
     def _useless(self):
@@ -539,7 +542,7 @@ class Traveller(Stream):
 
 
 class Budget:
-    """How many reconnections are left for all travellers together."""
+    """The number of reconnections left for all travellers together."""
 
     def __init__(self, count):
         self.left = count
@@ -550,7 +553,7 @@ class Budget:
 
 
 class Listeners:
-    """All streams, on one thread of their own."""
+    """All streams, on one separate thread."""
 
     def __init__(self, streams, waits=True):
         self.waits = waits
@@ -629,11 +632,11 @@ class Listeners:
 
 
 class Log:
-    """What the database holds, read past all row-level security: what the streams must have told."""
+    """The content of the database, read without row-level security: the events that the streams must have delivered."""
 
     COLUMNS = """sequence, name, collapse, data, audience, earlier, step,
         (SELECT members FROM event_shared AS common WHERE common.sequence = events.shared)"""
-    # The number of the first event that is whole: of the oldest row, or of one before it in the same record.
+    # The number of the first complete event. It belongs to the oldest row or precedes it in the same record.
     FIRST = "SELECT sequence - coalesce(step, 1) + 1 FROM events ORDER BY sequence LIMIT 1"
 
     Row = collections.namedtuple("Row", "sequence name collapse data")
@@ -658,16 +661,18 @@ class Log:
 
     @classmethod
     def events(cls, row):
-        """The events of a record, whose row is that of the last one. Those before it stand in `earlier`, each as its sign,
-        number, collapse key, name, bytes of data and data; the last sign is the last event's. `+` stands for the members
-        that they have in common, which are stored once and stand before an event's own."""
+        """Returns the events of a record, whose row is that of the last event. The column `earlier` holds the events
+        before it, each
+        as its sign, number, collapse key, name, size of data and data. The final sign belongs to the last event. `+`
+        stands for
+        the members that the events have in common; they are stored once and precede an event's own members."""
         sequence, name, collapse, data, _, earlier, _, members = row
         rest, found = (earlier or ("+" if members is not None else "-")).encode(), []
         while len(rest) > 1:
             sign, rest = rest[:1], rest[1:]
             number, key, title, length, rest = rest.split(b" ", 4)
             own, rest = rest[:int(length)].decode(), rest[int(length):]
-            # The key is a number of 64 bits, which the column has with a sign.
+            # The key is an unsigned 64-bit number; the column stores it as a signed one.
             signed = (int(key) ^ 1 << 63) - (1 << 63)
             found.append(cls.Row(int(number), title.decode(), signed, cls.joined(sign, members, own)))
         return found + [cls.Row(sequence, name, collapse, cls.joined(rest, members, data))]
@@ -686,7 +691,7 @@ class Log:
         return rows[-1].sequence if rows else 0
 
     def check_counts(self):
-        """Versions of counts rise with the sequence: so commits are in the log's order."""
+        """Checks that versions of counts rise with the sequence, so that commits are in the order of the log."""
         for user, rows in self.rows.items():
             version = 0
             for row in rows:
@@ -699,9 +704,10 @@ class Log:
 
 
 def judge_streams(listeners, log, epoch, must_be_whole=True, earlier=()):
-    """Every stream against the log, and those of one user against each other; gives the number of gaps told.
+    """Compares every stream with the log, and the streams of one user with each other; returns the number of reported
+    gaps.
 
-    `earlier` has the epochs that the log had before, as before a failover.
+    `earlier` contains the previous epochs of the log, for example before a failover.
     """
     log.check_counts()
     gaps = sum(judge_stream(stream, log, epoch, must_be_whole, earlier) for stream in listeners.streams)
@@ -711,8 +717,9 @@ def judge_streams(listeners, log, epoch, must_be_whole=True, earlier=()):
 
 
 def compare_twins(listeners, log):
-    """What a user's streams were told while both were there is the same, on whichever replicas they were: but for
-    states, of which a replay tells the newest."""
+    """Checks that the streams of a user received the same events while both were open, on whichever replicas. States
+    are an
+    exception: a replay delivers only the newest of them."""
     twins = {}
     for stream in listeners.streams:
         twins.setdefault(stream.user, []).append(stream)
@@ -726,16 +733,17 @@ def compare_twins(listeners, log):
 
 
 def judge_stream(stream, log, epoch, must_be_whole=False, earlier=()):
-    """Everything that a stream was told, against the log.
+    """Compares everything that a stream received with the log.
 
-    Counts are states: of those that a replay passes, the newest is enough. All others come exactly as they are there.
+    Counts are states: of those that a replay skips, the newest is enough. All other events must arrive exactly as
+    logged.
     """
     gaps = 0
     rows = log.of(stream.user)
     known = {row.sequence: row for row in rows}
     for number, connection in enumerate(stream.connections, 1):
         where = f"{stream.user}, connection {number} at {connection.replica.name}"
-        # A connection that began in an earlier epoch came with no cursor, or with one of that epoch.
+        # A connection that began in an earlier epoch had no cursor, or one of that epoch.
         began = connection.marks[0][1] if connection.marks else epoch
         gaps += judge_beginning(connection, rows, log, began if began in earlier else epoch, where)
         for index, (start, mark_epoch, base, _) in enumerate(connection.marks):
@@ -746,7 +754,7 @@ def judge_stream(stream, log, epoch, must_be_whole=False, earlier=()):
             judge_facts(facts, base, rows, known, where)
         if not connection.marks and connection.facts:
             raise Failed(f"{where} was told {connection.facts[:3]} before its beginning")
-        # None: it was closed before its beginning, and the next one came with the same id.
+        # A connection without marks closed before its beginning, and the next one used the same id.
         if must_be_whole and len(connection.marks) > 1:
             raise Failed(f"{where} was told of a gap: {connection.marks[1:]}")
     if must_be_whole and stream.last_sequence < log.newest(stream.user):
@@ -755,9 +763,9 @@ def judge_stream(stream, log, epoch, must_be_whole=False, earlier=()):
 
 
 def judge_beginning(connection, rows, log, epoch, where):
-    """Whether a stream began where its cursor says, or with a gap that there was; gives the number of gaps told."""
+    """Checks that a stream began at its cursor, or with a gap that existed; returns the number of reported gaps."""
     if not connection.marks:
-        return 0  # Broken off before its beginning.
+        return 0  # The connection broke before its beginning.
     _, _, base, _ = connection.marks[0]
     told = [reason for _, _, _, reason in connection.marks if reason]
     first = connection.marks[1][3] if len(connection.marks) > 1 and connection.marks[1][0] == 0 else None
@@ -801,9 +809,9 @@ def judge_facts(facts, base, rows, known, where):
 
 
 def judge_load(load, log, is_all=True):
-    """What was acknowledged was told once, and nothing was told that nobody sent.
+    """Checks that every acknowledged write was delivered once, and that nothing else was delivered.
 
-    - is_all: the log holds nothing but this load for its users.
+    - is_all: the log contains only this load for its users.
     """
     for user in load.users:
         created = [json.loads(row.data) for row in log.of(user) if row.name == "notification:created"]

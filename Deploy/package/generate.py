@@ -4,9 +4,8 @@
     generate.py BINARY FOLDER
 
 writes the settings file (bellhop.yaml), the manual page (bellhop.1) and completions for bash, zsh and fish to FOLDER.
-Exits
-with 1 if the binary rejects the settings file, as written or with every commented setting enabled. Needs only Python's
-standard library.
+Exits with 1 if the binary rejects the settings file, as written or with every commented setting enabled. Needs only
+Python's standard library.
 """
 
 import argparse

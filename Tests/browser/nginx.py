@@ -1,12 +1,10 @@
 """Tests streams through nginx with TLS and HTTP/2, with the configuration of Deploy/nginx.conf: events arrive
-unbuffered, and
-many tabs with one stream each share one connection (CUT N-6, decision 18).
+unbuffered, and many tabs with one stream each share one connection (CUT N-6, decision 18).
 
     python nginx.py [--tabs 12] [--events 50]
 
 The service sends no heartbeat during the test. A buffered event therefore stays in nginx, because nothing pushes it
-out,
-and the test fails after its timeout.
+out, and the test fails after its timeout.
 """
 
 import argparse
@@ -31,8 +29,7 @@ options = parser.parse_args()
 # A browser allows six connections per host with HTTP/1.1.
 assert options.tabs > 6, "six tabs or fewer prove nothing"
 # Longer than the test's timeout, so that no heartbeat pushes a buffered event out, and no client opens a new stream
-# that
-# would replay it.
+# that would replay it.
 HEARTBEAT_SECONDS = 3600
 
 

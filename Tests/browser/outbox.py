@@ -1,12 +1,10 @@
 """Tests writes from several tabs while the network and the service fail and the tabs are reloaded and closed. Each
-write must
-be executed exactly once and in order (VIS NFR-2.3, CUT N-3).
+write must be executed exactly once and in order (VIS NFR-2.3, CUT N-3).
 
     python outbox.py [--cycles 20] [--tabs 3] [--seed N] [--transport auto|xhr]
 
 In each cycle one of five things happens while the outbox fills: the browser goes offline, the service is killed (kill
--9)
-or stopped during writes, connections are cut after random bytes, or nothing.
+-9) or stopped during writes, connections are cut after random bytes, or nothing.
 """
 
 import argparse

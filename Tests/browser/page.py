@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Tests the page at / in a real Chromium against the real service: its texts without a token, its live state, the users
-of
-`bellhop demo`, keyboard use, and accessibility (axe).
+of `bellhop demo`, keyboard use, and accessibility (axe).
 
     page.py [--shots FOLDER] [--quick] [--only NAME …]
 
 With --shots, screenshots of each state are written to FOLDER: wide and narrow, light and dark. With --quick, axe checks
-two
-of these four."""
+two of these four."""
 import argparse
 import base64
 import contextlib

@@ -41,8 +41,7 @@ def binary():
 
 def free_port():
     """Returns an unused port below the range from which the system assigns ports (32768 and up). While a service is
-    down,
-    another test that asks for any port could otherwise get its port."""
+    down, another test that asks for any port could otherwise get its port."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as it, contextlib.suppress(OSError):
@@ -171,8 +170,7 @@ class Service:
 
 class CuttingProxy:
     """A proxy between the browser and the service. While `share` is not 0, it cuts connections after a random byte of
-    the
-    request or of the response."""
+    the request or of the response."""
 
     def __init__(self, service, chance):
         self.service, self.chance = service, chance

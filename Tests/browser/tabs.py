@@ -3,9 +3,8 @@
     python tabs.py [--cycles 20] [--tabs 50] [--seed N] [--only worker|election] [--within-ms N]
 
 A holder dies when its tab is closed, when its process is killed, or, as a worker, when it ends itself. Another holder
-must
-then take over, and no tab may miss or repeat an event. The service promises the next holder within 2 s. Only a run with
---within-ms 2000, on an idle machine, judges that.
+must then take over, and no tab may miss or repeat an event. The service promises the next holder within 2 s. Only a run
+with --within-ms 2000, on an idle machine, judges that.
 """
 
 import argparse

@@ -2,8 +2,7 @@
 """Simulates a day of use and validates every response and every event of the running service against openapi.yaml.
 
 schemathesis generates unusual requests; this test covers common use: existing bookings, read notifications, streams
-with
-events. It is stricter than the document in one point: a response may not contain a member that is not described.
+with events. It is stricter than the document in one point: a response may not contain a member that is not described.
 """
 
 import argparse
@@ -117,8 +116,7 @@ class Document:
         self.answered.add((name, str(status)))
         described = self._resolve(described, self.closed)
         # Link exists only if there is a next page, and a position only for reads. The response to a write may use the
-        # same
-        # description.
+        # same description.
         missing = {"Link"} if method == "GET" else {"Link", "Event-Position"}
         for header in set(described.get("headers", {})) - missing:
             if header.lower() not in headers:

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Users chat, play, vote and like while the service is killed. The test then checks three things against the
-acknowledged
-writes: the state in the database, the view of every user at every replica, and the events of their streams.
+acknowledged writes: the state in the database, the view of every user at every replica, and the events of their
+streams.
 
     Tests/crash/crowd.py --binary .build/debug/bellhop [--rounds 5] [--seed 1]
 
 This script kills one process on SQLite; replicas.py runs the same crowd on several replicas. Needs only Python's
-standard
-library. The choices follow from the seed, which is printed. The moment of a kill within a commit depends on the
-machine.
+standard library. The choices follow from the seed, which is printed. The moment of a kill within a commit depends on
+the machine.
 """
 
 import collections
@@ -53,8 +52,7 @@ class Place:
 
 class Blow:
     """Kills a replica at one of its next requests: during it, after its response, or when several responses have
-    arrived and
-    were not read, as if they were lost on the way."""
+    arrived and were not read, as if they were lost on the way."""
 
     def __init__(self, victim, choices):
         self.victim = victim
@@ -80,8 +78,7 @@ class Crowd(Load):
     """Users at all replicas, and all responses that they got.
 
     Each user acts sequentially and therefore knows their own position, membership, vote or like. Numbers of messages
-    and
-    versions of boards determine the order of concurrent actions.
+    and versions of boards determine the order of concurrent actions.
     """
 
     def __init__(self, replicas, name, seed, people=6):
@@ -158,8 +155,7 @@ class Crowd(Load):
 
     def check(self):
         """Compares the state at every replica with the acknowledged writes and returns it. No request is in flight,
-        except those
-        that wait for a retry: they may or may not have taken effect."""
+        except those that wait for a retry: they may or may not have taken effect."""
         views = [View(self, replica) for replica in self.replicas]
         first = views[0]
         for other in views[1:]:
@@ -356,8 +352,7 @@ class Person:
         place = (self.user, conversation)
         path = f"/v1/conversations/{conversation}/members"
         # The key is needed. Without it, a retry of a completed leave would get a 404, and a retry of a completed join
-        # would not
-        # return when the user joined.
+        # would not return when the user joined.
         if place in crowd.places:
             self.ask(("move", conversation), "DELETE", f"{path}/me", (200,))
             with self.noting():
@@ -648,8 +643,7 @@ def judge_talk(crowd, log):
 
 def play(crowd, listeners, rounds, kill):
     """Kills one replica after another while the crowd is active. After a kill all replicas must agree, whichever
-    unanswered
-    requests took effect. After the retries were answered, they must match the acknowledged writes.
+    unanswered requests took effect. After the retries were answered, they must match the acknowledged writes.
 
     - kill: kills a replica, and returns once its sessions have left the database and the replica is back.
     """

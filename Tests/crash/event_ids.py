@@ -1,6 +1,5 @@
 """The ids of events as the service makes them: `<epoch>-<13 digits>`. An event's number can be read only with the
-database's
-secret (Docs/decisions/0013). The tests have it, because they have access to the database."""
+database's secret (Docs/decisions/0013). The tests have it, because they have access to the database."""
 
 import hashlib
 import hmac

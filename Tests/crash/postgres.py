@@ -73,8 +73,7 @@ def children(process):
 
 def make_folder():
     """Creates a folder with a short path, because the names of its sockets are limited. It belongs to PostgreSQL's
-    user, because
-    PostgreSQL refuses any other owner."""
+    user, because PostgreSQL refuses any other owner."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir="/tmp"))
     if os.geteuid() == 0:
         account = pwd.getpwnam(SYSTEM_USER)
@@ -86,8 +85,7 @@ class Cluster:
     """One server. Superusers connect by the socket without a password, all other users by TCP with a password.
 
     The operating system has a commit before it is answered (synchronous_commit), so a killed server loses nothing. The
-    disk
-    is not flushed (fsync is off), because the machine itself does not fail here.
+    disk is not flushed (fsync is off), because the machine itself does not fail here.
     """
 
     SETTINGS = {
@@ -299,8 +297,7 @@ class Pooler:
     """PgBouncer in transaction mode: each transaction gets any of a few connections.
 
     By default it waits 15 seconds before it retries a failed PostgreSQL (server_login_retry), so no client could
-    recover
-    sooner.
+    recover sooner.
     """
 
     def __init__(self, cluster, database, user, password, connections):

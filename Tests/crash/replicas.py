@@ -5,12 +5,10 @@
         [--quick] [--only killed …] [--within-ms 1000]
 
 Starts a separate PostgreSQL, migrates it as its owner, and runs two replicas on it with the service's role. Every
-scenario
-compares the events of its streams with the event log, and every response with the final state.
+scenario compares the events of its streams with the event log, and every response with the final state.
 
 Needs only Python's standard library; PostgreSQL and PgBouncer must be installed. The choices follow from the seed,
-which is
-printed. The interleaving of threads and transactions depends on the machine.
+which is printed. The interleaving of threads and transactions depends on the machine.
 """
 
 import argparse
@@ -390,8 +388,7 @@ def whoever_is_in(alive):
 
 def crowded(stage):
     """Messages, scores, votes and likes, while replicas are killed one after another, and sometimes PostgreSQL under
-    the
-    remaining one."""
+    the remaining one."""
     with stage.running() as replicas:
         alive = set(replicas)
         people = crowd.Crowd(replicas, "crowd", stage.options.seed)
@@ -486,8 +483,7 @@ def long_transactions(stage):
 
 def beside_open_transactions(stage, load, listeners):
     """While an older writing transaction on other rows is open, events are delivered as usual. When it commits, its
-    events
-    are not skipped."""
+    events are not skipped."""
     badges = "INSERT INTO badges (tenant, user_id, messages, requests, bell, version, updated_at)"
     with postgres.Session(stage.cluster, DATABASE) as elsewhere, postgres.Session(stage.cluster, DATABASE) as same:
         with postgres.Session(stage.cluster, DATABASE) as reader:
@@ -534,8 +530,7 @@ def holding(stage, load, name):
 
 def across_held_row(stage, load, listeners):
     """A writer waits in the middle of its transaction for a user's row. Others overtake it, so it commits after
-    transactions
-    that began later. Returns how many overtook it."""
+    transactions that began later. Returns how many overtook it."""
     before = load.acknowledged
     with holding(stage, load, "held"):
         load.wait_for(10)
@@ -545,8 +540,7 @@ def across_held_row(stage, load, listeners):
 
 def in_deadlock(stage, load, listeners):
     """PostgreSQL aborts a transaction of the service because of a deadlock. The service runs it again, or asks the
-    sender to
-    retry."""
+    sender to retry."""
 
     def deadlocks():
         return stage.cluster.log_path.read_text(errors="replace").count("deadlock detected")
@@ -556,8 +550,7 @@ def in_deadlock(stage, load, listeners):
         with holding(stage, load, f"deadlock-{attempt}") as (holder, user):
             holder.run(f"SELECT 1 FROM inboxes WHERE user_id = '{user}' FOR UPDATE")
         # PostgreSQL checks for a deadlock once, a second after a wait has begun. A busy machine may be too late to
-        # complete the
-        # deadlock by then.
+        # complete the deadlock by then.
         if deadlocks() > before:
             break
     else:
@@ -680,8 +673,7 @@ def outage(load, recoveries, what):
 
 def failover(stage):
     """PostgreSQL is lost, and its standby takes over on another port. The log gets another epoch. A replica cannot know
-    which
-    events others have published, so every stream is notified, even if nothing was lost."""
+    which events others have published, so every stream is notified, even if nothing was lost."""
     users = users_of("failover", 20)
     standby = stage.cluster.make_standby()
     stage.clusters.append(standby)
@@ -743,8 +735,7 @@ def frozen(stage):
 
 def cut_off(stage, load):
     """Stops the server at the worst moment: commits wait for a standby that has not received them. They are lost, and
-    no
-    client got a response. The standby assigns the numbers of their transactions to others."""
+    no client got a response. The standby assigns the numbers of their transactions to others."""
     sender = int(stage.cluster.sql("SELECT pid FROM pg_stat_replication"))
     # Between requests, so that the standby knows nothing of the transactions that follow.
     with load.paused():
@@ -817,8 +808,7 @@ def starve(stage, load):
 
 def lock_out(stage, load):
     """Keeps a table locked until every request that needs it was refused. The service refuses them together. One client
-    of
-    each replica, which retries after each refusal, counts how many timeouts this takes.
+    of each replica, which retries after each refusal, counts how many timeouts this takes.
     """
     bearer = load.bearers[load.users[0]]
     writes = 24
@@ -872,8 +862,7 @@ def lock_out(stage, load):
 
 def pgbouncer(stage):
     """The same load through PgBouncer in transaction mode, with fewer connections than the replicas would use. Then
-    PgBouncer
-    and the PostgreSQL behind it are restarted."""
+    PgBouncer and the PostgreSQL behind it are restarted."""
     with postgres.Pooler(stage.cluster, DATABASE, "bellhop", SERVICE_PASSWORD, connections=4) as pooler:
         settings = {
             "BELLHOP_DATABASE": stage.service_url(pooler.port), "BELLHOP_DATABASE_POOLED": "true",
@@ -1036,8 +1025,7 @@ def one_key_at_once(stage, client, a, b):
 
 def bookings(stage, client, a, b):
     """Requests one barber's time on both replicas at the same moment: one request succeeds. Changes one version on
-    both: one
-    succeeds."""
+    both: one succeeds."""
     backend = token(stage.secret, "backend", "service_role")
     call(client, a, "PUT", "/v1/shops/twice", backend, {"name": "Twice", "timeZone": "UTC"}, 201)
     call(client, a, "PUT", "/v1/shops/twice/barbers/b1", backend, {"onDuty": True}, 201)

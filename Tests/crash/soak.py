@@ -8,8 +8,7 @@
     Tests/crash/soak.py --binary .build-static/release/bellhop [--minutes 30] [--seed 1]
 
 Needs only Python's standard library. A run of less than five minutes prints memory without judging it, because memory
-is
-still warming up.
+is still warming up.
 """
 
 import collections
@@ -35,8 +34,7 @@ PEOPLE = {**{name: "student" for name in PUPILS}, **{name: "parent" for name in 
           "head": "admin"}
 CHALLENGE = "/v1/challenges/soak"
 # The allowed growth of memory between the second and the last third of the time. It covers the rounding of allocators,
-# but
-# not a leak of 100 bytes for each of the 60,000 rows and 50,000 requests in ten minutes.
+# but not a leak of 100 bytes for each of the 60,000 rows and 50,000 requests in ten minutes.
 GROWTH_MAX_BYTES = 3 << 20
 JUDGED_MINUTES = 5
 # Four heartbeats. A short run may share its machine and allows more.
@@ -249,8 +247,7 @@ class Session:
 
     def memory(self):
         """Returns the bytes that are allocated and not freed. The resident set would also contain mapped database
-        pages, which
-        come and go, and memory that the allocator keeps after a burst."""
+        pages, which come and go, and memory that the allocator keeps after a burst."""
         return self.metric("bellhop_process_allocated_bytes")
 
     def sockets(self):

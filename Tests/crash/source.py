@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Repeatedly kills a service that reads an app's log, restarts the app's PostgreSQL and cuts their connection, while
-writers
-race. It then proves that the delivered changes are the committed ones: nothing lost, nothing doubled, each row in
-order,
-and no change that was rolled back.
+writers race. It then proves that the delivered changes are the committed ones: nothing lost, nothing doubled, each row
+in order, and no change that was rolled back.
 
     Tests/crash/source.py --binary .build/debug/bellhop [--rounds 6] [--writers 4] [--seed 1]
 
@@ -71,8 +69,7 @@ class Writer:
                     while not self.is_over.is_set():
                         session.run(self._statements())
                         # A server that shuts down sends the rest of its log. The pause limits that rest to an amount
-                        # that a debug build can read
-                        # in time.
+                        # that a debug build can read in time.
                         self.is_over.wait(self.choices.random() / 40)
             except (postgres.Trouble, OSError):
                 self.is_over.wait(0.05)

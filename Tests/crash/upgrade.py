@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Replaces the replicas of one version by those of another, one after another, as a rolling upgrade does, while writers
-write
-and streams listen. No event is lost or doubled, and no request is refused because of it.
+write and streams listen. No event is lost or doubled, and no request is refused because of it.
 
     Tests/crash/upgrade.py --old old/bellhop --new .build/debug/bellhop [--seed 1] [--rounds 3]
 

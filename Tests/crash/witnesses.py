@@ -1,6 +1,5 @@
 """Observers of the replicas: streams that record their events, writers that record their responses, and checks that
-compare
-both with the event log in the database.
+compare both with the event log in the database.
 """
 
 import collections
@@ -76,8 +75,7 @@ class Client:
     def __init__(self, replicas, watch=None):
         self.replicas = replicas
         # Called with the replica, "sent" or "answered", and the connection. The callback may kill the replica at this
-        # moment, or
-        # break the connection by raising an error.
+        # moment, or break the connection by raising an error.
         self.watch = watch or (lambda *_: None)
         self.connections = {}
         self.slowest = 0.0
@@ -130,9 +128,8 @@ class Client:
 
 class Load:
     """Writers and readers on all replicas. An unanswered request is repeated with the same Idempotency-Key until it is
-    answered,
-    at a replica other than the one that failed. At the end every write is therefore either done and acknowledged, or a
-    failure.
+    answered, at a replica other than the one that failed. At the end every write is therefore either done and
+    acknowledged, or a failure.
     """
 
     def __init__(self, replicas, users, seed, writers=8, readers=1, may_break=False):
@@ -662,10 +659,9 @@ class Log:
     @classmethod
     def events(cls, row):
         """Returns the events of a record, whose row is that of the last event. The column `earlier` holds the events
-        before it, each
-        as its sign, number, collapse key, name, size of data and data. The final sign belongs to the last event. `+`
-        stands for
-        the members that the events have in common; they are stored once and precede an event's own members."""
+        before it, each as its sign, number, collapse key, name, size of data and data. The final sign belongs to the
+        last event. `+` stands for the members that the events have in common; they are stored once and precede an
+        event's own members."""
         sequence, name, collapse, data, _, earlier, _, members = row
         rest, found = (earlier or ("+" if members is not None else "-")).encode(), []
         while len(rest) > 1:
@@ -718,8 +714,7 @@ def judge_streams(listeners, log, epoch, must_be_whole=True, earlier=()):
 
 def compare_twins(listeners, log):
     """Checks that the streams of a user received the same events while both were open, on whichever replicas. States
-    are an
-    exception: a replay delivers only the newest of them."""
+    are an exception: a replay delivers only the newest of them."""
     twins = {}
     for stream in listeners.streams:
         twins.setdefault(stream.user, []).append(stream)

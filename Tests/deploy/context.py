@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the image can be built: creates the folder that .dockerignore and the Dockerfile's COPY lines produce,
-and
-checks that it contains everything that the package names.
+and checks that it contains everything that the package names.
 
     context.py [--root FOLDER]
 

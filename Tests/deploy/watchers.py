@@ -5,9 +5,8 @@ service.
     Tests/deploy/watchers.py --binary .build/debug/bellhop
 
 Every metric and label in them exists on the page of a running service that reads PostgreSQL's log, sends webhooks and
-uses
-an issuer's keys. Every expression is valid PromQL. Each alert has a test in which it fires and one in which it stays
-silent. The dashboard has the structure of Grafana's own exports. Grafana itself is not available and not used.
+uses an issuer's keys. Every expression is valid PromQL. Each alert has a test in which it fires and one in which it
+stays silent. The dashboard has the structure of Grafana's own exports. Grafana itself is not available and not used.
 
 Needs PyYAML, promtool and PostgreSQL's server.
 """

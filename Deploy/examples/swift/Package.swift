@@ -6,8 +6,7 @@ let package = Package(
     platforms: [.iOS(.v16), .macOS(.v13)],
     dependencies: [
         // A real app names the repository's address here, with a version. Without the trait of the service, none of the
-        // packages
-        // that the service needs is fetched.
+        // packages that the service needs is fetched.
         .package(name: "bellhop", path: "../../..", traits: [])
     ],
     targets: [

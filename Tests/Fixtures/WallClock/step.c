@@ -1,6 +1,5 @@
 // Shifts the wall clock of one process. Load it before the C library (LD_PRELOAD). The file named by WALL_CLOCK_STEP
-// contains
-// the seconds to add, as a 64-bit number, and may change at any time. Monotonic time is not affected.
+// contains the seconds to add, as a 64-bit number, and may change at any time. Monotonic time is not affected.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -3,8 +3,7 @@ import Foundation
 
 // Sends a message to another user, then prints all changes of the caller's counts and notifications. BELLHOP_URL is the
 // address of the service. BELLHOP_TOKEN is the user's token; `bellhop token --subject ada` prints one. Stop the service
-// and
-// start it again in the meantime: no event is lost.
+// and start it again in the meantime: no event is lost.
 let environment = ProcessInfo.processInfo.environment
 let bell = Bell(
     url: environment["BELLHOP_URL"] ?? "http://127.0.0.1:8080", token: .init { environment["BELLHOP_TOKEN"] })

@@ -1,7 +1,7 @@
 /* HTTP load over keep-alive connections: closed loop (one request in flight per connection) or at a given rate.
  *
- * The latency of a paced request counts from the moment it was due, so a server that stalls cannot hide the requests
- * that the stall held back. Prints one JSON object. */
+ * The latency of a paced request counts from its due time, so a server that stalls cannot hide the requests that the
+ * stall held back. Prints one JSON object. */
 #include "load.h"
 
 typedef struct {
@@ -88,7 +88,7 @@ static bool reconnect(Worker *worker, Connection *c, int epoll) {
     return true;
 }
 
-/* Reads what is there; true when a response was completed. */
+/* Reads the available bytes; returns true when a response is complete. */
 static int read_response(Worker *worker, Connection *c, uint64_t *answered_at) {
     ssize_t n = recv(c->fd, c->in + c->received, IN_BYTES - c->received, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
@@ -143,7 +143,7 @@ static void *work(void *argument) {
             for (uint64_t due; (due = base + (uint64_t)((double)due_index * 1e9 / rate)) <= now_ns();) {
                 int tried = 0;
                 while (tried < mine && connections[next_idle].started) { next_idle = (next_idle + 1) % mine; tried++; }
-                if (tried == mine) break; /* all busy: it stays due and is counted from its due time */
+                if (tried == mine) break; /* all are busy: the request stays due and is counted from its due time */
                 if (!start_request(worker, &connections[next_idle], epoll, due)) worker->failures++;
                 due_index++;
             }

@@ -1,4 +1,4 @@
-/* What both load clients share: clock, histogram, request templates, CPU accounting. */
+/* Code that both load clients share: clock, histogram, request templates, CPU accounting. */
 #ifndef LOAD_H
 #define LOAD_H
 
@@ -53,9 +53,9 @@ static uint64_t cpu_of_this_process_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* CPU time of a process and its children's one level down (nginx: master and worker), from schedstat, which counts in
- * nanoseconds where /proc/PID/stat counts in ticks of 10 ms. Threads that have ended are not in it: the servers
- * measured here keep theirs. */
+/* CPU time of a process and its direct children (nginx: master and worker), from schedstat, which counts in
+ * nanoseconds; /proc/PID/stat counts in ticks of 10 ms. Ended threads are not included; the servers measured here keep
+ * their threads. */
 static uint64_t cpu_of_tasks_ns(int pid) {
     char path[320];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -87,7 +87,7 @@ static uint64_t cpu_of_process_ns(int pid) {
     return total;
 }
 
-/* Log-linear histogram of nanoseconds: 64 steps per power of two, so a percentile is right within 1.6 %. */
+/* A log-linear histogram of nanoseconds: 64 steps per power of two, so percentiles are accurate within 1.6 %. */
 #define HISTOGRAM_STEPS 64
 #define HISTOGRAM_BUCKETS (40 * HISTOGRAM_STEPS)
 typedef struct {
@@ -138,8 +138,8 @@ static void histogram_print(const char *name, const Histogram *h) {
            histogram_percentile_us(h, 99), histogram_percentile_us(h, 99.9), (double)h->max / 1000.0);
 }
 
-/* A text in which {n} is the running number of a request, {u} that number modulo --users, {c} the number of the
- * connection, {flip} true and false in turn (by n / users). */
+/* A template: {n} is the running number of a request, {u} that number modulo --users, {c} the number of the connection,
+ * {flip} alternates between true and false (by n / users). */
 typedef enum { PIECE_TEXT, PIECE_NUMBER, PIECE_USER, PIECE_CONNECTION, PIECE_FLIP } PieceKind;
 typedef struct {
     PieceKind kind;
@@ -202,12 +202,12 @@ static size_t template_render(const Template *t, char *out, uint64_t n, uint64_t
     return (size_t)(p - out);
 }
 
-/* A whole request: method, templated path, fixed headers, templated body with its Content-Length. */
+/* A complete request: method, templated path, fixed headers, templated body with its Content-Length. */
 typedef struct {
     const char *method;
     Template path, body;
     bool has_body;
-    char *headers; /* "Name: value\r\n" each */
+    char *headers; /* each "Name: value\r\n" */
     size_t headers_length, bytes_max;
     uint64_t users;
 } RequestTemplate;
@@ -249,7 +249,7 @@ static size_t request_render(const RequestTemplate *r, char *out, const char *to
         *p++ = '\r'; *p++ = '\n';
         return (size_t)(p - out);
     }
-    /* The body is rendered behind a gap and moved up to its head, whose length depends on it. */
+    /* The body is rendered after a gap and then moved to the end of the head, whose size depends on the body's length. */
     char *gap = p + 64;
     size_t body = template_render(&r->body, gap, n, r->users, connection);
     static const char name[] = "Content-Length: ";
@@ -260,7 +260,8 @@ static size_t request_render(const RequestTemplate *r, char *out, const char *to
     return (size_t)(p - out) + body;
 }
 
-/* The first response in a buffer: its length, or 0 while it is incomplete; `status` is set once the head is there. */
+/* Returns the length of the first response in a buffer, or 0 while it is incomplete. Sets `status` once the head is
+ * complete. */
 static size_t response_length(const char *buffer, size_t length, int *status, bool *closes) {
     const char *end = memmem(buffer, length, "\r\n\r\n", 4);
     if (!end || length < 12) return 0;
@@ -281,7 +282,7 @@ static size_t response_length(const char *buffer, size_t length, int *status, bo
     return length >= head + content ? head + content : 0;
 }
 
-/* Lines of a file, for one bearer token per connection. */
+/* Returns the lines of a file, for one bearer token per connection. */
 static char **lines_of(const char *path, size_t *count) {
     FILE *file = fopen(path, "r");
     if (!file) die("cannot read %s: %s", path, strerror(errno));
@@ -300,7 +301,7 @@ static char **lines_of(const char *path, size_t *count) {
     return lines;
 }
 
-/* A whole file as text: one argument of a command has at most 128 KiB. */
+/* Returns a whole file as text, because one argument of a command has at most 128 KiB. */
 static inline char *file_text(const char *path) {
     FILE *file = fopen(path, "r");
     char *text = NULL;
@@ -310,7 +311,7 @@ static inline char *file_text(const char *path) {
     return text;
 }
 
-/* Thousands of sockets need thousands of descriptors; root may also raise the hard limit. */
+/* Raises the limit of descriptors for thousands of sockets. Root may also raise the hard limit. */
 static void raise_descriptor_limit(size_t wanted) {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -322,8 +323,8 @@ static void raise_descriptor_limit(size_t wanted) {
         die("needs %zu descriptors, the limit is %llu", wanted, (unsigned long long)limit.rlim_max);
 }
 
-/* A non-blocking connection in progress, from 127.0.0.(2 + index): one source address has 28 k ports, and two runs in a
- * row find the ports of the first still in TIME_WAIT. */
+/* Starts a non-blocking connection from 127.0.0.(2 + index). One source address has 28 k ports, and a second run would
+ * find the ports of the first still in TIME_WAIT. */
 static int connect_from(int source_index, int port) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
@@ -339,7 +340,7 @@ static int connect_from(int source_index, int port) {
     return fd;
 }
 
-/* RST instead of FIN: no TIME_WAIT is left behind, which would use up the ports within a few runs. */
+/* Sends RST instead of FIN, so no TIME_WAIT remains. It would exhaust the ports within a few runs. */
 static void close_now(int fd) {
     struct linger linger = {1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);

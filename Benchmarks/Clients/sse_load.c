@@ -1,24 +1,25 @@
-/* Opens many SSE streams, publishes events by HTTP and times their arrival. Prints one JSON object.
+/* Opens many SSE streams, publishes events by HTTP and measures their arrival. Prints one JSON object.
  *
  *   hold    opens the streams, prints {"ready":N}, reads until standard input closes
- *   closed  as many events as the server can deliver: a next one is published when fewer than --window are on their way
- *           (with --window 2 the server never waits for the client, and has no more than one event to join with another)
- *   paced   --rate events a second, whatever the server does
+ *   closed  the maximum rate: the next event is published when fewer than --window are in flight
+ *           (with --window 2 the server never waits for the client, and can join at most one event with another)
+ *   paced   --rate events per second, whatever the server does
  *
- * With --port A,B the streams take turns between servers, and --publish-port says where requests go (in turn as well).
- * With --subscriptions FILE, once all are open, each stream asks for what its line of the file says (lines in turn): the
- * body of PUT /v1/streams/{id}/subscriptions, with the stream's own token; {id} is `streamId` of the ready event.
+ * With --port A,B the streams alternate between servers, and --publish-port sets the targets of requests (alternating
+ * too). With --subscriptions FILE, once all streams are open, each stream subscribes with one line of the file (lines
+ * alternate): the body of PUT /v1/streams/{id}/subscriptions, sent with the stream's own token; {id} is `streamId` of
+ * the ready event.
  *
- * How an event is known: by the request's {n} behind --marker; with --marker-topics by its {u} there, when the events of
- * one {u} come in the order of their requests; else by the order in which events come.
+ * An event is identified by the request's {n} after --marker, or with --marker-topics by its {u} there, if the events
+ * of one {u} arrive in the order of their requests. Otherwise the order of arrival identifies it.
  *
- * One event is --burst SSE events on each of --expect streams (default: all of them). The publishing connections live
- * in the first thread. Latencies count from the moment the request was sent, and in paced mode also from the moment
- * its answer (which tells that the event is committed) was read; so they do in closed mode with --expect 1.
- * With --later-ms M they count from M later: for what is to come after a wait.
+ * One event is --burst SSE events on each of --expect streams (default: all of them). The publishing connections are in
+ * the first thread. Latencies count from the sending of the request. In paced mode, and in closed mode with --expect 1,
+ * they are also counted from the reading of its response (which confirms the commit). With --later-ms M they count from
+ * M later, for events that are delayed on purpose.
  *
- * With --poll the threads ask for events without ever sleeping. One that sleeps is woken by the server's send, on the
- * same machine, and what that costs would look like the server's. */
+ * With --poll the threads poll for events without sleeping. A sleeping thread would be woken by the server's send on
+ * the same machine, and the cost of that wake-up would be attributed to the server. */
 #include "load.h"
 
 enum { SOURCES = 8, PORTS_MAX = 8, CONNECTING_MAX = 128, CARRY_MAX = 65536, PUBLISHERS_MAX = 64, READ_BYTES = 65536,
@@ -53,8 +54,8 @@ typedef struct {
     int fd;
     uint32_t carried, seen;
     StreamState state;
-    char *carry; /* the beginning of an event whose end has not come yet */
-    char *name;  /* for those who subscribe */
+    char *carry; /* the beginning of an incomplete event */
+    char *name;  /* for subscriptions */
 } Stream;
 
 typedef struct {
@@ -81,10 +82,10 @@ typedef struct {
 } Publisher;
 
 static Stream *streams;
-static uint32_t *seen_of_topic; /* [stream * users + topic]; a stream is read by one thread */
+static uint32_t *seen_of_topic; /* [stream * users + topic]; one thread reads a stream */
 static atomic_ulong opened, refused, closed_by_server;
 static atomic_ullong delivered, unexpected;
-static atomic_ullong wake_at; /* thread 0 wants to know when `delivered` reaches this */
+static atomic_ullong wake_at; /* thread 0 is woken when `delivered` reaches this */
 static atomic_bool measuring, stopping, counting;
 static int wake_event;
 static _Atomic uint64_t sent_at[RING], answered_at[RING], published_count;
@@ -126,8 +127,8 @@ static void count_event(Reader *reader, Stream *stream, const char *text, size_t
         reader->samples[reader->sample_count++] = (Sample){number, at};
 }
 
-/* Is this block an event named `name` (or, for an empty name, any event with data)? Chunk sizes of a chunked body may
- * stand in front of the first line, which is why the field is looked for and not expected at the start. */
+/* Returns whether this block is an event named `name` (or, for an empty name, any event with data). The chunk sizes of
+ * a chunked body may precede the first line, so the field is searched instead of expected at the start. */
 static bool is_event(const char *text, size_t length, const char *name) {
     const char *field = *name ? "event:" : "data:";
     size_t field_length = *name ? 6 : 5;
@@ -146,7 +147,7 @@ static bool is_event(const char *text, size_t length, const char *name) {
     return left >= name_length && !memcmp(found, name, name_length) && (left == name_length || found[name_length] == '\n' || found[name_length] == '\r');
 }
 
-/* Who subscribes speaks of the stream by its name. */
+/* Subscriptions need the stream's name. */
 static void keep_name(Stream *stream, const char *text, size_t length) {
     static const char field[] = "\"streamId\":\"";
     const char *name = memmem(text, length, field, sizeof field - 1);
@@ -156,7 +157,7 @@ static void keep_name(Stream *stream, const char *text, size_t length) {
     if (end && end - name < NAME_MAX_BYTES) stream->name = must(strndup(name, (size_t)(end - name)));
 }
 
-/* Takes whole events out of what was read; returns how many bytes remain. */
+/* Consumes the complete events in a buffer; returns the number of remaining bytes. */
 static size_t take_events(Reader *reader, Stream *stream, char *text, size_t length, uint64_t at, uint64_t *events) {
     char *rest = text;
     for (char *end; (end = memmem(rest, length - (size_t)(rest - text), "\n\n", 2)); rest = end + 2) {
@@ -216,7 +217,7 @@ static void keep(Reader *reader, Stream *stream, const char *rest, size_t length
     stream->carried = (uint32_t)length;
 }
 
-/* Reads once (level-triggered: what is left comes again). */
+/* Reads once (level-triggered: remaining bytes cause another event). */
 static void readable(Reader *reader, Stream *stream, uint64_t *events) {
     char *buffer = reader->buffer;
     if (stream->carried) memcpy(buffer, stream->carry, stream->carried);
@@ -256,7 +257,7 @@ static void open_more(Reader *reader) {
     }
 }
 
-/* One round of a reader's loop; events with data ≥ streams belong to the publisher side. */
+/* Runs one round of a reader's loop. Events with data ≥ streams belong to the publisher side. */
 static int read_round(Reader *reader, struct epoll_event *events, int count, int timeout) {
     open_more(reader);
     int ready = epoll_wait(reader->epoll, events, count, options.polls ? 0 : timeout);
@@ -308,7 +309,7 @@ static bool publish(void) {
         Publisher *p = &publishers[i];
         if (p->busy) continue;
         uint64_t number = atomic_load(&published_count), topics = options.publish_request.users;
-        /* Two requests of one topic at a time could be done in either order. */
+        /* Two concurrent requests of one topic could complete in either order. */
         if (options.marker_topics && number >= topics && !answered_at[(number - topics) % RING]) return false;
         size_t length = request_render(&options.publish_request, request, NULL, options.first_number + number, i);
         p->busy = true;
@@ -389,14 +390,14 @@ static Outcome run_closed(Reader *reader) {
         if (now >= stop_at || (options.until_input_ends && input_ended())) break;
         uint64_t complete = atomic_load(&delivered) / options.expect;
         uint64_t under_way = atomic_load(&published_count) - complete;
-        /* With --group the next round starts only when the one before has arrived everywhere. */
+        /* With --group the next round starts only when the previous one has arrived everywhere. */
         bool may = options.group > 1 ? under_way == 0 : under_way < options.window;
         for (size_t i = 0; may && i < options.group; i++)
             if (!publish()) break;
         atomic_store(&wake_at, (complete + 1) * options.expect);
         drain_publishers(reader, events, read_round(reader, events, 256, 20));
     }
-    /* The span ends with the last whole delivery, not in the middle of an event that is not counted. */
+    /* The span ends with the last complete delivery, not in the middle of an event that is not counted. */
     uint64_t end = now_ns();
     outcome.delivered = atomic_load(&delivered) - first_delivered;
     outcome.seconds = (double)(end - start) / 1e9;
@@ -472,7 +473,7 @@ static bool exchange(int fd, const char *request, size_t length, int *status) {
     return false;
 }
 
-/* One after the other on one blocking connection: the server's work is what it is, whoever waits for it. */
+/* Subscribes sequentially on one blocking connection: the server's work does not depend on the client's concurrency. */
 static double subscribe(void) {
     uint64_t begin = now_ns();
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port_of(&options.ports, 0)),
@@ -635,8 +636,8 @@ static Reader *start_readers(void) {
     return readers;
 }
 
-/* Greetings that belong to opening are over before counting starts: 300 ms without a byte, or 2 s, since the heartbeats
- * of many streams never pause for so long. */
+/* Waits until the initial events are over before counting starts: 300 ms without a byte, or 2 s, because heartbeats of
+ * many streams never pause that long. */
 static void settle(Reader *readers, struct epoll_event *events) {
     uint64_t quiet_since = now_ns(), give_up = quiet_since + 2000000000u, before = 0;
     while (now_ns() - quiet_since < 300000000u && now_ns() < give_up) {

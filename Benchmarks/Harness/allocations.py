@@ -1,8 +1,8 @@
-"""Heap allocations of a request, counted: `Yardsticks/allocations.c` is loaded into the service before anything else.
+"""Counts the heap allocations of a request: `Yardsticks/allocations.c` is preloaded into the service.
 
-A count does not depend on the machine nor on what else it does, so it is taken once. What a request costs is the difference
-between many of them and three times as many, so that opening the connections is not in it; and without what the service's own
-clocks ask for meanwhile, which an idle moment shows."""
+A count depends neither on the machine nor on its load, so one turn is enough. The cost of a request is the difference
+between a number of them and three times as many, so it excludes the opening of connections. The allocations of the
+service's own timers are measured while it is idle and subtracted."""
 
 import json
 import struct
@@ -16,8 +16,8 @@ from .servers import Bellhop, token
 from .turns import THIS
 
 OWNERS = ("ours", "libmicrohttpd", "SQLite", "others")
-CLOCKS = 0.2  # what the service's clocks ask for is known to this much of a request
-WATCHERS = 8  # open streams of users whom nothing is sent to: an event is routed, and received by nobody
+CLOCKS = 0.2  # allocations per request by which the share of the service's timers is uncertain
+WATCHERS = 8  # open streams of users without events: an event is routed, but not received
 
 
 class AllocationRows:
@@ -28,7 +28,8 @@ class AllocationRows:
         self.requests = bench.pace.pick(300, 1_000)
 
     def kinds(self):
-        """What is asked: how it is done, the goal, and how many. Who waits for a disk each time takes long."""
+        """Returns the kinds of requests: the function, the goal, and the number. Requests that each wait for a disk
+        take long."""
         return {"`GET /v1/badges` 304": (self.unchanged, 6, self.requests),
                 "`GET /v1/badges` 200": (self.found, 12, self.requests),
                 "`POST /v1/events`, one at a time": (lambda *server: self.events(*server, 1), 120, self.requests // 3),
@@ -58,14 +59,14 @@ class AllocationRows:
         return figures
 
     def idle(self, path):
-        """What is asked for in a second in which nobody asks the service."""
+        """Returns the allocations per second while no requests arrive."""
         seconds = self.bench.pace.pick(1, 3)
         before = settled(path)
         time.sleep(seconds)
         return [(now - then) / seconds for now, then in zip(counters(path), before)]
 
     def of_one(self, path, ask, count, idle):
-        """What one request of many costs; the first ones fill what is made once."""
+        """Returns the cost of one request among many. The first requests fill caches."""
         ask(50)
         spent = []
         for requests in (count, 3 * count):
@@ -92,7 +93,7 @@ class AllocationRows:
         return self.badges(process, "200", [])
 
     def events(self, server, process, connections):
-        """Each of another user: a thousand of them, who come round."""
+        """Sends events to a thousand users in turn."""
         def ask(count):
             self.load(process, count, "201", connections, method="POST", path="/v1/events", header=server.publisher,
                       body=server.event_body(f"a{time.time_ns()}"), users=1_000)
@@ -106,8 +107,8 @@ def quiet_tokens():
 
 
 def settled(path):
-    """The counters, when what follows an answer (its events' way to the streams) is over: the same twice within 50 ms, or
-    nearly, since the service's clocks never stop."""
+    """Returns the counters once the work after a response (delivery to streams) is over: two readings within 50 ms are
+    nearly the same. They are never exactly the same, because the service's timers keep running."""
     before = counters(path)
     for _ in range(40):
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A run: what it measures with, and the rows it goes through."""
+"""One run: its settings and its rows."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,7 @@ TURNS_COMPARING, TURNS_QUICK_COMPARING = 5, 3
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """How long loads last, and how often they are repeated."""
+    """The duration of loads and the number of their repetitions."""
     is_quick: bool
     turns: int
 
@@ -52,8 +52,8 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Rows that are measured together. Further turns begin as long as `seconds` of a run, or `quick_seconds` of a short look, are
-    not used up, which both are for one binary and the usual turns. `pinning` says which cores they have."""
+    """Rows that are measured together. Further turns begin until `seconds` (or `quick_seconds` in a quick run) have
+    passed; both are for one binary and the usual turns. `pinning` selects their cores."""
     name: str
     title: str
     measure: Callable
@@ -67,7 +67,7 @@ class Group:
 class Bench:
     def __init__(self, report, cores, executables, binaries, pace, deadline):
         self.report, self.cores, self.executables, self.binaries = report, cores, executables, binaries
-        # Where no further turn begins, and where no further row.
+        # After the deadline no further turn begins, and after the end no further row.
         self.pace, self.deadline, self.end = pace, deadline, deadline
         self.client_threads = len(cores.load)
 
@@ -86,18 +86,18 @@ class Bench:
         return value
 
     def take_turns(self, service=None, peers=None, turns=None, once=False):
-        """`service` is measured with each binary. Fewer turns than usual, for what takes long to prepare, are so without another
-        binary only; `once` is for what is counted, or hardly varies."""
+        """Measures `service` with each binary. `turns` reduces the turns of loads with a long preparation, but only
+        without another binary. `once` is for counts and for values that hardly vary."""
         contestants = {binary.name: (lambda binary=binary: service(binary)) for binary in self.binaries} if service else {}
         if not turns or self.is_comparing or self.pace.is_quick:
             turns = self.pace.turns
-        # One turn alone would leave the row without a spread, and so without an answer.
+        # A single turn would leave the row without a spread, and therefore without a verdict.
         return take_turns({**contestants, **(peers or {})}, 1 if once else turns, self.pace.pick(1, 2), self.deadline,
                           self.is_comparing)
 
     @contextlib.contextmanager
     def allowance(self, seconds):
-        """What is measured within has so long, and not longer than the whole."""
+        """Limits the time of the measurements inside, at most to the rest of the run."""
         outer, self.deadline = self.deadline, min(self.deadline, time.monotonic() + seconds)
         try:
             yield
@@ -105,7 +105,7 @@ class Bench:
             self.deadline = outer
 
     def part(self, title, measure):
-        """Whatever goes wrong becomes a visible row, and the other parts still run."""
+        """Measures one part. An error becomes a visible row, and the other parts still run."""
         say(f"bench: {title}")
         try:
             if time.monotonic() > self.end:
@@ -117,7 +117,7 @@ class Bench:
             self.fail(title, f"{type(error).__name__}: {error}")
 
     def parts(self, parts):
-        """Parts of a group share its time."""
+        """Measures the parts of a group, which share its time."""
         for number, (title, measure) in enumerate(parts):
             begin = time.monotonic()
             with self.allowance(max(1, (self.deadline - begin) / (len(parts) - number))):
@@ -187,7 +187,7 @@ GROUPS = [
 
 
 def chosen(names):
-    """Groups by their own names or the one they share; all for none. Raises KeyError for a name that is not there."""
+    """Returns the groups with these names or aliases; all groups without names. Raises KeyError for an unknown name."""
     known = {name for group in GROUPS for name in (group.name, group.alias) if name}
     if unknown := set(names) - known:
         raise KeyError(", ".join(sorted(unknown)))

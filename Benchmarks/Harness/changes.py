@@ -1,4 +1,4 @@
-"""Rows on table changes: filtered ids, ingest and routing, a morning in a school, a day of likes, memory, latency."""
+"""Rows for table changes: filtered ids, ingest and routing, a morning in a school, a day of likes, memory, latency."""
 
 import json
 import time
@@ -10,24 +10,24 @@ from .servers import Bellhop, Nchan, remove_database, token, token_file
 from .turns import THIS, Servers
 
 TABLES = __file__.replace("changes.py", "tables.yaml")
-IDS = 100  # what one screen shows
-CHANGE_BYTES = 535  # what the service stores of one as text
+IDS = 100  # as many as one screen shows
+CHANGE_BYTES = 535  # bytes that the service stores for one change, as text
 CHANGES = {"publish_path": "/v1/changes", "publish_method": "POST"}
 
 
 def item_id(number):
-    """As long as a UUID, and with a number in it that a load client can fill in."""
+    """Returns an id as long as a UUID, with a number in it that a load client can fill in."""
     return f"{number}-0000-4000-8000-c0ffee000000"
 
 
 def change(table, record, old=None, kind="UPDATE"):
-    """A change as a database's webhook sends it."""
+    """Returns a change in the form of a database webhook."""
     return json.dumps({"type": kind, "schema": "public", "table": table, "record": record, "old_record": old},
                       separators=(",", ":"))
 
 
 def item(number, value="{n}", table="items"):
-    """An update of one row. `value` is what tells one change from another; a load client fills it in."""
+    """Returns an update of one row. `value` distinguishes the changes; a load client fills it in."""
     def row(n):
         return {"id": item_id(number), "n": n, "title": "A row of ordinary length, as lists show them", "board": 7}
     return change(table, row(0), row(-1)).replace('"n":0', f'"n":{value}', 1)
@@ -41,7 +41,7 @@ def subscription(table, ids=None, event="UPDATE"):
 
 
 def subscription_file(name, wishes):
-    """What each stream asks for, one line each."""
+    """Writes the subscriptions of each stream, one per line."""
     path = WORK / f"subscriptions-{name}.txt"
     with open(path, "w") as file:
         for tables in wishes:
@@ -64,7 +64,7 @@ class ChangeRows:
     # -- one change among many filtered ids --------------------------------------------------------------------
 
     def one_change(self):
-        """Every stream has 100 ids of its own, every change is of one id, asked for by one stream."""
+        """Every stream filters 100 ids of its own; each change has one id, which one stream has subscribed to."""
         found = self.bench.take_turns(self.one_change_among_few_and_many, turns=2)
         self.report.add(Row.measured(
             f"CPU per change of one filtered id, {self.many * IDS:,} ids on {self.many:,} streams / {10 * IDS:,} on 10, "
@@ -100,7 +100,7 @@ class ChangeRows:
 
     # -- ingest and routing ------------------------------------------------------------------------------------
 
-    # What one run posts: places in a batch, deliveries, connections.
+    # The load of one run: changes per batch, deliveries, connections.
     FORMS = {
         "batches of 1,000": ("a", 1_000, 50, 4),
         "batches of 100": ("b", 100, 500, 8),
@@ -109,8 +109,8 @@ class ChangeRows:
     BOARDS = 100
 
     def wishes(self, streams):
-        """100 ids on each stream. 1 % of the streams watch rows that change, each row one of them; and every change of a
-        note is delivered to 1 %."""
+        """Yields 100 ids for each stream. 1 % of the streams watch changing rows, each row watched by one stream. Every
+        change of a note is delivered to 1 %."""
         watchers = streams // 100
         changing = watchers * IDS
         ids = [[item_id(name.replace("{u}", str(user))) for user in range(changing // places) for name in names(mark, places)]
@@ -123,7 +123,7 @@ class ChangeRows:
             else:
                 yield [note, subscription("items", [item_id(f"quiet-{stream}-{place}") for place in range(IDS)])]
 
-    # What of each is to be reached of SQLite alone, which writes as many rows; or else a second.
+    # The goal of each form: a ratio to SQLite alone, which writes as many rows, or else a rate per second.
     FORM_GOALS = {
         "batches of 1,000": at_least(10_000, "/s"),
         "batches of 100": at_least(0.35),
@@ -131,8 +131,8 @@ class ChangeRows:
     }
 
     def ingest(self):
-        """10,000 streams with 100 ids each. 100 of them (1 %) watch rows that change, each row one of them; and every
-        change of a note is delivered to 1 % of the streams. The streams are opened once for all turns."""
+        """10,000 streams with 100 ids each. 100 of them (1 %) watch changing rows, each row watched by one stream.
+        Every change of a note is delivered to 1 % of the streams. The streams are opened once for all turns."""
         with Servers() as servers:
             found = self.bench.take_turns(
                 lambda binary: self.ingested(servers.get(binary, lambda: Watched(self, self.server(binary, shards=2)))),
@@ -179,8 +179,8 @@ class ChangeRows:
                 f"{run['serverUsPerRequest'] / run['places']:.1f}"]
 
     def ingest_bodies(self, process, server, bodies, receivers, users, requests, connections, deliverer=None):
-        """Posts so many requests as fast as they are answered, and waits until the last row has gone to its streams, which
-        may be another replica's."""
+        """Posts this number of requests as fast as they are answered, and waits until the last row was sent to its
+        streams, which may belong to another replica."""
         deliverer = deliverer or process
         before = delivered_rows(deliverer)
         begin = time.monotonic()
@@ -218,7 +218,7 @@ class ChangeRows:
         return rates
 
     def nchan_publishes(self):
-        """As many streams, each on the channel of an id; every message is for one of 100 of them."""
+        """As many streams, each on the channel of an id; every message goes to one of 100 of them."""
         with Nchan().start(self.cores.server) as process:
             held = Load("sse_load", self.cores.load[0], port=process.port, mode="hold", threads=1, streams=self.many,
                         path="/sub/{n}", event="")
@@ -231,8 +231,8 @@ class ChangeRows:
     # -- a morning in a school ---------------------------------------------------------------------------------
 
     def morning(self):
-        """The teachers of all classes save the attendance of 20 students each, within one second. The tables are the
-        shipped school's."""
+        """The teachers of all classes save the attendance of 20 students each, within one second. The tables are those
+        of Deploy/tables/school.yaml."""
         school = School(self.pace.pick(4, 20), 20)
         found = self.bench.take_turns(lambda binary: self.one_morning(binary, school), once=True)
         rows = school.classes * school.size
@@ -255,7 +255,7 @@ class ChangeRows:
             server.call(process, "POST", "/v1/changes", school.memberships())
             watching = {role: (len(tokens), self.watch_school(process, role, tokens, event="query:invalidate"))
                         for role, tokens in school.people().items()}
-            # What the admin's browser would get without filter and query keys: every row.
+            # The admin's browser without filters and query keys receives every row.
             everything = self.watch_school(
                 process, "all", school.people()["admin"], event="table:change",
                 subscriptions=subscription_file("rows", [[subscription("attendance", event="*")]]))
@@ -284,12 +284,12 @@ class ChangeRows:
 
     # -- a day of likes ----------------------------------------------------------------------------------------
 
-    DAY = 100_000  # likes and reposts, as the document of the observer counts them
+    DAY = 100_000  # likes and reposts per day, as in the requirements document
     POSTS = 100_000
 
     def day_of_likes(self):
-        """Users with 100 posts on the screen; the likes go to any of 100,000 posts. A part of a day is posted at 1,000 a
-        second, and counted for the whole day."""
+        """Users have 100 posts on the screen; the likes go to any of 100,000 posts. A part of a day is posted at 1,000
+        per second, and the result is scaled to the whole day."""
         found = self.bench.take_turns(self.part_of_a_day, once=True)
         what = "A day of likes (100,000 on 100,000 posts), 100 posts on the screen, per user and day"
         for unit in ("events", "KB"):
@@ -322,7 +322,7 @@ class ChangeRows:
     def like(self, process, server, count):
         begin = time.monotonic()
         for start in range(0, count, 100):
-            # A walk over all posts in steps without a common factor, so that neighbours are far apart.
+            # Visits all posts in steps without a common factor, so that neighbouring posts are far apart.
             posts = [(start + place) * 7_919 % self.POSTS for place in range(100)]
             self.post(process, server, [like(table, post) for table in ("posts", "all_posts") for post in posts])
             time.sleep(max(0, begin + (start + 100) / 1_000 - time.monotonic()))
@@ -349,7 +349,8 @@ class ChangeRows:
             item_id(i) for i in range(stream, self.many * IDS, self.many)])] for stream in range(self.many)))
 
     def warm(self, process):
-        """Streams that come and go: the pages that a process touches for its first ones are not counted."""
+        """Opens and closes streams first, so that the pages that a process touches for its first streams are not
+        counted."""
         streams = Load("sse_load", self.cores.all_load(), subscriptions=subscription_file("warm", [[]]), port=process.port,
                        mode="hold", threads=1, **self.streams(200, ""))
         streams.ready()
@@ -357,7 +358,7 @@ class ChangeRows:
         time.sleep(0.5)
 
     def memory_of(self, binary, prepare, subscriptions):
-        """KiB for each of many streams, which stay idle."""
+        """Returns the KiB per stream of many idle streams."""
         with self.server(binary).start(self.cores.server) as process:
             prepare(process)
             empty = process.resident_bytes()
@@ -372,8 +373,8 @@ class ChangeRows:
     # -- latency -----------------------------------------------------------------------------------------------
 
     def latency(self):
-        """50 changes a second, each a row for 1,000 streams; and 20 a second, each a query key for all of them. Two shards
-        where there are cores for them, as for any event."""
+        """50 changes per second, each a row for 1,000 streams; and 20 per second, each a query key for all of them. Two
+        shards where there are cores for them, as for any event."""
         streams = self.pace.pick(200, 1_000)
         with Servers() as servers:
             def started(binary):
@@ -405,7 +406,8 @@ class ChangeRows:
                           poll=polls)
 
     def paced_keys(self, server, process, streams):
-        """Keys whose windows end together come in one event, and the load client times the first of them."""
+        """Measures keys. Keys whose windows end together arrive in one event, and the load client measures the first of
+        them."""
         page = {"id": "{n}", "title": "A page"}
         return self.paced(server, process, streams, 0.5, "query:invalidate", rate=20, marker='"recordId":"', later_ms=1_000,
                           publish_body=change("pages", page, kind="INSERT"))
@@ -422,7 +424,7 @@ class ChangeRows:
 
 
 class Watched:
-    """A server of the service with streams that watch its rows, and at the end the count of what they received."""
+    """A server of the service with streams that watch its rows; at the end it counts the received rows."""
 
     def __init__(self, rows, server):
         self.rows, self.server, self.wanted = rows, server, 0
@@ -445,7 +447,7 @@ class Watched:
 
 
 def like(table, post):
-    """One more like, as a webhook sends it: the whole row, before and after."""
+    """Returns one more like in the form of a webhook: the whole row, before and after."""
     def row(likes):
         return {"id": item_id(post), "user_id": f"u{post}", "visibility": "public", "like_count": likes, "repost_count": 3,
                 "caption": "Sunset over the old harbour, with boats", "created_at": "2025-10-18T09:30:00Z"}
@@ -491,7 +493,8 @@ class School:
 
 
 def names(mark, places):
-    """Of the rows of one delivery: the number of the delivery and the place in it, as digits in a row."""
+    """Returns the names of the rows of one delivery: the number of the delivery and the index in it, as consecutive
+    digits."""
     if places == 1:
         return [mark + "{u}"]
     digits = len(str(places - 1))

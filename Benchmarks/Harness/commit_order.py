@@ -1,8 +1,8 @@
-"""Three ways to bring the rows of an event log into the order of their commits, measured without the service.
+"""Compares three methods that put the rows of an event log into commit order, without the service.
 
-A reader that takes the rows after the newest it has seen skips a row that commits later with a lower number. A counter's
-row lock and an advisory lock, taken as a transaction's last step, let the commits follow one another; the horizon of a
-snapshot lets them overtake one another and makes the reader wait instead."""
+A reader that takes the rows after the newest one it has seen skips a row that commits later with a lower number. A
+counter's row lock or an advisory lock, taken as a transaction's last step, serializes the commits. With the horizon of
+a snapshot, commits may overtake each other, and the reader waits instead."""
 
 import pathlib
 import statistics
@@ -25,7 +25,7 @@ def make_tables(cluster):
 
 
 def script(way, notify):
-    """The way's transaction, on request with the NOTIFY that wakes the readers."""
+    """Returns the method's transaction, optionally with the NOTIFY that wakes the readers."""
     text = (YARDSTICKS / f"commit_order_{way}.pgbench").read_text()
     if not notify:
         return text
@@ -33,7 +33,7 @@ def script(way, notify):
 
 
 def statements(way):
-    """The transaction of one event as plain SQL, without its BEGIN and COMMIT: the work, and the last step."""
+    """Returns the transaction of one event as plain SQL, without its BEGIN and COMMIT: the work, and the last step."""
     lines = [line for line in script(way, False).splitlines() if not line.startswith(("\\", "--"))]
     text = "\n".join(lines).replace("(:events)", "(1)").replace("(:user)", "(1)")
     work, last = text.split("BEGIN;")[1].split("COMMIT;")[0].strip().split(";", 1)
@@ -49,13 +49,13 @@ def throughput(cluster, cores, way, writers, events, notify, seconds):
 
 
 def held_open(cluster, way, reached_last_step, held_seconds):
-    """A transaction stays open while another one commits an event.
+    """Keeps a transaction open while another one commits an event.
 
-    Gives the seconds which the other one's commit took, and how long after it a reader could take the row."""
+    Returns the seconds that the other commit took, and how long after it a reader could take the row."""
     make_tables(cluster)
     work, last = statements(way)
     with Session(cluster) as holder, Session(cluster) as writer, Session(cluster) as reader:
-        # The tables are empty: plans and catalogs are in the sessions' caches before anything is timed.
+        # The tables are empty: this fills the sessions' caches with plans and catalogs before anything is measured.
         writer.run(f"BEGIN; {work} {last} ROLLBACK;")
         readable = f"SELECT count(*) FROM commit_order.events WHERE {READABLE[way]};"
         reader.run(readable)
@@ -65,7 +65,7 @@ def held_open(cluster, way, reached_last_step, held_seconds):
         begin = time.perf_counter()
         writer.run(f"BEGIN; {work} {last} COMMIT;")
         committed = time.perf_counter()
-        # With its last step done the holder's own event becomes readable no later than the writer's.
+        # The holder has done its last step, so its own event becomes readable no later than the writer's.
         while int(reader.run(readable)[-1]) < 1:
             if time.perf_counter() - committed > 30:
                 raise Unavailable("the row did not become readable within 30 s")
@@ -77,7 +77,7 @@ def held_open(cluster, way, reached_last_step, held_seconds):
 
 
 def skipped(cluster, cores, way, in_order=True, writers=8, seconds=2):
-    """Rows which a reader misses that asks again and again for what is new, and how many there are."""
+    """Returns how many rows a polling reader misses, and how many there are."""
     make_tables(cluster)
     by_transaction = way == "horizon" and in_order
     if by_transaction:
@@ -104,7 +104,7 @@ def skipped(cluster, cores, way, in_order=True, writers=8, seconds=2):
             seen += int(count)
             if final:
                 break
-            # One more round after the last commit takes what is left.
+            # One more round after the last commit takes the rest.
             final = done.is_set()
         thread.join()
         total = int(reader.run("SELECT count(*) FROM commit_order.events;")[-1])
@@ -112,7 +112,7 @@ def skipped(cluster, cores, way, in_order=True, writers=8, seconds=2):
 
 
 def with_old_snapshot(cluster, cores, way, writers, seconds):
-    """The rate while somebody's snapshot keeps every old version of the counter's row: a backup, a long report."""
+    """Returns the rate while an old snapshot keeps every old version of the counter's row: a backup, a long report."""
     make_tables(cluster)
     with Session(cluster) as old:
         old.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM commit_order.event_counter;")
@@ -123,7 +123,7 @@ def with_old_snapshot(cluster, cores, way, writers, seconds):
 
 
 def report(cluster, cores, report, turns, seconds, full=False, writers=(1, 2, 8), held_seconds=2.0):
-    """Tables of the ways side by side; the turns go round so that a slow minute hits all of them."""
+    """Writes tables that compare the methods. The turns alternate so that a slow minute affects all of them."""
     sizes, notified = ((1, 32), (False, True)) if full else ((1,), (True,))
     for events in sizes:
         for notify in notified:

@@ -1,4 +1,5 @@
-"""Rows of fan-out: one event to all streams, beside a bare `send` loop, our transport alone, nchan and Hummingbird."""
+"""Rows for fan-out: one event to all streams, compared with a bare `send` loop, our transport alone, nchan and
+Hummingbird."""
 
 import functools
 
@@ -8,17 +9,17 @@ from .report import Row, at_least
 from .servers import Bellhop, Hummingbird, Nchan, SendLoop, Transport, event_text
 from .turns import Servers
 
-EVENT_BYTES = 200  # where the service's own event is not known
+EVENT_BYTES = 200  # used if the size of the service's own event is unknown
 NAMES = {"send": "the raw `send` loop", "transport": "our transport alone", "nchan": "nginx + nchan",
          "hummingbird": "Hummingbird"}
-GOALS = {  # of the service against each
+GOALS = {  # ratio of the service to each
     10: {"send": 0.4}, 100: {"send": 0.75},
     1_000: {"send": 0.95, "nchan": 1.6, "hummingbird": 2.6}, 10_000: {"send": 0.95, "nchan": 1.9, "hummingbird": 3.3},
 }
 
 
 def peer(bench, key, shards=1):
-    """A server that the service is compared with; raises where it is not there."""
+    """Returns a server for the comparison; raises an error if it is not available."""
     if key == "transport":
         return Transport(bench.executable("transport"), shards)
     if key == "hummingbird":
@@ -28,7 +29,7 @@ def peer(bench, key, shards=1):
 
 @functools.cache
 def event_bytes(binary, cores):
-    """The peers send as many bytes per event as the service does."""
+    """Returns the size of the service's event; the peers send as many bytes."""
     server = Bellhop(binary)
     server.database = WORK / "event-size.sqlite"
     try:
@@ -53,7 +54,7 @@ class FanoutRows:
         return dict(server.fanout, publish_body=event_text(length=event_bytes(self.bench.this, self.cores)))
 
     def one(self, server, process, streams, window=2, **options):
-        """Deliveries a second."""
+        """Returns deliveries per second."""
         if isinstance(server, Bellhop):
             server.open_shops(process)
         result = load("sse_load", self.cores.all_load(), port=process.port, streams=streams, mode="closed", window=window,
@@ -88,8 +89,8 @@ class FanoutRows:
                                      "deliveries/s", at_least(0.95) if streams >= 1_000 else None, found.peer("send", "rate")))
 
     def small_room(self, streams, window=16):
-        """As many events on their way as share a flush of the disk, so that a row says what an event costs and not how long
-        its flush takes. The raw loop flushes nothing; it has as many on their way."""
+        """As many events are in flight as share a flush of the disk, so the row shows the cost of an event and not of
+        the flush. The raw loop does not flush; it has as many events in flight."""
         with Servers() as servers:
             def one(key, server):
                 return self.one(server, servers.get(key, lambda: server.start(self.cores.server)), streams, window)
@@ -101,7 +102,7 @@ class FanoutRows:
             "deliveries/s", at_least(GOALS[streams]["send"]), found.peer("send", "rate")))
 
     def two_shards(self):
-        """On the same two cores: only the number of shards differs."""
+        """Both use the same two cores; only the number of shards differs."""
         if not self.cores.two_servers:
             raise Unavailable("needs 4 cores: 2 for the service, 2 for the load")
         streams = self.pace.pick(2_000, 10_000)
@@ -120,7 +121,7 @@ class FanoutRows:
                                      at_least(1.75), found.peer("transport", 1)))
 
     def burst(self):
-        """8 events at once: what waits for a stream is joined into one send; the raw loop sends 8 times."""
+        """8 events at once: events that wait for a stream are joined into one send; the raw loop sends 8 times."""
         def service(binary):
             server = Bellhop(binary)
             with server.start(self.cores.server) as process:

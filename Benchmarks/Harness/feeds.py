@@ -1,7 +1,8 @@
-"""Posts and feeds: an author with a million followers beside one with ten, and the feed of one who follows a thousand.
+"""Rows for posts and feeds: an author with a million followers and one with ten, and the feed of a user that follows a
+thousand authors.
 
-One client asks over one socket, one question after the other, without waiting for a disk: what a follower costs would drown in
-its flushes. The rows are written beside the service, which finds them as a restart would."""
+One client sends sequential requests over one socket, without waiting for a disk, because flushes would hide the cost of
+a follower. The rows are written directly into the database, which the service opens as after a restart."""
 
 import json
 import pathlib
@@ -17,8 +18,8 @@ from .servers import Bellhop, token
 from .turns import Servers
 
 TENANT = "bench"
-FOLLOWED = 1_000  # as many as one user can follow
-POSTS = 50  # of each of them
+FOLLOWED = 1_000  # the most that one user can follow
+POSTS = 50  # per author
 
 
 class FeedRows:
@@ -76,7 +77,7 @@ class FeedRows:
         database.close()
 
     def posting(self, client):
-        """In turns, so that both bear the same moments."""
+        """Alternates between the two authors, so that both are affected by the same conditions."""
         body = json.dumps({"text": "A post of some words. " * 5}).encode()
         heads = {author: (f"POST /v1/posts HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token(author)}\r\n"
                           "Content-Type: application/json").encode() for author in ("star", "barber")}

@@ -1,4 +1,4 @@
-"""A figure that is measured in several turns: its median, and how far the turns lie apart."""
+"""A figure that is measured in several turns: its median, and the spread of the turns."""
 
 import statistics
 
@@ -12,8 +12,9 @@ def number(value):
 class Figures:
     """One figure of each turn, in the order of the turns; `against` has those of the other binary.
 
-    The spread is the distance from the lowest turn to the highest. Between two that do not differ, a difference larger than
-    that shows by chance in 29 % after 2 turns, 9 % after 3, and 0.7 % after 5; one larger than that of the quartiles in 17 %."""
+    The spread is the distance from the lowest turn to the highest. Two equal binaries differ by more than the spread by
+    chance in 29 % of cases after 2 turns, in 9 % after 3, and in 0.7 % after 5. They differ by more than the distance
+    of the quartiles in 17 %."""
 
     def __init__(self, turns=(), missing="not measured", against=None):
         self.turns, self.missing, self.against = list(turns), missing, against
@@ -22,12 +23,12 @@ class Figures:
         return len(self.turns)
 
     def __truediv__(self, other):
-        """The ratio of each turn: what was measured side by side is compared."""
+        """Returns the ratio of each turn: only values that were measured side by side are compared."""
         missing = other.missing if self.turns else self.missing
         return Figures([one / two for one, two in zip(self.turns, other.turns) if two], missing)
 
     def alone(self):
-        """Without the other binary's: for a second row of the same figure."""
+        """Returns the figures without the other binary's, for a second row of the same figure."""
         return Figures(self.turns, self.missing)
 
     @property

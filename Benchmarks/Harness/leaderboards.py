@@ -1,7 +1,9 @@
-"""A leaderboard of a million beside a sorted set of Redis: each turn is one score with its rank, and those around it.
+"""Rows for a leaderboard of a million entries and a sorted set of Redis: each turn is one score with its rank, and the
+entries around it.
 
-One client speaks to both over its own socket, one question after the other, so that both bear the same client. Ours is a POST
-(committed, on disk, with the rank in its answer) and a GET of those around; Redis' is ZADD with ZREVRANK, and ZREVRANGE."""
+One client sends sequential requests to both over one socket each, so the client's cost is the same. The service gets a
+POST (committed, on disk, with the rank in its response) and a GET of the entries around it; Redis gets ZADD with
+ZREVRANK, and ZREVRANGE."""
 
 import json
 import pathlib
@@ -27,7 +29,7 @@ def user(number):
 
 
 class HTTPClient:
-    """Keep-alive over one socket; answers are read by their Content-Length."""
+    """A keep-alive client over one socket; responses are read by their Content-Length."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -61,7 +63,7 @@ class RedisClient:
         self.file = self.socket.makefile("rb")
 
     def send(self, *commands):
-        """Commands that travel together; their answers."""
+        """Sends commands in one pipeline; returns their responses."""
         out = b""
         for words in commands:
             words = [str(word).encode() for word in words]
@@ -83,7 +85,8 @@ class RedisClient:
 
 
 class Redis:
-    """Without a log, as sorted sets are mostly used; or with one that is flushed for each write, as ours is."""
+    """Redis without a log, as sorted sets are mostly used, or with one that is flushed for each write, like the
+    service's."""
 
     def __init__(self, folder, is_durable):
         if not shutil.which("redis-server"):
@@ -109,7 +112,7 @@ class Redis:
 
 
 class RedisServer(Server):
-    """Speaks no HTTP: it is there when it answers PING."""
+    """Does not use HTTP: it is ready when it answers PING."""
 
     def _wait_ready(self, begin, path, statuses):
         while time.perf_counter() - begin < 60:
@@ -150,7 +153,7 @@ class LeaderboardRows:
             def service(binary):
                 server = Bellhop(binary, folder=folder)
                 process = servers.get(binary, lambda: self.start(server))
-                # The resident set would hold what the kernel maps of the file, too.
+                # The resident set would also contain the pages of the file that the kernel maps.
                 return {**self.ours(server, process), "bytes": self.gauge(process, "bellhop_leaderboard_bytes") / self.entries}
 
             def redis():
@@ -175,7 +178,7 @@ class LeaderboardRows:
                                      is_steady=True))
 
     def commits(self, folder):
-        """As many as there are questions, on the same disk."""
+        """Measures as many commits as there are requests, on the same disk."""
         database = folder / "commits.sqlite"
         remove_database(database)
         times = run_json(WORK / "flushed_commit", database, self.questions, cores=self.bench.cores.server)["commitUs"]
@@ -192,7 +195,8 @@ class LeaderboardRows:
     # -- ours --------------------------------------------------------------------------------------------------
 
     def start(self, server):
-        """The service makes the tables; the rows are written beside it, which is what a restart finds."""
+        """Starts the service, which creates the tables. The rows are written directly into the database, as a restart
+        would find them."""
         with server.start(self.bench.cores.server) as process:
             server.call(process, "PUT", "/v1/challenges/board", {
                 "name": "Board", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "best",
@@ -216,7 +220,7 @@ class LeaderboardRows:
                f"Authorization: Bearer {reader}".encode() for reader in readers]
         post = (f"POST /v1/challenges/board/scores HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {server.service}\r\n"
                 "Content-Type: application/json\r\nIdempotency-Key: ")
-        # Asked once, the board is read into memory; until it is there the database answers.
+        # The first request loads the board into memory; until then the database answers.
         begin = time.monotonic()
         while time.monotonic() - begin < 120:
             asked = time.perf_counter()
@@ -226,7 +230,7 @@ class LeaderboardRows:
             time.sleep(0.05)
         say(f"bench:   the board was in memory after {time.monotonic() - begin:.1f} s")
 
-        # Scores rise, as mode `best` has it: each is a change.
+        # Scores rise, because in mode `best` only a higher score is a change.
         top = 1_000_000
 
         def turn(index):

@@ -1,4 +1,4 @@
-"""The machine: cores, versions, Debian packages, builds. Nothing here measures."""
+"""The machine: cores, versions, Debian packages, builds. Nothing is measured here."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 CHECKOUT = BENCHMARKS.parent
 WORK = BENCHMARKS / ".work"
 
-# package -> a file that shows that it is there; some are needed by the rows with a peer only
+# package -> a file that shows that it is installed; only rows with a peer need some of them
 PACKAGES = {
     "gcc": "/usr/bin/gcc",
     "libc6-dev": "/usr/include/stdio.h",
@@ -30,9 +30,9 @@ PEER_PACKAGES = {
 
 
 class Unavailable(Exception):
-    """Something that a row needs is not there; the row says so and the run goes on.
+    """Something that a row needs is missing. The row reports it and the run continues.
 
-    The reason ends in a published table: short, and without the paths of this machine."""
+    The reason appears in a published table: it is short and contains no paths of this machine."""
 
     def __init__(self, reason):
         text = " ".join(str(reason).split()).replace(str(CHECKOUT), ".")
@@ -44,7 +44,7 @@ def say(text):
 
 
 def install_packages(needs):
-    """One apt call for what is missing. A failure is printed, and again by the rows that need the package."""
+    """Installs missing packages with one apt call. A failure is printed, and again by the rows that need the package."""
     wanted = dict(PACKAGES)
     for need in needs:
         wanted.update(PEER_PACKAGES.get(need, {}))
@@ -57,7 +57,7 @@ def install_packages(needs):
     say(f"bench: installing Debian packages: {' '.join(missing)}")
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600"]
-    # Debian starts nginx when it is installed; a server of the machine's own is not wanted here.
+    # Debian starts nginx at its installation; that server is not wanted here.
     policy = pathlib.Path("/usr/sbin/policy-rc.d")
     created = not policy.exists()
     if created:
@@ -74,7 +74,7 @@ def install_packages(needs):
 
 
 def raise_descriptor_limit(wanted=45_000):
-    """20,000 streams need as many descriptors; children inherit the limit. Returns what they get."""
+    """Raises the limit of descriptors for 20,000 streams; children inherit it. Returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limits in ((wanted, max(wanted, hard)), (hard, hard)):
         try:
@@ -86,7 +86,8 @@ def raise_descriptor_limit(wanted=45_000):
 
 
 class Cores:
-    """Which cores serve and which load. One core serves unless a row says two; the others make the load."""
+    """The cores of servers and load clients. One core is for the server unless a row needs two; the others generate the
+    load."""
 
     def __init__(self):
         available = sorted(os.sched_getaffinity(0))
@@ -101,7 +102,7 @@ class Cores:
         return ",".join(self.load)
 
     def words(self, pinning):
-        """How many cores the server and the load client of a row have."""
+        """Returns the number of cores of a row's server and load client, as text."""
         if not self.separate:
             return "1, shared"
         return {"one": f"1 + {len(self.load)}", "two": f"{2 if self.two_servers else 1} + {len(self.load)}",
@@ -166,7 +167,7 @@ def _run(command, **options):
 
 
 def build_c():
-    """The load clients and the yardsticks; a second's work, so always."""
+    """Builds the load clients and the yardsticks. This takes a second, so it is always done."""
     WORK.mkdir(exist_ok=True)
     flags = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-pthread"]
     for source, libraries in (
@@ -185,13 +186,13 @@ def build_c():
 
 
 def build_swift(package, product, scratch, seconds):
-    """A release build of a package's product; returns the executable."""
+    """Makes a release build of a package's product; returns the executable."""
     if not shutil.which("swift"):
         raise Unavailable("swift is not installed")
     say(f"bench: building {product} in release (minutes the first time, seconds afterwards)")
     command = ["swift", "build", "-c", "release", "--product", product, "--package-path", str(package),
                "--scratch-path", str(scratch)]
-    # The service and its peers alike, as images have them: with the Swift libraries inside.
+    # The service and its peers contain the Swift libraries, as in images.
     command += ["--static-swift-stdlib", "-Xlinker", "-lcurl"]
     try:
         _run(command, timeout=seconds)
@@ -202,7 +203,7 @@ def build_swift(package, product, scratch, seconds):
 
 
 def bellhop_executable(given=None):
-    """The binary that is given, or a release build of this checkout, in the form that packages have."""
+    """Returns the given binary, or a release build of this checkout in the form of packages."""
     if given:
         path = pathlib.Path(given).resolve()
         if not os.access(path, os.X_OK):

@@ -1,7 +1,7 @@
-"""Messages: from the sending of one to the streams of all members, and how many are taken in a second.
+"""Rows for messages: the latency from sending to the streams of all members, and the number of messages per second.
 
-The sender is a member, with a stream like all others. Each member receives it in an event of their own, with their own counts, and
-once more of their badge: a message among 256 is some 500 events."""
+The sender is a member and has a stream like all others. Each member receives the message in an event with the member's
+own counts, and a second event for the badge: a message among 256 members is some 500 events."""
 
 import time
 
@@ -11,8 +11,8 @@ from .report import Row, at_most
 from .servers import Bellhop, token, token_file
 from .turns import Servers
 
-SIZES = (2, 256)  # a pair, and as many as a conversation can have
-RATES = {2: 50, 256: 20}  # messages a second while latencies are taken
+SIZES = (2, 256)  # a pair, and the maximum size of a conversation
+RATES = {2: 50, 256: 20}  # messages per second while latencies are measured
 TEXT = "A message of some words, as people write them. "
 
 
@@ -48,7 +48,7 @@ class MessageRows:
         return [f"Authorization: Bearer {token('u0')}", "Content-Type: application/json"]
 
     def latency(self, started, members):
-        """All members are connected. Counted from the sending of the POST, so that the commit is in it."""
+        """All members are connected. The latency counts from the sending of the POST, so it includes the commit."""
         found = self.bench.take_turns(lambda binary: self.one_latency(*started(binary), members, polls=True))
         asleep = self.one_latency(*started(self.bench.this), members, polls=False)
         self.report.add(Row.measured(
@@ -69,7 +69,7 @@ class MessageRows:
         return {name: result["latencyUs"][name] / 1000 for name in ("p50", "p95")}
 
     def throughput(self, started, members):
-        """201 = on disk with synchronous=FULL; 64 connections, one conversation, whose messages wait for one another."""
+        """201 = on disk with synchronous=FULL; 64 connections, one conversation, whose messages wait for each other."""
         def service(binary):
             server, process = started(binary)
             result = load(

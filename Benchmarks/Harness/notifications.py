@@ -1,4 +1,5 @@
-"""Rows of durable notifications on SQLite: the service beside a C program that writes the same rows with the same group commit."""
+"""Rows for durable notifications on SQLite: the service and a C program that writes the same rows with the same group
+commit."""
 
 import sqlite3
 import time
@@ -11,7 +12,7 @@ from .turns import Servers
 
 PUBLISHED = '{"event": "order:changed", "to": ["user:u{u}"], "data": {"orderId": "o{n}", "status": "ready"}}'
 WEBHOOKS_SENT = 'bellhop_webhooks_sent_total{type="notification.unreached"}'
-COMPARED = 20  # notifications after which both databases must have grown alike
+COMPARED = 20  # notifications after which both databases must have grown by the same amount
 
 
 class NotificationRows:
@@ -23,8 +24,8 @@ class NotificationRows:
         self.seconds = bench.pace.pick(0.6, 2.0)
 
     def durable(self):
-        """64 connections, unique ids, 1,000 users. Each turn begins with an empty database: who is faster has not the fuller
-        one in the next."""
+        """64 connections, unique ids, 1,000 users. Each turn begins with an empty database, so a faster contestant does
+        not have a larger database in the next turn."""
         with Servers() as models:
             model = models.get("model", lambda: Model(self.bench.this, self.cores, self.post))
             found = self.bench.take_turns(self.service, {"C": lambda: self.yardstick(model)})
@@ -36,7 +37,8 @@ class NotificationRows:
             f"of C's {found.peer('C', 'cpu').text('µs')}"))
 
     def publish(self):
-        """Events of an app's own, each a transaction, beside notifications of the same service: no rows but the log's."""
+        """Custom events of an app, each in one transaction, compared with notifications of the same service: only rows
+        of the log."""
         def measure(binary):
             server = Bellhop(binary)
             with server.start(self.cores) as process:
@@ -54,7 +56,8 @@ class NotificationRows:
             beside=f"{found.ours('notified').text('requests/s')}; CPU of each {found.ours('cpu').text('µs')}"))
 
     def webhooks(self):
-        """Notifications of users without a stream, each of which is sent: those that wait when the last was stored."""
+        """Notifications of users without a stream, each of which is sent; measures those still waiting when the last
+        one was stored."""
         count = self.bench.pace.pick(2_000, 20_000)
 
         def measure(binary):
@@ -95,8 +98,8 @@ class NotificationRows:
 
 
 class Model:
-    """A database with the service's tables, empty but for what one notification leaves behind; and the proof that the yardstick
-    writes into it what the service writes."""
+    """A database with the service's tables, empty except for the rows of one notification. It proves that the yardstick
+    writes the same rows as the service."""
 
     def __init__(self, binary, cores, post):
         self.cores, self.post = cores, post
@@ -129,7 +132,7 @@ class Model:
 
 
 def sizes(database):
-    """Rows and bytes of their columns, by table."""
+    """Returns the rows and the bytes of their columns, by table."""
     with sqlite3.connect(database) as connection:
         found = {}
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -141,6 +144,7 @@ def sizes(database):
 
 
 def growth(before, after):
-    """What each notification adds, by table; what a start leaves behind is less than that. The first user is known already."""
+    """Returns the growth per notification, by table. A start leaves less behind than that. The first user already
+    exists."""
     grown = {table: (rows - before[table][0], size - before[table][1]) for table, (rows, size) in after.items()}
     return {table: (round(rows / COMPARED), size / COMPARED) for table, (rows, size) in grown.items() if rows > COMPARED / 2}

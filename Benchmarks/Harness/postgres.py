@@ -1,4 +1,4 @@
-"""A throwaway PostgreSQL cluster with fsync on, and the tools that speak to it: psql and pgbench."""
+"""A temporary PostgreSQL cluster with fsync on, and its tools psql and pgbench."""
 
 import glob
 import os
@@ -17,7 +17,8 @@ OWNER = "postgres"
 
 
 def tool(name):
-    """The newest PostgreSQL's own program: Debian's wrappers choose a cluster first, and ours is not registered."""
+    """Returns the newest PostgreSQL's own program. Debian's wrappers select a cluster first, and this one is not
+    registered."""
     found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), key=lambda path: int(path.split("/")[4]))
     path = found[-1] if found else shutil.which(name)
     if not path:
@@ -26,13 +27,13 @@ def tool(name):
 
 
 class Cluster:
-    """One PostgreSQL server in a folder of its own, durable as in production: fsync, synchronous_commit and
-    full_page_writes are on. Its log stays in the work folder after the folder of the data is gone."""
+    """One PostgreSQL server in a separate folder, durable as in production: fsync, synchronous_commit and
+    full_page_writes are on. Its log stays in the work folder after the data folder is deleted."""
 
     SETTINGS = {
         "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
         "shared_buffers": "256MB", "max_wal_size": "2GB", "max_connections": "100", "jit": "off",
-        # The statements are counted by the server itself, whoever sends them.
+        # The server itself counts the statements of all clients.
         "shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track": "top",
         "autovacuum_naptime": "10s", "log_lock_waits": "on",
     }
@@ -61,8 +62,8 @@ class Cluster:
         return self
 
     def _make_folder(self):
-        """On the disk of the other benchmarks, if the owner of the data can get there; a short path, because the name
-        of a socket has 107 characters."""
+        """Creates the folder on the disk of the other benchmarks, if the owner of the data has access to it. The path
+        is short, because the name of a socket has at most 107 characters."""
         for parent in (WORK, pathlib.Path("/var/tmp")):
             folder = pathlib.Path(tempfile.mkdtemp(prefix="pg-", dir=parent))
             if os.geteuid() == 0:
@@ -109,7 +110,7 @@ class Cluster:
         return f"postgres://{user}{':' + password if password else ''}@127.0.0.1:{self.port}/{database}"
 
     def psql(self, text, database="postgres", user=OWNER):
-        """Runs SQL and gives the lines of the answer, fields parted by |."""
+        """Runs SQL and returns the lines of the result, with fields separated by |."""
         done = subprocess.run(
             [tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(user, database)],
             input=text, capture_output=True, text=True, timeout=300)
@@ -119,9 +120,9 @@ class Cluster:
 
     def pgbench(self, script, cores, database="postgres", user=OWNER, clients=1, threads=1, seconds=2.0, mode="prepared",
                 **variables):
-        """Runs a script of the Yardsticks folder and gives its rate and the latencies of its transactions.
+        """Runs a script of the Yardsticks folder and returns its rate and the latencies of its transactions.
 
-        pgbench knows whole seconds only; the rate comes from its own report, which leaves the connecting out."""
+        pgbench supports only whole seconds; the rate comes from its own report, which excludes the time to connect."""
         path = script if isinstance(script, pathlib.Path) else YARDSTICKS / script
         with tempfile.TemporaryDirectory(prefix="pgbench-", dir=WORK) as folder:
             command = ["taskset", "-c", cores, tool("pgbench"), "-n", "-M", mode, "-c", clients, "-j", min(threads, clients),

@@ -1,4 +1,4 @@
-"""Starting, stopping and watching the servers and the load clients."""
+"""Starts, stops and observes the servers and the load clients."""
 
 import http.client
 import json
@@ -21,14 +21,14 @@ def free_port():
 
 
 def server_environment(own):
-    """The caller's environment without its BELLHOP_ variables: the service refuses those it does not know, and a
-    stray setting would be measured with it."""
+    """Returns the caller's environment without its BELLHOP_ variables. The service rejects unknown ones, and a stray
+    setting would change the measurement."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")}
     return dict(kept, **(own or {}))
 
 
 class Server:
-    """One server process pinned to its cores. Stopped by its own handle, at the latest when the run ends."""
+    """One server process, pinned to its cores. It is stopped by its own handle, at the latest when the run ends."""
 
     def __init__(self, name, command, cores, port, environment=None, ready_path="/healthz", ready_status=(200, 204),
                  stop_seconds=10, ready_seconds=60):
@@ -76,7 +76,7 @@ class Server:
         return pids
 
     def resident_bytes(self):
-        """RSS of the process and its children (nginx: master and worker); sockets in the kernel are not in it."""
+        """Returns the RSS of the process and its children (nginx: master and worker), without sockets in the kernel."""
         total = 0
         for pid in self._processes():
             with open(f"/proc/{pid}/status") as file:
@@ -89,7 +89,7 @@ class Server:
         if self in _running:
             _running.remove(self)
         if self.process.poll() is None:
-            # SIGTERM would have the service serve on for a while.
+            # SIGTERM would make the service continue to serve for a while.
             self.process.send_signal(signal.SIGINT)
             try:
                 self.process.wait(self.stop_seconds)
@@ -134,13 +134,13 @@ def until(condition, what, seconds=60):
 
 
 def metric(process, name):
-    """A figure of the service's /metrics, with its labels; 0 where it is not there yet."""
+    """Returns a figure of the service's /metrics, with its labels; 0 if it does not exist yet."""
     _, body = request(process.port, "GET", "/metrics")
     return next((float(line.split()[-1]) for line in body.decode().splitlines() if line.startswith(f"{name} ")), 0)
 
 
 def cpu_seconds(pid):
-    """Of a process, by the kernel's count of hundredths."""
+    """Returns the CPU seconds of a process, as counted by the kernel in hundredths."""
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / 100
@@ -158,7 +158,7 @@ def _arguments(options):
 
 
 class Load:
-    """A load client that is running; `result` waits for its JSON."""
+    """A running load client; `result` waits for its JSON."""
 
     def __init__(self, tool, cores, timeout=180, **options):
         self.tool, self.timeout = tool, timeout
@@ -168,7 +168,7 @@ class Load:
         _clients.append(self.process)
 
     def ready(self):
-        """For `--until-input-ends`: the first line, printed when all streams are open."""
+        """Waits for the first line of `--until-input-ends`, which is printed when all streams are open."""
         line = self.process.stdout.readline()
         value = json.loads(line) if line else {}
         if "ready" not in value:
@@ -198,7 +198,7 @@ def load(tool, cores, **options):
 
 
 def run_json(*command, cores):
-    """A program that measures by itself, and prints one JSON object."""
+    """Runs a program that measures by itself and prints one JSON object."""
     done = subprocess.run(["taskset", "-c", cores] + [str(part) for part in command], capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise Unavailable(f"{command[0].name} failed: {done.stderr.strip()[:200]}")

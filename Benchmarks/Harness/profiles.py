@@ -1,7 +1,8 @@
-"""Instructions of one request by component: what callgrind counts of so many requests and of three times as many, divided.
+"""Instructions of one request by component: callgrind counts a number of requests and three times as many, and the
+difference is divided.
 
-Counts hardly depend on the machine, nor on what else it does. What they leave out is the kernel's part, which is taken from
-`/proc/PID/stat` in a run without callgrind."""
+Counts hardly depend on the machine or on its load. They exclude the kernel's part, which is taken from `/proc/PID/stat`
+in a run without callgrind."""
 
 import collections
 import os
@@ -17,14 +18,14 @@ from .servers import Bellhop, remove_database, token, token_file
 from .turns import Binary
 
 ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "swift_allocObject", "swift_slowAlloc", "swift_slowAllocTyped"}
-# Valgrind counts `rep stosb` as an instruction for each byte: 16 KiB that are cleared look like a third of a request, and take
-# a processor a quarter of a microsecond. So they stand apart.
+# Valgrind counts `rep stosb` as one instruction per byte. Clearing 16 KiB looks like a third of a request but takes a
+# processor a quarter of a microsecond, so these instructions are listed separately.
 CLEARING = "memset (a byte each)"
 
 
 class Profiled(Bellhop):
-    """The service under callgrind, one reactor and one shard. Symbols are enough; with debugging information callgrind does
-    not come to an end."""
+    """The service under callgrind, with one reactor and one shard. Symbols are enough; with debugging information
+    callgrind does not finish."""
 
     def __init__(self, binary, **options):
         super().__init__(binary, **options)
@@ -42,7 +43,7 @@ class Profiled(Bellhop):
 
 
 class Costs:
-    """Instructions of each function, and how often one calls another; functions with their objects."""
+    """Instructions of each function, and the number of calls between functions; functions with their objects."""
 
     def __init__(self):
         self.own, self.calls = collections.Counter(), collections.Counter()
@@ -80,7 +81,7 @@ class Costs:
         return costs
 
     def of_one(self, fewer, units):
-        """What one unit costs, if this has so many more of them than the other one."""
+        """Returns the cost of one unit, if this run has `units` more of them than the other one."""
         one = Costs()
         for mine, theirs, into in ((self.own, fewer.own, one.own), (self.calls, fewer.calls, one.calls)):
             for key in mine.keys() | theirs.keys():
@@ -101,8 +102,8 @@ class Costs:
         return own.most_common(count)
 
     def allocating(self, count):
-        """Functions of ours that ask for memory, and how often. What Swift's library and runtime ask for is shared out among
-        their callers by how often each has called them: who calls a function that seldom allocates has a seldom share."""
+        """Returns our functions that allocate memory, and how often. The allocations of Swift's library and runtime are
+        divided among their callers by the number of calls."""
         callers, total = collections.defaultdict(list), collections.Counter()
         for (caller, callee), times in self.calls.items():
             callers[callee].append((caller, times))
@@ -155,7 +156,7 @@ def demangled(functions):
 
 
 class Kind:
-    """What is asked, again and again: `prepare` opens what has to be open, `ask` does so many units."""
+    """A kind of load: `prepare` opens the required streams, `ask` executes the given number of units."""
     units = 2_000
     settings = {}
 
@@ -175,7 +176,7 @@ class Kind:
             raise Unavailable(f"{count} were asked, {result['statuses']} answered")
 
     def use_clock(self):
-        """Before a run without callgrind, which bears more."""
+        """Prepares for a run without callgrind, which allows a higher load."""
 
     def end(self):
         for held in self.held:
@@ -183,7 +184,8 @@ class Kind:
 
 
 class Badges(Kind):
-    """One connection, one question after the other, so that two runs count alike; by the clock 64 of them, as the rows have it."""
+    """One connection with sequential requests, so that two runs count the same; for the clock 64 connections, as in the
+    rows."""
     connections = 1
 
     def __init__(self, status):
@@ -204,7 +206,7 @@ class Badges(Kind):
 
 
 class Events(Kind):
-    """32 connections at once, of a thousand users, with streams open whom nothing is for."""
+    """32 connections, a thousand users, and open streams that receive nothing."""
     units = 1_280
 
     def prepare(self, server, process, cores):
@@ -219,7 +221,7 @@ class Events(Kind):
 
 
 class Changes(Kind):
-    """Batches of 100, whose rows ten streams watch, ten each."""
+    """Batches of 100 rows, watched by ten streams, ten each."""
     units = 2_000
     settings = {"BELLHOP_TABLES": TABLES}
 
@@ -236,7 +238,7 @@ class Changes(Kind):
 
 
 class Fanout(Kind):
-    """A barber comes or goes, so many times a second, and a hundred streams receive the queue."""
+    """A barber comes or goes a number of times per second, and a hundred streams receive the queue."""
     units, streams, rate = 60, 100, 10
 
     def use_clock(self):
@@ -266,7 +268,7 @@ def stripped(path):
 
 
 def profile(binary, kind, cores):
-    """Costs of one unit."""
+    """Returns the costs of one unit."""
     def counted(units):
         server = Profiled(binary, settings=kind.settings)
         with server.start(cores.server) as process:
@@ -280,8 +282,8 @@ def profile(binary, kind, cores):
 
 
 def processor(binary, kind, cores):
-    """Microseconds of one unit outside and inside the kernel, without callgrind. The kernel counts in hundredths of a second, so
-    more are asked until it has counted fifty of them."""
+    """Returns the microseconds of one unit outside and inside the kernel, without callgrind. The kernel counts in
+    hundredths of a second, so the load continues until it has counted fifty of them."""
     server, units = Bellhop(binary, settings=kind.settings), kind.units
     kind.use_clock()
 
@@ -302,6 +304,6 @@ def processor(binary, kind, cores):
 
 
 def ticks(pid):
-    """Seconds outside and inside the kernel."""
+    """Returns the seconds outside and inside the kernel."""
     fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
     return [int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:13]]

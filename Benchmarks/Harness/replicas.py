@@ -1,4 +1,5 @@
-"""Rows of two replicas on one PostgreSQL: from a commit on A to a client of B, a shared topic, idle streams, reads, writes."""
+"""Rows for two replicas on one PostgreSQL: from a commit on A to a client of B, a shared topic, idle streams, reads,
+writes."""
 
 import contextlib
 import os
@@ -16,11 +17,11 @@ from .turns import THIS, Servers
 
 DATABASE, OWNER, SERVICE = "bellhop", "bellhop_owner", "bellhop"
 READERS = 8
-TOPICS = 64  # as many changes can be on their way at once: two of one shop would race for its row, so they wait
+TOPICS = 64  # the number of changes in flight: two changes of one shop would race for its row
 
 
 class Installation:
-    """A database made as in production: the owner migrates, the service connects with a login of its own that owns
+    """A database set up as in production: the owner migrates, and the service connects with a separate login that owns
     nothing and cannot bypass row-level security."""
 
     def __init__(self, cluster, binary):
@@ -40,7 +41,7 @@ class Installation:
         return Replica(self, name, settings)
 
     def sql(self, text):
-        """Asked in the database beside the service's own, so that the question is not counted with its answers."""
+        """Runs a query in a database other than the service's, so that the query itself is not counted."""
         return self.cluster.psql(text)
 
 
@@ -71,19 +72,19 @@ class Replica(Bellhop):
                     marker_topics=True, publishers=TOPICS)
 
     def own(self, streams):
-        """Each stream belongs to another user, each notification to one of them."""
+        """Each stream belongs to a different user, each notification to one of them."""
         run = f"r{time.time_ns()}-"
         options = self.targeted(streams)
         return dict(options, publish_body=self.event_body(run[:-1]), marker=f'"eventId":"{run}')
 
 
 class ReplicaRows:
-    """The group `postgres`. Everything shares the machine: PostgreSQL, both replicas and the load clients. Each binary has a
-    cluster and a database of its own."""
+    """The group `postgres`. PostgreSQL, both replicas and the load clients share the machine. Each binary has a
+    separate cluster and database."""
 
     def __init__(self, bench):
         self.bench, self.report, self.pace = bench, bench.report, bench.pace
-        # PostgreSQL and the replicas share all cores but the last, which the load client has for itself.
+        # PostgreSQL and the replicas share all cores except the last, which belongs to the load client.
         every = [str(core) for core in sorted(os.sched_getaffinity(0))][:4]
         self.served, self.loading = ",".join(every[:-1] or every), every[-1]
         self.every = ",".join(every)
@@ -109,7 +110,7 @@ class ReplicaRows:
         return self.clusters.get((binary, "installation"), made)
 
     def replicas(self, servers, binary, names="AB", **settings):
-        """Replicas and their processes, each started when first asked for."""
+        """Replicas and their processes, each started at its first use."""
         replicas = [self.installation(binary).replica(name, **settings) for name in names]
         return replicas + [servers.get((binary, replica.name), lambda replica=replica: replica.start(self.cores))
                            for replica in replicas]
@@ -123,7 +124,7 @@ class ReplicaRows:
     # -- streams -----------------------------------------------------------------------------------------------
 
     def across_replicas(self):
-        """50 notifications a second are posted to A; each arrives at the one stream of its user."""
+        """50 notifications per second are posted to A; each arrives at the one stream of its user."""
         for what, is_on_both in (("1,000 streams on B", False), ("500 streams on each", True))[:self.pace.pick(1, 2)]:
             with Servers() as servers:
                 def service(binary):
@@ -151,7 +152,7 @@ class ReplicaRows:
                 a, _, first, second = self.replicas(servers, binary)
                 return self.one_shared(a, first, second, rate, seconds)
 
-            # A little more than the goal is asked, since the last answers are waited for.
+            # Sends slightly more than the goal, because the time includes the wait for the last responses.
             found = self.bench.take_turns(lambda binary: one(binary, 1_050, self.pace.pick(1, 5)), turns=2)
             curve = [] if self.pace.is_quick else [(rate, one(self.bench.this, rate, 2)) for rate in (100, 300, 500, 1_050, 2_000)]
         what = "Row-level security on, 500 streams see every change, two replicas, 1,050 changes/s asked"
@@ -188,7 +189,8 @@ class ReplicaRows:
                     answered95=result["sinceAnswerUs"]["p95"] / 1000, client=result["clientCpu"])
 
     def idle_streams(self):
-        """What one replica asks of PostgreSQL in some seconds, without a stream and with 1,000 that nothing happens to."""
+        """Counts the statements that one replica sends to PostgreSQL in some seconds, without a stream and with 1,000
+        idle streams."""
         found = self.bench.take_turns(self.statements_of_idle_streams, once=True)
         what = "PostgreSQL, one replica with 1,000 idle streams"
         polls, others = (found.peer(THIS, ("none", name)) for name in ("polls", "others"))
@@ -214,8 +216,9 @@ class ReplicaRows:
         return {**many, **{("none", name): value for name, value in none.items()}}
 
     def statements_per_second(self, installation, seconds):
-        """Of the service's login, counted by the server; what only frames a query (BEGIN, COMMIT, the scope) belongs to
-        the query. One poll more or less falls into a window, whence the 15 % above."""
+        """Counts the statements of the service's login with the server's own counter. Statements that only frame a
+        query (BEGIN, COMMIT, the scope) count as part of the query. A window may contain one poll more or less, hence
+        the 15 % above."""
         installation.sql("SELECT pg_stat_statements_reset();")
         begin = time.monotonic()
         time.sleep(seconds)
@@ -233,7 +236,7 @@ class ReplicaRows:
     # -- requests ----------------------------------------------------------------------------------------------
 
     def durable(self):
-        """201 = committed with synchronous_commit=on; 64 connections in all; SQLite on the same disk and cores."""
+        """201 = committed with synchronous_commit=on; 64 connections in total; SQLite on the same disk and cores."""
         seconds = self.pace.pick(0.6, 2.0)
         with Servers() as servers:
             def service(binary):
@@ -263,7 +266,7 @@ class ReplicaRows:
         return sum(result["goodRps"] for result in results)
 
     def changes(self):
-        """Posted to A, delivered by B, whose streams have 100 ids each; 1 % of them watch rows that change."""
+        """Posted to A, delivered by B, whose streams have 100 ids each; 1 % of them watch changing rows."""
         streams, rows = self.pace.pick(1_000, 2_000), ChangeRows(self.bench)
         with Servers() as servers:
             found = self.bench.take_turns(
@@ -277,7 +280,7 @@ class ReplicaRows:
 
     @contextlib.contextmanager
     def watched(self, binary, rows, streams):
-        """Two replicas, and on the second one streams that watch rows."""
+        """Two replicas, with streams on the second one that watch rows."""
         with Servers() as servers:
             a, _, first, second = self.replicas(servers, binary, BELLHOP_TABLES=TABLES)
             watching = Load("sse_load", self.loading, port=second.port, mode="hold", threads=1,
@@ -297,9 +300,9 @@ class ReplicaRows:
         return figures
 
     def badges(self):
-        """The service against pgbench as its own pool would be: as many connections, the same query, prepared.
+        """Compares the service with pgbench in the role of its pool: as many connections, the same prepared query.
 
-        Both have the whole machine: where pgbench speaks to PostgreSQL, the service and its load client stand together."""
+        Both have the whole machine: pgbench takes the place of the service and its load client together."""
         with Servers() as servers:
             def service(binary):
                 return self.badges_rate(servers.get((binary, "filled"), lambda: self.filled(binary)))
@@ -326,7 +329,7 @@ class ReplicaRows:
 
     @contextlib.contextmanager
     def filled(self, binary):
-        """A replica with a badge for each user, of whose database pgbench asks the same."""
+        """Returns a replica with a badge for each user; pgbench queries its database."""
         installation = self.installation(binary)
         with installation.replica("A").start(self.every) as process:
             filled = self.service.notifications(process, count=1_000, users=1_000, cores=self.every)
@@ -337,7 +340,8 @@ class ReplicaRows:
             yield process
 
     def same_answer(self, installation, process):
-        """The yardstick's query finds what the service answers, and nothing without a scope; else it measures nothing."""
+        """Checks that the yardstick's query returns the service's answer, and nothing without a scope. Otherwise it
+        measures nothing."""
         ours = self.service.call(process, "GET", "/v1/badges", bearer=token("u7"))
         query = "SELECT messages, requests, bell, version FROM badges WHERE tenant = 'bench' AND user_id = 'u7';"
         scope = "SELECT set_config('bellhop.tenant', 'bench', true), set_config('bellhop.key.user._', '{\"u7\"}', true);"

@@ -4,8 +4,8 @@ import dataclasses
 
 from .figures import Figures
 
-STEADY = 0.02  # by what a row may differ that hardly varies from turn to turn, and is measured once
-TURNS_MIN = 3  # of fewer, a difference larger than their spread is often chance
+STEADY = 0.02  # difference that counts for a row that hardly varies between turns and is measured once
+TURNS_MIN = 3  # with fewer turns, a difference larger than their spread is often chance
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
@@ -15,7 +15,7 @@ def _one_line(text):
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What a row should reach: as a ratio to its peer (`×`), or as a value in the unit of the row."""
+    """The goal of a row: a ratio to its peer (`×`), or a value in the unit of the row."""
     limit: float
     unit: str = "×"
     is_upper: bool = False
@@ -45,7 +45,7 @@ def at_most(limit, unit="×", wording=""):
 
 
 class Comparison:
-    """This binary divided by the other one, turn by turn; a difference within the spread of the turns is noise."""
+    """This binary divided by the other one, turn by turn. A difference within the spread of the turns is noise."""
 
     def __init__(self, ours, lower_is_better, is_steady=False):
         self.ratio = ours / ours.against
@@ -81,8 +81,8 @@ class Row:
 
     @staticmethod
     def measured(what, ours, unit, goal=None, peer=None, peer_unit=None, beside="", is_steady=False):
-        """A row of figures. `peer` are those that ours are divided by; `beside` replaces their text, or stands alone. Steady is
-        what is counted, or hardly varies: one turn of it is enough."""
+        """Returns a row of figures. Ours are divided by `peer`; `beside` replaces the peer's text, or is shown alone.
+        `is_steady` marks counts and values that hardly vary: one turn is enough."""
         ratio = ours / peer if peer is not None else Figures()
         is_ratio_judged = goal is None or goal.unit == "×"
         row = Row(what, goal.text if goal else "",
@@ -101,7 +101,7 @@ class Row:
 class Report:
     def __init__(self, machine, is_comparing=False):
         self.machine, self.is_comparing, self.rows, self.curves = machine, is_comparing, [], []
-        self.cores = ""  # of the rows that are being measured
+        self.cores = ""  # the cores of the rows that are being measured
 
     def add(self, row):
         row.ours, row.peers, row.cores = _one_line(row.ours), _one_line(row.peers), self.cores
@@ -135,7 +135,7 @@ class Report:
         return cells + ([row.comparison.text if row.comparison else ""] if self.is_comparing else [])
 
     def write(self, path, mode):
-        """Replaces what stands between the markers; the rest of the page is written by people."""
+        """Replaces the text between the markers; people write the rest of the page."""
         page = path.read_text() if path.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
         if BEGIN not in page or END not in page:
             page += f"\n{BEGIN}\n{END}\n"

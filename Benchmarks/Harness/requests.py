@@ -1,4 +1,4 @@
-"""Rows of requests: `GET /v1/badges` on SQLite."""
+"""Rows for requests: `GET /v1/badges` on SQLite."""
 
 import http.client
 
@@ -18,7 +18,7 @@ class RequestRows:
     # -- badges ------------------------------------------------------------------------------------------------
 
     def badges(self, status):
-        """64 connections; against the bare C server, and Hummingbird on the same row."""
+        """64 connections, compared with the bare C server and with Hummingbird on the same row."""
         with Servers() as servers:
             def service(binary):
                 return self.badges_rate(servers.get(binary, lambda: self.start_with_badge(Bellhop(binary))), status)

@@ -1,4 +1,4 @@
-"""The servers that are compared, each with the options a load client needs to talk to it."""
+"""The servers in the comparison, each with the options that a load client needs."""
 
 import base64
 import hashlib
@@ -14,12 +14,12 @@ from .machine import WORK, Unavailable
 from .processes import Server, free_port, load, request
 
 SECRET = "a secret of the benchmark, thirty-two bytes or more"
-SHOPS = 8  # one for each event that may be on its way at once, so that two never race for the same row
+SHOPS = 8  # one for each event that may be in flight, so that two never race for the same row
 EVENT_BYTES = 200
 
 
 def event_text(number=1, length=EVENT_BYTES):
-    """An SSE event of exactly `length` bytes, its blank line included."""
+    """Returns an SSE event of exactly `length` bytes, including its blank line."""
     head, tail = f'id: bench-{number:08d}\nevent: tick\ndata: {{"text":"', '"}\n\n'
     return head + "x" * (length - len(head) - len(tail)) + tail
 
@@ -35,7 +35,7 @@ def token(subject, role="user", tenant="bench", lifetime=6 * 3600, **more):
 
 
 def token_file(count):
-    """One token for each of `count` users u0, u1, …"""
+    """Writes one token for each of `count` users u0, u1, …"""
     path = WORK / f"tokens-{count}.txt"
     if not path.exists() or path.stat().st_mtime < time.time() - 3600:
         path.write_text("".join(token(f"u{number}") + "\n" for number in range(count)))
@@ -56,7 +56,7 @@ class SendLoop:
 
 
 class Transport(SendLoop):
-    """Ours without the service: module MicroHTTP alone."""
+    """Our transport without the service: only module MicroHTTP."""
     name = "our transport alone"
 
     def __init__(self, executable, shards=1):
@@ -80,7 +80,7 @@ class Hummingbird(SendLoop):
         if self.database:
             command += [self.database, SECRET]
             environment["PEER_BADGES_SQL"] = self.query
-        # It waits for its streams' clients, who are gone, for longer than anybody needs.
+        # It waits a long time for the clients of its streams, which have already left.
         return Server("hummingbird", command, cores, port, environment, stop_seconds=1)
 
 
@@ -132,7 +132,7 @@ http {{
 
 
 class Receiver:
-    """A receiver of webhooks that is content with everything: nginx alone."""
+    """A receiver of webhooks that accepts everything: only nginx."""
 
     def start(self, cores):
         if not shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin"):
@@ -168,7 +168,7 @@ class StaticServer:
 
 
 class NotificationServer:
-    """Yardstick: the same rows as the service's for a notification, with the same group commit, in C."""
+    """Yardstick: the rows of the service's notification, with the same group commit, in C."""
     name = "C, same rows and group commit"
 
     def __init__(self, tables):
@@ -196,7 +196,7 @@ def copy_database(source, target):
 
 
 class Bellhop:
-    """Ours, with everything on: tokens, audiences, event log, SQLite on disk with synchronous=FULL."""
+    """The service with all functions: tokens, audiences, event log, SQLite on disk with synchronous=FULL."""
     name = "Bellhop"
 
     def __init__(self, binary, shards=1, reactors=1, folder=WORK, fresh=True, settings=None, tenant="bench"):
@@ -227,14 +227,14 @@ class Bellhop:
         return json.loads(answer) if answer else None
 
     def open_shops(self, server):
-        """Shops whose barbers are off duty: the first flip puts them on duty. A flip that changed nothing would make no
-        event, and a run that waits for it would wait for ever."""
+        """Creates shops whose barbers are off duty; the first flip puts them on duty. A flip without effect would
+        publish no event, and a run that waits for it would never end."""
         for shop in range(SHOPS):
             self.call(server, "PUT", f"/v1/shops/s{shop}", {"name": f"Shop {shop}", "timeZone": "Europe/Berlin"})
             self.call(server, "PUT", f"/v1/shops/s{shop}/barbers/b1", {"onDuty": False})
 
     def fanout(self, streams):
-        """Every stream, each with a user and token of its own, watches the shops; a barber comes and goes."""
+        """Every stream, each with a separate user and token, watches the shops; a barber comes and goes."""
         topics = ",".join(f"queue:s{shop}" for shop in range(SHOPS))
         return {
             "path": f"/v1/stream?topics={topics}", "tokens": token_file(streams), "ready_event": "stream:ready",
@@ -243,7 +243,7 @@ class Bellhop:
             "publish_body": '{"onDuty": {flip}}', "open_timeout": 90}
 
     def targeted(self, streams):
-        """Each stream belongs to another user; each event is for one of them."""
+        """Each stream belongs to a different user; each event is for one of them."""
         return {
             "path": "/v1/stream", "tokens": token_file(streams), "ready_event": "stream:ready",
             "event": "notification:created", "users": streams, "publish_path": "/v1/events",
@@ -256,7 +256,7 @@ class Bellhop:
                 '"visitType": "Check-up", "hospital": "St. Mary", "status": "confirmed"}}')
 
     def notifications(self, server, count=None, users=1_000, seconds=3.0, cores=None, threads=1, warmup=0.3):
-        """Load of POST /v1/events with unique ids: for so many seconds, or so many requests."""
+        """Sends POST /v1/events with unique ids, for a number of seconds or a number of requests."""
         options = {"seconds": seconds, "warmup": warmup}
         if count:
             options = {"count": count, "seconds": 240}
@@ -264,12 +264,12 @@ class Bellhop:
                           **options)
 
     def posts(self, server, path, body, cores, **options):
-        """Load of a backend's POSTs over 64 connections; {n} and {u} of the body differ from request to request."""
+        """Sends a backend's POSTs over 64 connections; {n} and {u} of the body differ between requests."""
         return load("http_load", cores, port=server.port, connections=64, method="POST", path=path, header=self.publisher,
                     body=body, server_pid=server.pid, timeout=280, **options)
 
     def badges_query(self):
-        """The table in which the service keeps its counts, found by its columns, and a point read of it."""
+        """Finds the table of the service's counts by its columns; returns it and a point read of it."""
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
             tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             for table in tables:

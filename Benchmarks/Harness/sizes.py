@@ -1,4 +1,4 @@
-"""Rows of size: start, resident memory, growth with what is stored, the image."""
+"""Rows for sizes: start, resident memory, growth with stored data, the image."""
 
 import os
 import sqlite3
@@ -16,7 +16,7 @@ class SizeRows:
         self.two_cores = bench.cores.two_servers or bench.cores.server
 
     def start(self):
-        """An existing database with 1,000 notifications; from the start of the process to the first answer."""
+        """With an existing database of 1,000 notifications: from the start of the process to the first response."""
         filled = {}
 
         def service(binary):
@@ -36,8 +36,8 @@ class SizeRows:
         return server
 
     def growth(self):
-        """The same four measurements with more and more stored notifications, 50 a user. The last step is too long a way for
-        requests: its rows are copied beside the service, which finds them as a restart would."""
+        """Repeats four measurements with more and more stored notifications, 50 per user. The last step would take too
+        many requests: its rows are copied directly in the database, which the service opens as after a restart."""
         server, table, stored = Bellhop(self.bench.this), [], 0
         for size in self.pace.pick([1_000, 5_000, 50_000], [1_000, 100_000, 1_000_000]):
             is_last = size == self.pace.pick(50_000, 1_000_000)
@@ -52,7 +52,7 @@ class SizeRows:
             "stored per second while filling up to here"], table)
 
     def fill(self, server, count, users):
-        """So many more by requests; how many a second."""
+        """Adds notifications by requests; returns the rate per second."""
         with server.start(self.two_cores) as process:
             result = server.notifications(process, count=count, users=users, cores=self.cores.all_load(),
                                           threads=self.bench.client_threads)
@@ -73,9 +73,9 @@ class SizeRows:
 
 
 def multiply(database, times):
-    """As many times the notifications, of other users: their rows, their inboxes and counts. What is in the event log stays."""
+    """Multiplies the notifications for other users: their rows, inboxes and counts. The event log stays the same."""
     with sqlite3.connect(database) as connection:
-        # Written once, and on the disk before the service is started, which would else wait for it.
+        # Written once, and on disk before the service starts, which would otherwise wait for it.
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = OFF")
         for table in ("notifications", "inboxes", "badges"):

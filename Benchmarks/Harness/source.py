@@ -1,4 +1,4 @@
-"""Rows on an app's own PostgreSQL, whose log is read: how many are taken in, and how soon they are with a client."""
+"""Rows for an app's own PostgreSQL whose log is read: the ingest rate, and the latency to a client."""
 
 import contextlib
 import http.client
@@ -25,7 +25,7 @@ class SourceRows:
 
     @contextlib.contextmanager
     def service(self, binary, streams, wishes):
-        """A service that reads the log of an app, and streams that watch its rows."""
+        """Starts a service that reads the log of an app, and streams that watch its rows."""
         server = Bellhop(binary)
         with Cluster(self.cores.all_load(), name="app", wal_level="logical") as app:
             app.psql(f"""
@@ -73,7 +73,7 @@ class SourceRows:
     # -- latency -----------------------------------------------------------------------------------------------
 
     def latency(self):
-        """50 commits a second, each of a row for all streams; seen by one that sleeps until something comes."""
+        """50 commits per second, each of a row for all streams; received by a client that sleeps until data arrives."""
         streams = self.pace.pick(200, 1_000)
         found = self.bench.take_turns(lambda binary: self.paced(binary, streams))
         for part, goal in (("p50", 3), ("p99", 10)):
@@ -101,7 +101,7 @@ class SourceRows:
 
 
 class Listener:
-    """One stream that watches all rows, and when each `n` arrived."""
+    """One stream that watches all rows, and the arrival time of each `n`."""
 
     def __init__(self, port):
         self.arrived = {}

@@ -1,4 +1,4 @@
-"""Rows of streams: memory, targeted events, REST beside a fan-out, disconnection, latency."""
+"""Rows for streams: memory, targeted events, REST during a fan-out, disconnection, latency."""
 
 import re
 import socket
@@ -39,7 +39,8 @@ class StreamRows:
                                      at_most(0.5, "KiB"), is_steady=True))
 
     def memory_of(self, server, process, streams, path):
-        """KiB of resident memory per stream; pages the process touched for its first streams are not counted twice."""
+        """Returns the KiB of resident memory per stream. Pages that the process touched for its first streams are not
+        counted twice."""
         options = {"path": path, "port": process.port, "mode": "hold", "threads": self.bench.client_threads}
         if isinstance(server, Bellhop):
             options.update((key, value) for key, value in server.fanout(streams).items()
@@ -57,8 +58,8 @@ class StreamRows:
         return (after - before) / 1024 / streams
 
     def opening(self):
-        """All come back after a restart: each stream with a token of its own, which is verified anew, resumes behind an event of
-        its user, and is open when it has received that."""
+        """All streams reconnect after a restart. Each has a separate token, which is verified again, and resumes after
+        an event of its user. It counts as open when it has received that event."""
         streams = self.pace.pick(2_000, 10_000)
         missed = {}
 
@@ -99,7 +100,7 @@ class StreamRows:
                 "client": ready["clientCpu"]}
 
     def targeted(self):
-        """CPU of the server for one event to one of N streams."""
+        """Measures the server's CPU for one event to one of N streams."""
         few, many = 10, self.pace.pick(2_000, 19_000)
 
         def both(server, options):
@@ -113,7 +114,7 @@ class StreamRows:
             return {"path": "/stream", "publish_path": "/publish?target={u}", "users": streams, "expect": 1,
                     "publish_body": event_text()}
 
-        # As many streams as 20,000 descriptors allow, which is what many machines have.
+        # As many streams as 20,000 descriptors allow, a common limit.
         few_connections = {"BELLHOP_CONNECTIONS_MAX": "500"}
         found = self.bench.take_turns(lambda binary: both(Bellhop(binary, settings=few_connections), Bellhop.targeted),
                                       {"transport": lambda: both(peer(self.bench, "transport"), of_transport)}, turns=2)
@@ -131,7 +132,7 @@ class StreamRows:
         return result["serverUsPerPublish"]
 
     def rest_during_fanout(self):
-        """A paced GET /v1/badges, alone and while every event goes to all streams as fast as they can be sent."""
+        """A paced GET /v1/badges, alone and while every event goes to all streams at the maximum rate."""
         streams = self.pace.pick(2_000, 10_000)
         with Servers() as servers:
             def service(binary):
@@ -153,7 +154,7 @@ class StreamRows:
                                      at_most(3), found.ours("idle")))
 
     def rest_p99(self, process):
-        """Milliseconds."""
+        """Returns milliseconds."""
         result = load("http_load", self.cores.load[-1], port=process.port, connections=8, threads=1, rate=500, path="/v1/badges",
                       seconds=self.pace.pick(0.8, 2.0), tokens=str(WORK / "one-token.txt"))
         if result["good"] < result["requests"] * 0.99 or not result["requests"]:
@@ -172,7 +173,7 @@ class StreamRows:
                                      found.ours("worst"), "ms", at_most(50, "ms")))
 
     def one_disconnection(self, process, reset):
-        """Seconds from close() to a lower gauge of open streams; the reading of /metrics is part of it."""
+        """Returns the seconds from close() to a lower gauge of open streams, including the reading of /metrics."""
         before = open_streams(process)
         client = socket.create_connection(("127.0.0.1", process.port))
         client.sendall(f"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token('u1')}\r\n\r\n".encode())
@@ -196,7 +197,7 @@ class StreamRows:
         return time.perf_counter() - begin
 
     def commit_to_client(self):
-        """Two shards where there are cores for them; every one of 50 events a second goes to all 1,000 streams."""
+        """Two shards where there are cores for them; each of 50 events per second goes to all 1,000 streams."""
         cores = self.cores.two_servers or self.cores.server
         with Servers() as servers:
             def service(binary, polls=True):
@@ -212,7 +213,7 @@ class StreamRows:
 
             found = self.bench.take_turns(service)
             asleep = service(self.bench.this, polls=False)
-        # The commit lies between the two moments; the goal is held against the earlier one, the request's sending.
+        # The commit lies between the two moments. The goal applies to the earlier one, the sending of the request.
         for name, goal, published in (("p50", 3.0, "3.3 ms"), ("p99", 4.5, "4.8 ms")):
             self.report.add(Row.measured(
                 f"Commit → client, 1,000 streams, 50 events/s to all, {name} (from sending the request, so commit included)",
@@ -221,7 +222,7 @@ class StreamRows:
 
 
 def newest_event(process):
-    """The id behind which a new stream would resume."""
+    """Returns the id after which a new stream would resume."""
     with socket.create_connection(("127.0.0.1", process.port)) as client:
         client.sendall(f"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token('u0')}\r\n\r\n".encode())
         received = b""
@@ -234,7 +235,7 @@ def newest_event(process):
 
 
 def open_streams(process):
-    """The gauge of open streams, whatever its prefix."""
+    """Returns the gauge of open streams, whatever its prefix."""
     _, body = request(process.port, "GET", "/metrics")
     total, found = 0.0, False
     for line in body.decode().splitlines():

@@ -1,4 +1,4 @@
-"""Turns: contestants are measured one after the other, again and again, so that a slow minute of the machine hits all."""
+"""Turns: contestants are measured alternately, so that a slow minute of the machine affects all."""
 
 import contextlib
 import dataclasses
@@ -12,7 +12,7 @@ THIS, AGAINST = "this", "against"
 
 @dataclasses.dataclass(frozen=True)
 class Binary:
-    """A build of the service. Its name parts databases and logs of two that run side by side."""
+    """A build of the service. Its name separates the databases and logs of two builds that run side by side."""
     name: str
     path: object
 
@@ -24,7 +24,7 @@ class Binary:
 
 
 class Servers(contextlib.ExitStack):
-    """Servers of one row, each started when it is first asked for, and stopped with the row."""
+    """Servers of one row, each started at its first use and stopped with the row."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ class Servers(contextlib.ExitStack):
 
 
 class Found:
-    """What the turns of each contestant gave, by the names of the figures; or why there is nothing."""
+    """The results of each contestant's turns, by the names of the figures, or the reason for their absence."""
 
     def __init__(self, is_comparing):
         self.is_comparing, self.turns, self.reasons = is_comparing, {}, {}
@@ -51,15 +51,15 @@ class Found:
         return figures
 
     def last(self, name):
-        """Of this binary's last turn: what is no figure, such as the lines of a table."""
+        """Returns data of this binary's last turn that are not figures, such as the lines of a table."""
         if not self.turns.get(THIS):
             raise Unavailable(self.reasons.get(THIS, "not measured"))
         return self.turns[THIS][-1][name]
 
 
 def take_turns(contestants, turns, turns_min, deadline, is_comparing):
-    """Measures each contestant once in each turn, and the other way round in the next one. A turn for which the time will not
-    do is left out, but for the first ones. Who fails is asked no more; its earlier turns count."""
+    """Measures each contestant once per turn, in reversed order in the next turn. A turn is skipped if the remaining
+    time is too short, except the first ones. A contestant that fails is not measured again; its earlier turns count."""
     found, order = Found(is_comparing), list(contestants)
     for turn in range(turns):
         begin = time.monotonic()

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Servers other than Bellhop that `Benchmarks/run` measures beside it. A package of its own: nothing of the
-/// service may depend on a peer, and a peer that does not build must not stop the service from building.
+/// Servers other than Bellhop that `Benchmarks/run` measures next to it. A separate package: no part of the service may
+/// depend on a peer, and a peer that does not build must not stop the service from building.
 let package = Package(
     name: "BenchmarkPeers",
     platforms: [.macOS(.v15)],

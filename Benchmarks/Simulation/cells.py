@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How far one PostgreSQL carries the service, and how many cells an app needs: the tables of Docs/scaling.md.
+"""Computes how far one PostgreSQL carries the service, and how many cells an app needs: the tables of Docs/scaling.md.
 
     cells.py                 prints the tables
-    cells.py --write         puts them into Docs/scaling.md, between its markers
-    cells.py --check         fails if the document has other tables; notes what Docs/performance.md has measured anew
+    cells.py --write         writes them into Docs/scaling.md, between its markers
+    cells.py --check         fails if the document has other tables; notes new measurements in Docs/performance.md
     cells.py --notifications-one 9000 …   the same with another figure; --help lists them
 
-Most of it is arithmetic with figures that were measured. Where arithmetic misleads, commits that follow one another are
-simulated, event by event, from a fixed seed: the same figures give the same tables."""
+Most of it is arithmetic with measured figures. Where arithmetic misleads, a simulation of serialized commits runs event
+by event with a fixed seed: the same figures give the same tables."""
 
 import argparse
 import math
@@ -30,13 +30,14 @@ class Figure(NamedTuple):
     name: str
     value: float
     what: str
-    # Where it is from: how a row of Docs/performance.md begins (with the column that has it), or words.
+    # The source: the beginning of a row of Docs/performance.md (and the column), or words.
     source: str
     column: int = 0
 
 
 TABLE = "performance.md | "
-# On another machine than performance.md's, as Docs/scaling.md says: of use beside one another, not beside the others.
+# Measured on a machine other than that of performance.md, as Docs/scaling.md says. These figures can be compared only
+# with each other.
 APART = "measured apart"
 ACROSS = "Table changes taken in by A and told by B, PostgreSQL, 2,000 streams of which 1 % watch them: "
 BADGES = "`GET /v1/badges` 200, PostgreSQL, 64 connections, 8 readers: the service / pgbench, same query, row"
@@ -91,17 +92,17 @@ class Figures:
 
     def __init__(self, values):
         self.__dict__.update({name.replace("-", "_"): value for name, value in values.items()})
-        # A core of the bench's machine beside one of the machine on which CPU was counted.
+        # The speed of a core of the benchmark machine, relative to a core of the machine on which CPU was counted.
         self.speed = (self.postgres_cpu + self.replica_cpu) / (CORES * 1e6 / self.notifications_one)
         self.replicas_max = int(self.connections_max // self.connections)
         self.messages, self.likes, self.marks = (
             self.notifications_two / work for work in (self.message_work, self.like_work, self.mark_work))
-        # Reads had a core more than writes.
+        # Reads had one core more than writes.
         self.polls = self.reads * CORES / (CORES + 1)
 
 
 def measured(figure, text):
-    """The figure as Docs/performance.md has it now; None where its row is not found."""
+    """Returns the current figure in Docs/performance.md; None if its row is missing."""
     start = "| " + figure.source.removeprefix(TABLE)
     for line in text.splitlines():
         if line.startswith(start):
@@ -115,7 +116,7 @@ def measured(figure, text):
 
 
 class Write(NamedTuple):
-    """So many of a kind for each active user and day; `rate` names the figure that says how many a database takes."""
+    """Writes of one kind per active user and day. `rate` names the figure for the database's maximum rate."""
     a_day: float
     rate: str
     events: float
@@ -145,13 +146,13 @@ APPS = (
         poll_seconds=10, stream="filtered_stream_kib",
         said="20 messages to one other, 10 likes, 5 notifications; counts polled every 10 s, as its document asks"),
 )
-# Of what was measured at saturation; the simulation says why not more.
+# Share of the measured saturation; the simulation shows why it is not more.
 PLANNED = 0.5
 SHARDS = 2
 
 
 class Demand:
-    """What the active users of an app ask of a cell at the peak second, and how many of them it can have."""
+    """The load of an app's active users on a cell at the peak second, and the maximum number of users."""
 
     def __init__(self, app, figures):
         self.app, self.figures = app, figures
@@ -160,18 +161,19 @@ class Demand:
         self.events_a_day = sum(write.a_day * write.events for write in app.writes)
         self.events = self.peak * self.events_a_day
         self.polls = app.online / app.poll_seconds if app.poll_seconds else 0
-        # As many replicas as let most users in: each carries streams, and has the database read the log once more.
+        # The number of replicas that admits the most users: each replica carries streams, but also makes the database
+        # read the log once more.
         self.replicas = max(range(2, figures.replicas_max + 1), key=lambda count: self.limits(count)[0][0])
         self.users = self.limits(self.replicas)[0][0]
 
     def work(self, replicas):
-        """The part of the database that one user takes. The measured rates have one further replica in them."""
+        """Returns the share of the database that one user takes. The measured rates include one further replica."""
         writes = self.peak * sum(write.a_day / getattr(self.figures, write.rate) for write in self.app.writes)
         reading = self.figures.postgres_reading_cpu / self.figures.speed / 1e6 / CORES
         return writes + self.polls / self.figures.polls + self.events * reading * (replicas - 2)
 
     def limits(self, replicas):
-        """Users at which each resource is used as far as it should be, the first to end first."""
+        """Returns the number of users at which each resource reaches its planned use, the most limiting resource first."""
         figures, app = self.figures, self.app
         return sorted([
             (PLANNED / self.work(replicas), "the database's cores"),
@@ -188,7 +190,7 @@ class Demand:
 
 
 def rounded(value, digits=2):
-    """With so many digits that count: more would promise too much."""
+    """Rounds to the significant digits; more digits would suggest false precision."""
     if not value:
         return "0"
     step = 10 ** (math.floor(math.log10(abs(value))) - digits + 1)
@@ -206,7 +208,7 @@ def table(head, rows):
 
 
 def figures_table(figures):
-    """Four in a row, one below the other."""
+    """Returns a table with four figures per row, filled by columns."""
     cells = []
     for figure in FIGURES:
         value = getattr(figures, figure.name.replace("-", "_"))
@@ -254,7 +256,7 @@ def log_table(figures):
 
 
 def commits_table(figures, work):
-    """Waiting against utilization, for one replica and for two."""
+    """Returns a table of waits by utilization, for one replica and for two."""
     rows = []
     tops = {replicas: saturated(figures, replicas, work) for replicas in (1, 2)}
     for share in (0.3, 0.5, 0.8, 0.95):
@@ -283,7 +285,8 @@ def disturbed(figures, work, share, disturb):
 
 
 def recovery(figures, work, share, seconds):
-    """Nobody commits for a while: how long answers take, how many are refused, and until nobody waits any more."""
+    """Simulates a pause of all commits: the longest response time, the refusals, and the time until the queues are
+    empty."""
     model = disturbed(figures, work, share, lambda model: model.lock_counter(0, seconds))
     model.run(5 + seconds)
     while model.waiting > CLIENTS and model.now < 60:
@@ -294,7 +297,7 @@ def recovery(figures, work, share, seconds):
 
 
 def rush(figures, work, share, count):
-    """A backend sends many as fast as they are answered: what the others wait."""
+    """Simulates a backend that sends as fast as it gets responses, and measures the waits of the others."""
     model = disturbed(figures, work, share, lambda model: model.closed_loop(CLIENTS, count))
     while not model.finished and model.now < 120:
         model.run(model.now + 0.5)
@@ -303,7 +306,7 @@ def rush(figures, work, share, count):
 
 
 def lasting(figures, work, share, disturb):
-    """Something is so for good."""
+    """Simulates a permanent condition."""
     model = disturbed(figures, work, share, disturb)
     model.run(15)
     return [f"p99 {milliseconds(percentile(model.waits, 0.99))} ms", f"{model.refused:,}", "never"]
@@ -374,7 +377,7 @@ def with_tables(text, made):
 
 
 def check(made):
-    """What is wrong; and, as a note, what was measured anew since."""
+    """Prints differences as errors, and newer measurements as notes."""
     text = MEASURED.read_text(encoding="utf-8")
     for figure in FIGURES:
         if figure.source.startswith(TABLE) and (found := measured(figure, text)) != figure.value:
@@ -392,7 +395,7 @@ def check(made):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the tables into Docs/scaling.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into Docs/scaling.md")
     parser.add_argument("--check", action="store_true", help="fail if Docs/scaling.md has other tables")
     for figure in FIGURES:
         parser.add_argument(f"--{figure.name}", type=float, default=figure.value, metavar="N",

@@ -1,8 +1,8 @@
-"""Writers that take what waits, work on it, and commit one after the other, over all replicas: simulated event by event.
+"""Simulates, event by event, writers that work on waiting requests and commit one after another, over all replicas.
 
-As PostgresWriter.swift and EventLog.append have it: a replica has four writers, each with its share of the users. A writer
-takes what waits for it as one group, works on it request by request, waits for its turn in the replica, then for the
-counter's row, and commits. What arrives while it waits for the turn comes along."""
+It follows PostgresWriter.swift and EventLog.append. A replica has four writers, each with its share of the users. A
+writer takes its waiting requests as one group and executes them one by one. It then waits for its turn in the replica,
+then for the counter's row, and commits. Requests that arrive while it waits for the turn join the group."""
 
 import collections
 import functools
@@ -11,13 +11,14 @@ import math
 import random
 
 SEED = 14
-# The bench gave PostgreSQL and both replicas three cores.
+# The benchmark gave PostgreSQL and both replicas three cores.
 CORES = 3
 CLIENTS = 64
 
 
 class Job:
-    """A write: when it came, the seconds of a core and the events that it makes, and who waits for the answer."""
+    """A write: its arrival, the seconds of a core and the events that it takes, and the client that waits for the
+    response."""
     __slots__ = ("arrived", "work", "events", "client", "watched")
 
     def __init__(self, arrived, work, events, client=None, watched=True):
@@ -25,7 +26,7 @@ class Job:
 
 
 class Fifo:
-    """So many who may have it at a time; the others wait in their order."""
+    """A resource with a fixed number of holders; others wait in order of arrival."""
 
     def __init__(self, count):
         self.free, self.waiting = count, collections.deque()
@@ -75,7 +76,8 @@ class Writer:
             self.step()
 
     def step(self):
-        """The next request's statements, on a core; where all are done, the turn. What arrives before it comes along."""
+        """Executes the next request's statements on a core; after the last one, waits for the turn. Requests that
+        arrive before the turn join the group."""
         is_open = self.model.now < self.deadline or not self.group
         if is_open and not self.todo and not self.turn.free:
             self.take_waiting()
@@ -116,11 +118,11 @@ class Model:
         self.random = random.Random(SEED)
         self.now, self.order, self.agenda = 0.0, 0, []
         self.cores, self.counter = Fifo(CORES), Fifo(1)
-        # What a commit takes where its neighbours wait for it, and what each event adds to it.
+        # The duration of a commit while others wait for it, and the additional time per event.
         self.commit_seconds = 1 / figures.commits
         self.event_seconds = max(0, 32 / figures.grouped_events - self.commit_seconds) / 31
         self.reading_seconds = (figures.postgres_reading_cpu + figures.replica_reading_cpu) / figures.speed / 1e6
-        # What an answer takes where nobody is waited for, beside its statements and its commit: HTTP, threads that wake.
+        # The time of a response without waiting, beyond its statements and its commit: HTTP and thread wake-ups.
         self.path_seconds = max(0, figures.answer_ms / 1000 - work - self.commit_seconds)
         self.turns = [Fifo(1) for _ in range(replicas)]
         self.writers = [Writer(self, turn) for turn in self.turns for _ in range(4)]
@@ -146,14 +148,14 @@ class Model:
         return True
 
     def open_loop(self, rate, **job):
-        """Requests that come as they like (Poisson), however long answers take."""
+        """Sends requests with random arrivals (Poisson), independent of response times."""
         def next_one():
             self.arrive(**job)
             self.after(-math.log(1 - self.random.random()) / rate, next_one)
         self.after(-math.log(1 - self.random.random()) / rate, next_one)
 
     def closed_loop(self, clients, count=None):
-        """Clients of which each sends the next request when it has the answer to its last."""
+        """Runs clients that each send the next request after the response to the last."""
         left = [math.inf if count is None else count]
 
         def client():
@@ -177,18 +179,19 @@ class Model:
         if self.now >= self.measured_from:
             self.groups += 1
             self.jobs += len(group)
-        # Every other replica reads what this one has committed.
+        # Every other replica reads the events of this commit.
         events = sum(job.events for job in group)
         for other in self.turns:
             if other is not turn:
                 self.cores.take(lambda: self.after(events * self.reading_seconds, self.cores.give))
 
     def lock_counter(self, at, seconds):
-        """Nobody commits for so long: a transaction stays open after its last step, or the disk does not answer."""
+        """Blocks all commits for some seconds: a transaction stays open after its last step, or the disk does not
+        respond."""
         self.after(at, lambda: self.counter.take(lambda: self.after(seconds, self.counter.give)))
 
     def slow_disk(self, seconds):
-        """Each commit takes longer from now on."""
+        """Makes each commit slower from now on."""
         self.commit_seconds += seconds
 
     @property
@@ -205,7 +208,8 @@ def saturated(figures, replicas, work):
 
 
 def fitted_work(figures):
-    """Seconds of a core for a notification's statements, so that one replica does as many as were measured."""
+    """Returns the seconds of a core for a notification's statements, fitted so that one replica reaches the measured
+    rate."""
     low, high = 0.0, 3 * CORES / figures.notifications_one
     for _ in range(12):
         middle = (low + high) / 2

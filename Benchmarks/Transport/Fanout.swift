@@ -1,12 +1,12 @@
 import MicroHTTP
 
-/// What a publisher asks of the shards: bytes for every stream, or for the one that was opened as number `target`.
+/// A message to the shards: bytes for every stream, or for the stream that was opened as number `target`.
 struct Publication: Sendable {
     let bytes: SharedBytes
     let target: Int?
 }
 
-/// The simplest application of a shard: a list of its streams, and every publication sent to each of them.
+/// A minimal shard program: a list of its streams; every publication is sent to each of them.
 final class Fanout: StreamProgram {
     typealias Message = Publication
 

@@ -1,7 +1,7 @@
 import MicroHTTP
 
-/// The service's transport alone (module MicroHTTP: reactors, detached streams, shards), for the comparison with a bare
-/// `send` loop: no tokens, no database, no routing by audience.
+/// Starts the service's transport alone (module MicroHTTP: reactors, detached streams, shards), for the comparison with
+/// a bare `send` loop: no tokens, no database, no routing by audience.
 func startServer(port: Int, shards: Int) throws -> Server {
     var configuration = ServerConfiguration()
     configuration.host = "127.0.0.1"

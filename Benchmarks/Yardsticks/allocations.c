@@ -1,10 +1,10 @@
-/* Counts the heap allocations of a process by who asked for them. Preloaded (LD_PRELOAD), it counts each call of malloc and
- * its kin by the object that the return address lies in: the executable (the service, with the Swift runtime linked into it),
- * libmicrohttpd, the database's library (libsqlite3, libpq), or any other. Whoever calls strdup is the one who asks; what libc
- * asks for its own purposes counts as other.
+/* Counts the heap allocations of a process by their caller. When preloaded (LD_PRELOAD), it counts each call of malloc
+ * and related functions by the object that contains the return address: the executable (the service, with the Swift
+ * runtime linked into it), libmicrohttpd, the database's library (libsqlite3, libpq), or any other. A call of strdup
+ * counts for its caller. Allocations of libc for its own purposes count as other.
  *
- * ALLOCATIONS_FILE names a file of at least 32 bytes, which is mapped: four counters of 64 bits in that order, to be read at
- * any moment by whoever likes, while the process runs on. Without it nothing can be read.
+ * ALLOCATIONS_FILE names a file of at least 32 bytes, which is mapped. It contains four counters of 64 bits in that
+ * order, and any process can read them while this one runs. Without the file nothing can be read.
  *
  *   gcc -O2 -shared -fPIC -o allocations.so allocations.c */
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@
 enum { OURS, HTTP, DATABASE, OTHER, OWNERS };
 enum { RANGES_MAX = 32 };
 
-/* What glibc calls its own, so that nothing has to be looked up before the first allocation. */
+/* glibc's internal names, so that no symbol lookup is needed before the first allocation. */
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
@@ -30,7 +30,7 @@ static struct {
     uintptr_t begin, end;
     int owner;
 } ranges[RANGES_MAX];
-static int range_count; /* 0 until the objects are known: what is asked for before that is other's */
+static int range_count; /* 0 until the objects are known; earlier allocations count as other */
 
 static uint64_t unread[OWNERS];
 static uint64_t *counters = unread;

@@ -1,6 +1,6 @@
-/* Yardstick: what a batch of table changes costs SQLite alone. Inserts the rows that the service keeps of a change (its
- * event, and one route for its table) in BEGIN IMMEDIATE … COMMIT with synchronous=FULL for each batch, with statements that
- * were prepared once. It parses nothing, decides nothing and answers nobody. Prints one JSON object. */
+/* Yardstick: the cost of a batch of table changes in SQLite alone. Inserts the rows that the service stores for a
+ * change (its event, and one route for its table) in BEGIN IMMEDIATE … COMMIT with synchronous=FULL for each batch,
+ * with prepared statements. It does not parse, decide or respond. Prints one JSON object. */
 #include <sqlite3.h>
 
 #include "../Clients/load.h"

@@ -1,4 +1,5 @@
--- The log of events as the service keeps it, beside a table for the work of which an event tells; for commit_order_*.pgbench.
+-- The log of events as the service stores it, and a table for the work that an event reports; for
+-- commit_order_*.pgbench.
 DROP SCHEMA IF EXISTS commit_order CASCADE;
 CREATE SCHEMA commit_order;
 SET search_path = commit_order;
@@ -24,5 +25,6 @@ CREATE TABLE event_routes (
     sequence bigint NOT NULL,
     PRIMARY KEY (tenant, route, sequence)
 );
--- The reader of the horizon's way goes by transaction; the other ways leave the column empty and pay nothing for this.
+-- The reader of the horizon method searches by transaction. The other methods leave the column empty and pay nothing
+-- for it.
 CREATE INDEX events_by_transaction ON events (xid, sequence) WHERE xid IS NOT NULL;

@@ -1,6 +1,5 @@
-/* Yardstick: how long one commit takes that is on the disk when it ends. A row of the given size is updated between
- * BEGIN IMMEDIATE and COMMIT with synchronous=FULL in WAL mode, again and again, with statements that were prepared once.
- * Prints one JSON object with the percentiles. */
+/* Yardstick: the duration of one durable commit. Repeatedly updates a row of the given size between BEGIN IMMEDIATE and
+ * COMMIT with synchronous=FULL in WAL mode, with prepared statements. Prints one JSON object with the percentiles. */
 #include <sqlite3.h>
 
 #include "../Clients/load.h"

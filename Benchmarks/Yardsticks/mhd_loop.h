@@ -1,5 +1,5 @@
-/* The bare C form of the service's HTTP reactor: one thread, libmicrohttpd in external-poll mode with the same flags
- * and options, its epoll nested in ours. What remains between this and the service is the service's own cost. */
+/* The C equivalent of the service's HTTP reactor: one thread, libmicrohttpd in external-poll mode with the same flags
+ * and options, its epoll nested in ours. The difference between this and the service is the service's own cost. */
 #ifndef MHD_LOOP_H
 #define MHD_LOOP_H
 
@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* What else the loop waits for: `ready` is called on its thread when the descriptor is readable. */
+/* An additional descriptor of the loop: `ready` is called on the loop's thread when it is readable. */
 typedef struct {
     int descriptor;
     void (*ready)(void);

@@ -1,12 +1,14 @@
-/* Yardstick: durable notifications, as a C program would take them in that has nothing else to do.
+/* Yardstick: durable notifications in a C program without any other function.
  *
- * Behind the libmicrohttpd loop of static_server it writes, for each POST, the rows that the service writes for a notification
- * of `POST /v1/events`, into tables that the service has made (the harness passes a copy of its empty database, and compares what
- * both add to it), with the service's PRAGMAs. One writer thread takes what waits, up to 512, between BEGIN IMMEDIATE and COMMIT
- * with synchronous=FULL in WAL mode; then all of them are answered 201, while the HTTP thread goes on reading. A third thread
- * moves the WAL's pages, as the service has it. Statements are prepared once. Of the JSON it looks for three members; it knows
- * no tokens, no policies, no streams and no savepoints, all of which flatters the yardstick.
- * Usage: notification_server PORT DATABASE */
+ * It uses the libmicrohttpd loop of static_server. For each POST it writes the rows that the service writes for a
+ * notification of `POST /v1/events`, with the service's PRAGMAs, into tables that the service has made. The harness
+ * passes a copy of its empty database and compares the rows that both add to it. One writer thread takes up to 512
+ * waiting requests between BEGIN IMMEDIATE and COMMIT with synchronous=FULL in WAL mode, then answers all of them with
+ * 201. The HTTP thread reads meanwhile. A third thread checkpoints the WAL, as in the service. Statements are prepared
+ * once. It searches the JSON for three members. It has no tokens, no policies, no streams and no savepoints, all of
+ * which favours the yardstick.
+ *
+ *   Usage: notification_server PORT DATABASE */
 #include "mhd_loop.h"
 #include <pthread.h>
 #include <sqlite3.h>
@@ -85,7 +87,7 @@ static void run(sqlite3_stmt *statement) {
     sqlite3_reset(statement);
 }
 
-/* The one row that a statement returns; it is reset by its reader. */
+/* Steps to the one row of a statement; the caller resets it. */
 static void step_to_row(sqlite3_stmt *statement) {
     int status = sqlite3_step(statement);
     if (status != SQLITE_ROW) must(status == SQLITE_DONE ? SQLITE_ERROR : status);
@@ -133,7 +135,7 @@ static void open_database(void) {
     event = prepared(
         "INSERT INTO events (sequence, tenant, name, topic, audience, collapse, data, created_at)"
         " VALUES (?1, '" TENANT "', ?2, NULL, ?3, ?4, ?5, ?6)");
-    /* Where the log has records, the events of one transaction are one row, that of the last of them. */
+    /* If the log has records, the events of one transaction are one row, that of the last event. */
     if (sqlite3_table_column_metadata(database, NULL, "events", "earlier", NULL, NULL, NULL, NULL, NULL) == SQLITE_OK)
         record = prepared(
             "INSERT INTO events (sequence, tenant, name, topic, audience, collapse, data, created_at, earlier, step)"
@@ -142,7 +144,7 @@ static void open_database(void) {
     commit = prepared("COMMIT");
 }
 
-/* The value of the first member of that name, which is a text without escapes. */
+/* Returns the value of the first member with this name, which is a string without escapes. */
 static Text member(const char *body, const char *name) {
     const char *found = strstr(body, name);
     if (found) found = strchr(found + strlen(name), ':');
@@ -151,7 +153,7 @@ static Text member(const char *body, const char *name) {
     return end ? (Text){found + 1, (int)(end - found - 1)} : (Text){"", 0};
 }
 
-/* As long as the service's, and in the order of time: 48 bits of milliseconds, 80 of a count. */
+/* Makes an id as long as the service's and ordered by time: 48 bits of milliseconds, 80 bits of a counter. */
 static void make_id(char *id, sqlite3_int64 at) {
     static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
     static uint64_t made;
@@ -173,7 +175,8 @@ static size_t stamp(char *out, sqlite3_int64 at) {
     return (size_t)sprintf(out, "%s.%03dZ", second, (int)(at / 1000 % 1000));
 }
 
-/* The user's rows; the events of all follow together, as the service has it. False for an event that is known. */
+/* Writes the user's rows; the events of all requests follow together, as in the service. Returns false for a known
+ * event. */
 static int store(Request *request) {
     Text event_id = member(request->body, "\"id\""), user = member(request->body, "\"userId\"");
     Text visit = member(request->body, "\"visitId\"");
@@ -234,7 +237,7 @@ static void log_row(sqlite3_stmt *statement, sqlite3_int64 sequence, const Reque
     run(route);
 }
 
-/* Two events follow the given number: the notification, and the user's counts. */
+/* Writes two events after the given number: the notification and the user's counts. */
 static void log_events(sqlite3_int64 sequence, const Request *request) {
     static const int head = sizeof "{\"notification\":" - 1;
     static const sqlite3_int64 collapse = 9003615022361398087;

@@ -1,9 +1,10 @@
 /* Yardstick: fan-out as a bare loop over send(2).
  *
- * GET opens a stream (the head is answered and the socket kept); POST /publish?count=N sends the body, which is a whole
- * SSE event, N times to all streams: N × streams calls of send. No HTTP library, no queues, no authentication: what the
- * kernel alone costs. One thread.
- * Usage: send_loop PORT */
+ * GET opens a stream (the head is sent and the socket kept). POST /publish?count=N sends the body, a complete SSE
+ * event, N times to all streams: N × streams calls of send. It has no HTTP library, no queues and no authentication, so
+ * it shows the cost of the kernel alone. One thread.
+ *
+ *   Usage: send_loop PORT */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -59,7 +60,7 @@ static void publish(int fd, const char *event, size_t bytes, int count) {
     answer(fd, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
 }
 
-/* Takes one request from the input; 0 when it is not all there. */
+/* Takes one request from the input; returns 0 while it is incomplete. */
 static size_t take_request(int fd) {
     char *bytes = inputs[fd].bytes;
     char *end = memmem(bytes, inputs[fd].length, "\r\n\r\n", 4);

@@ -1,5 +1,6 @@
-/* Yardstick: a bare libmicrohttpd server with one static answer of the size of GET /v1/badges.
- * Usage: static_server PORT. Any path answers 200; with an If-None-Match header 304. */
+/* Yardstick: a bare libmicrohttpd server with one static response of the size of GET /v1/badges.
+ *
+ *   Usage: static_server PORT. Any path returns 200; with an If-None-Match header 304. */
 #include "mhd_loop.h"
 
 static struct MHD_Response *found, *unchanged;
@@ -8,7 +9,7 @@ static enum MHD_Result answer(void *closure, struct MHD_Connection *connection, 
                               const char *version, const char *upload, size_t *upload_bytes, void **slot) {
     (void)closure, (void)url, (void)method, (void)version, (void)upload, (void)upload_bytes;
     static int seen;
-    if (!*slot) { /* answering in the first call would force Connection: close */
+    if (!*slot) { /* a response in the first call would force Connection: close */
         *slot = &seen;
         return MHD_YES;
     }

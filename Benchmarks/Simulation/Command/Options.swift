@@ -1,7 +1,7 @@
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Sendable {
     var customers = 20_000
-    /// Only every so many customers ask.
+    /// Only every n-th customer asks for an estimate.
     var stride = 5
     var seeds = 8
     var mean = 25.0

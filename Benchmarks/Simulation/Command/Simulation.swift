@@ -29,7 +29,7 @@ struct Simulation {
         }
     }
 
-    /// Every cell of the table with every seed, as many at once as there are cores.
+    /// Returns every cell of the table with every seed; runs as many at a time as there are cores.
     private static func simulate(_ options: Options) async -> [Cell] {
         var cells = (1...5).flatMap { barbers in [0.85, 0.89, 0.93].map { Cell(barbers: barbers, load: $0) } }
         await withTaskGroup(of: (Int, SimulatedShop).self) { group in
@@ -86,7 +86,7 @@ struct Simulation {
         value.map { String(format: "%6.\(digits)f", $0) } ?? "     –"
     }
 
-    /// The cost of one estimate, for five barbers and growing queues.
+    /// Prints the cost of one estimate, for five barbers and growing queues.
     private static func printTiming(total: Duration) throws {
         for waiting in [0, 20, 200] {
             let state = busyState(waiting: waiting)

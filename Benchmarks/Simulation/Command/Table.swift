@@ -26,7 +26,7 @@ struct Cell: Sendable {
     }
 }
 
-/// One row as `--json` writes it; minutes and shares.
+/// One row in the form that `--json` writes; minutes and shares.
 struct Row: Encodable {
     struct Lane: Encodable {
         var n: Int

@@ -2,7 +2,7 @@ import Domain
 import Foundation
 import Values
 
-/// The truth of a simulated shop, which the estimator never sees.
+/// The true parameters of a simulated shop, which the estimator never sees.
 package struct ShopParameters: Sendable {
     package var barbers: Int
     /// Arriving work per barber: arrivals × mean service / barbers.
@@ -26,13 +26,14 @@ package struct ShopParameters: Sendable {
     var arrivalsPerMinute: Double { load * Double(barbers) / meanServiceMinutes }
 }
 
-/// A shop with Poisson arrivals, log-normal services and two lanes, black card first, that asks both the plain
-/// formula and the estimator at every arrival and compares them with what came of it.
+/// A simulated shop with Poisson arrivals, log-normal services and two lanes, black card first. At every arrival it
+/// asks both the plain formula and the estimator, and compares them with the real wait.
 ///
-/// The estimator sees what a running service stores: completed durations, arrivals of the past days, and the state at
-/// hand.
+/// The estimator sees only what a running service stores: completed durations, arrivals of the past days, and the
+/// current state.
 package struct SimulatedShop: Sendable {
-    /// The shop runs so long, without being measured, that it has forgotten its empty start and has a history.
+    /// The number of unmeasured customers at the start. After them the shop no longer depends on its empty start and
+    /// has a history.
     package static let warmUpCustomers = 1_000
     /// Two weeks of ten open hours.
     static let arrivalWindowMinutes = 14.0 * 600
@@ -56,11 +57,11 @@ package struct SimulatedShop: Sendable {
     private var now = 0.0
     private var barbers: [Service?]
     private var lanes: [QueueLane: [Visitor]] = [.standard: [], .blackCard: []]
-    /// The latest completed durations, the latest last.
+    /// The latest completed durations, newest last.
     private var completed: [Double] = []
     private var blackCardArrivals: [Double] = []
     package private(set) var accuracy = EstimateAccuracy()
-    /// Only of customers who had to wait: nobody was free when they came.
+    /// Only customers that had to wait, because no barber was free when they arrived.
     package private(set) var waitingAccuracy = EstimateAccuracy()
     private var calibration = PercentileCalibration()
     private let isCalibrated: Bool
@@ -79,8 +80,9 @@ package struct SimulatedShop: Sendable {
 
     /// Serves `customers` after the warm-up.
     ///
-    /// - Parameter stride: asks only every so many customers: queues change slowly, so a longer time asked less often
-    ///   tells more for the same work.
+    /// - Parameter stride: asks only at every n-th customer. Queues change slowly, so a longer simulation with fewer
+    ///   questions
+    ///   reveals more for the same work.
     package mutating func run(customers: Int, measuringEvery stride: Int = 1) {
         for number in 0..<(Self.warmUpCustomers + customers) {
             let arrival = now + exponential() / parameters.arrivalsPerMinute
@@ -134,7 +136,7 @@ package struct SimulatedShop: Sendable {
         if isCalibrated { calibration.add(outcome) }
     }
 
-    /// What a customer is told at joining: whole minutes, as shown, or the exact estimate.
+    /// Returns the estimates at joining: in whole minutes, as displayed, or exact.
     private mutating func predictions(_ lane: QueueLane) -> EstimateOutcome {
         guard let estimate = WaitEstimator.estimate(state(), calibration: calibration)?[lane] else {
             preconditionFailure("a shop with barbers on duty has an estimate")
@@ -151,7 +153,7 @@ package struct SimulatedShop: Sendable {
             formula: Double(lane == .standard ? waits.standard : waits.blackCard), waited: 0)
     }
 
-    /// What the service would read from its tables at this moment.
+    /// Returns the state that the service would read from its tables at this moment.
     package mutating func state() -> ShopState {
         let windowStart = max(now - Self.arrivalWindowMinutes, 0)
         if let kept = blackCardArrivals.firstIndex(where: { $0 >= windowStart }) {
@@ -173,7 +175,7 @@ package struct SimulatedShop: Sendable {
             arrivals: ArrivalHistory(count: blackCardArrivals.count, openMinutes: now - windowStart))
     }
 
-    /// In the open interval from 0 to 1.
+    /// Returns a number in the open interval from 0 to 1.
     private mutating func uniform() -> Double { (Double(random.next() >> 11) + 0.5) * 0x1p-53 }
     private mutating func exponential() -> Double { -log(uniform()) }
     private mutating func normal() -> Double { (-2 * log(uniform())).squareRoot() * cos(2 * .pi * uniform()) }

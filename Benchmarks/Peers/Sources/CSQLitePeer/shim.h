@@ -1,6 +1,6 @@
 #include <sqlite3.h>
 
-/* SQLITE_TRANSIENT is a cast of -1, which Swift does not import; the variadic sqlite3_config likewise. */
+/* Swift does not import SQLITE_TRANSIENT, which is a cast of -1, or the variadic sqlite3_config. */
 static inline int peer_bind_text(sqlite3_stmt *statement, int index, const char *text, int bytes) {
     return sqlite3_bind_text(statement, index, text, bytes, SQLITE_TRANSIENT);
 }

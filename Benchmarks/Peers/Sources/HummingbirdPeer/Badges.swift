@@ -4,7 +4,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 
-/// `GET /v1/badges` with the work that Bellhop does for it, in the way of a Hummingbird application.
+/// `GET /v1/badges` with the same work as Bellhop, written like a Hummingbird application.
 final class Badges: Sendable {
     struct Answer: ResponseCodable {
         let messages: Int64
@@ -28,15 +28,16 @@ final class Badges: Sendable {
     }
 
     private let key: SymmetricKey
-    /// Guards `verified` and the prepared statement, which SQLite must not see on two threads at once.
+    /// Guards `verified` and the prepared statement, which SQLite must not use on two threads at once.
     private let lock = NSLock()
     /// Guarded by `lock`.
     private nonisolated(unsafe) var verified: [String: Principal] = [:]
     /// Guarded by `lock`.
     private nonisolated(unsafe) let statement: OpaquePointer
 
-    /// The query comes from the environment, so that it reads the very table of the service that it is compared with:
-    /// its binds are tenant and user, its columns messages, requests, bell, version, updated at (microseconds).
+    /// Opens the database and prepares the query. The query comes from the environment, so that it reads the same table
+    /// as the service in the comparison. Its binds are tenant and user, its columns messages, requests, bell, version,
+    /// updated at (microseconds).
     init(databasePath: String, secret: String) throws {
         key = SymmetricKey(data: Data(secret.utf8))
         guard let query = ProcessInfo.processInfo.environment["PEER_BADGES_SQL"] else {
@@ -76,7 +77,7 @@ final class Badges: Sendable {
         )
     }
 
-    /// Verifies HS256 once per token; afterwards a dictionary look-up and a comparison with the clock.
+    /// Verifies HS256 once per token; afterwards a dictionary lookup and a comparison with the clock.
     private func authenticate(_ token: String) throws -> Principal {
         let now = Date().timeIntervalSince1970
         if let principal = verified[token] {

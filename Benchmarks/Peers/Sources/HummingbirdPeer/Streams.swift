@@ -1,7 +1,7 @@
 import Foundation
 import Hummingbird
 
-/// All open SSE streams; an event is encoded once and its buffer shared, as Bellhop does.
+/// All open SSE streams. An event is encoded once and its buffer is shared, as in Bellhop.
 final class Streams: Sendable {
     private typealias Continuation = AsyncStream<ByteBuffer>.Continuation
 

@@ -4,9 +4,9 @@ import NIOPosix
 
 /// Usage: HummingbirdPeer PORT THREADS [DATABASE SECRET]
 ///
-/// `GET /stream` is an SSE stream, `POST /publish?count=N` sends the body N times to all streams. With a database it
-/// also answers `GET /v1/badges` the way Bellhop does: bearer token verified once and then cached, one point read of
-/// SQLite through the C library, JSON, `ETag` and 304.
+/// `GET /stream` is an SSE stream; `POST /publish?count=N` sends the body N times to all streams. With a database it
+/// also serves `GET /v1/badges` like Bellhop: bearer token verified once and then cached, one point read of SQLite
+/// through the C library, JSON, `ETag` and 304.
 let arguments = CommandLine.arguments
 guard arguments.count == 3 || arguments.count == 5, let port = Int(arguments[1]), let threads = Int(arguments[2])
 else {

@@ -39,7 +39,7 @@ class Profiled(Bellhop):
             cores, port, self.environment(port), stop_seconds=180, ready_seconds=300)
 
 
-# -- what callgrind has written --------------------------------------------------------------------------------------------
+# -- callgrind's output -----------------------------------------------------------------------------------------------------
 
 
 class Costs:
@@ -152,7 +152,7 @@ def demangled(functions):
     return done.stdout.splitlines() if done.returncode == 0 else functions
 
 
-# -- what is profiled ------------------------------------------------------------------------------------------------------
+# -- kinds of load --------------------------------------------------------------------------------------------------------
 
 
 class Kind:

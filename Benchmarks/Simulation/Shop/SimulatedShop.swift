@@ -81,8 +81,7 @@ package struct SimulatedShop: Sendable {
     /// Serves `customers` after the warm-up.
     ///
     /// - Parameter stride: asks only at every n-th customer. Queues change slowly, so a longer simulation with fewer
-    ///   questions
-    ///   reveals more for the same work.
+    ///   questions reveals more for the same work.
     package mutating func run(customers: Int, measuringEvery stride: Int = 1) {
         for number in 0..<(Self.warmUpCustomers + customers) {
             let arrival = now + exponential() / parameters.arrivalsPerMinute

@@ -39,7 +39,7 @@ class Profiled(Bellhop):
             cores, port, self.environment(port), stop_seconds=180, ready_seconds=300)
 
 
-# -- callgrind's output -----------------------------------------------------------------------------------------------------
+# -- callgrind's output -------------------------------------------------------------------------------------------------
 
 
 class Costs:

@@ -7,9 +7,9 @@ import Synchronization
 
 /// The running service.
 ///
-/// Made in one go, each part once and complete, from the ground up: the database is opened and brought up to date, then
-/// come the threads of streams, what reads, what brings committed events to streams, what writes, what serves requests.
-/// The listening socket comes last, so that whoever can connect is served.
+/// It is built in one go, from the bottom up, and each part is created once and complete. First the database is opened
+/// and migrated. Then come the stream threads, the readers, the delivery of committed events to streams, the writers,
+/// and the request handlers. The listening socket comes last, so that every client that can connect is served.
 public final class App: Sendable {
     let store: Store
     let runner: TransactionRunner
@@ -25,11 +25,13 @@ public final class App: Sendable {
     private let ticker: Ticker
     private let webhooks: WebhookSender?
     private let spans: SpanExporter?
-    /// Nil where no app's log is read.
+    /// Nil if no app's log is read.
     let source: SourceReader?
     private let report: ServiceReport
 
-    /// - Throws: in one line, what stands in the way.
+    /// Creates the service.
+    ///
+    /// - Throws: An error that describes the obstacle in one line.
     public init(settings: Settings, logger: Logger, clock: Clock) throws {
         var logger = logger
         logger.logLevel = settings.logLevel
@@ -51,22 +53,23 @@ public final class App: Sendable {
             spans.map { Tracer(share: traces.share, clock: clock, exporter: $0) }
         }
 
-        // The database, and what a start reads from it.
+        // The database, and the data that a start reads from it.
         let store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
         self.store = store
-        // Its threads must not be in the middle of libpq while the process ends: what libpq stands on is torn down first.
+        // Its threads must not be inside libpq while the process ends, because the libraries that libpq depends on are
+        // torn down first.
         var isComplete = false
         defer { if !isComplete { store.close() } }
         store.register(in: metrics)
         let start = try ServiceStart(store, settings: settings, clock: clock, logger: logger)
 
-        // The threads of streams, whose programs come when all that they need is there.
+        // The stream threads. Their programs are set once all dependencies exist.
         let configuration = settings.serverConfiguration
         let shards = try StreamShards<StreamHub>(configuration)
         self.shards = shards
         workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
 
-        // Who calls, and what reads for them.
+        // The callers, and the readers that serve them.
         let memberships = start.memberships
         let authenticator = try Authenticator(
             settings: settings, clock: clock, revocations: start.revocations,
@@ -81,7 +84,7 @@ public final class App: Sendable {
         self.boards = boards
         let admission = StreamAdmission()
 
-        // From a commit to the streams.
+        // The path from a commit to the streams.
         let road = EventRoad(
             store, start, clock: clock, shards: shards, boards: boards, admission: admission, settings: settings,
             tracer: tracer, logger: logger)
@@ -98,7 +101,7 @@ public final class App: Sendable {
         }
         self.replicas = replicas
 
-        // The way of requests.
+        // The path of requests.
         report = ServiceReport(metrics, checks: Self.checks(store, authenticator, start.revocations, road.pump))
         let dependencies = Dependencies(
             report: report, boards: boards,
@@ -128,7 +131,7 @@ public final class App: Sendable {
         isComplete = true
     }
 
-    /// Which replica a line is of, by the name that containers and machines have.
+    /// The name of the replica in log lines: the host name of the container or machine.
     private static var hostName: String {
         var bytes = [UInt8](repeating: 0, count: 256)
         let isKnown = bytes.withUnsafeMutableBytes {
@@ -180,7 +183,7 @@ public final class App: Sendable {
             metrics: SourceMetrics(metrics), logger: logger)
     }
 
-    /// What may stand in the way of serving.
+    /// Returns the readiness checks.
     private static func checks(
         _ store: Store, _ authenticator: Authenticator, _ revocations: RevocationList, _ pump: EventPump
     ) -> [@Sendable () -> String?] {
@@ -189,7 +192,8 @@ public final class App: Sendable {
             { revocations.isTrusted ? nil : "The revocations of other replicas are not known." },
             {
                 if let trouble = store.trouble { return "Nothing can be stored: \(trouble.detail)." }
-                // A file is read; whether a server answers is known from the last time, since nobody may wait for it here.
+                // A file is read now. For a server, the result of the last contact is used, because nothing may wait
+                // for it here.
                 let isReadable =
                     store.engine == .sqlite
                     ? (try? store.read { try $0.exists("SELECT 1") }) != nil : pump.isInContact
@@ -219,7 +223,7 @@ public final class App: Sendable {
         }
     }
 
-    /// Starts to listen.
+    /// Starts listening.
     public func start() throws {
         try source?.check()
         spans?.start()
@@ -238,7 +242,7 @@ public final class App: Sendable {
             ])
     }
 
-    /// Descriptors that do not suffice would otherwise show under full load only.
+    /// Warns now about insufficient descriptors, which would otherwise show only under full load.
     private func warnOfLoweredLimits() {
         let limits = [
             ("streamsMax", settings.streamsMax, shards.streamsMax),
@@ -254,10 +258,10 @@ public final class App: Sendable {
         }
     }
 
-    /// The port that is listened on.
+    /// The port on which the service listens.
     public var port: Int { server.port }
 
-    /// Returns when the clock has gone on by so many seconds.
+    /// Returns after the clock has advanced by this many seconds.
     private func drain(seconds: Int) async {
         let clock = runner.clock
         let end = clock.uptime() + .seconds(seconds)
@@ -266,8 +270,9 @@ public final class App: Sendable {
         }
     }
 
-    /// Serves on for a while as not ready, so that whoever spreads requests sends them elsewhere; then lets requests
-    /// finish, ends streams with a notice, writes what waits, and closes the database. Returns when all is done.
+    /// Continues to serve for a while as not ready, so that load balancers send requests elsewhere. Then lets requests
+    /// finish, ends streams with a notice, completes the queued writes, and closes the database. Returns when all is
+    /// done.
     public func shutdown(drainSeconds: Int = 0) async {
         report.noteStopping()
         if drainSeconds > 0 {
@@ -277,7 +282,7 @@ public final class App: Sendable {
         }
         logger.info("Bellhop is stopping.")
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
-            // On a thread of its own: everything here waits.
+            // On a separate thread, because every step here blocks.
             Thread { [self] in
                 source?.stop()
                 ticker.stop()
@@ -290,7 +295,7 @@ public final class App: Sendable {
                 replicas?.stop()
                 pump.stop()
                 store.close()
-                // Last: what the others have ended goes out with it.
+                // Last, so that the spans of the earlier steps are sent too.
                 spans?.stop()
                 done.resume()
             }.start()
@@ -311,6 +316,6 @@ extension Settings {
         return options
     }
 
-    /// Workers wait for a server, one for each connection; a file hardly makes them wait.
+    /// The number of worker threads. Workers wait for a server, one per connection; a file hardly makes them wait.
     var workerThreads: Int { database.engine == .sqlite ? workers : max(workers, databaseConnections) }
 }

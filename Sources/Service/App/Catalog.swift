@@ -3,9 +3,11 @@ import Database
 import Rows
 import Visibility
 
-/// The features of the service: one line each. Whatever lists routes, tables or upkeep starts here.
+/// The features of the service, one line each. Every list of routes, tables or upkeep starts here.
 enum Catalog {
-    /// - Parameter dependencies: nil lists what there is without serving it.
+    /// Returns the features.
+    ///
+    /// - Parameter dependencies: Nil lists the features without serving them.
     static func features(servedBy dependencies: Dependencies? = nil) -> [Feature] {
         let features = [
             BadgesFeature.feature(conversations: ConversationsFeature.unread),
@@ -25,13 +27,13 @@ enum Catalog {
             ClientLibraryFeature.feature,
             ConsoleFeature.feature,
         ]
-        // This one shows what the others list.
+        // This feature shows the constants of the others.
         return features + [
             MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants))
         ]
     }
 
-    /// The core's own tables: of the service, not of users.
+    /// The core's own tables, which belong to the service and not to users.
     static let coreTables = [
         BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared, EventLog.epochs, EventLog.counter,
         Idempotency.answers,
@@ -50,19 +52,19 @@ enum Catalog {
 
     static let tables = coreTables + features().flatMap(\.tables)
 
-    /// What a file of tables cannot take for its own.
+    /// The names that a file of tables cannot declare.
     static let reserved = ReservedNames(
         templates: tables.flatMap { $0.read.templates + $0.write.templates },
         topics: [StreamTopics.personal] + features().flatMap(\.topics).map(\.prefix))
 
-    /// What begins the names of the service's own events: those of apps begin otherwise.
+    /// The prefixes of the service's own event names, which apps cannot use.
     static let eventPrefixes = Set(
         (features().flatMap(\.events) + [EventLog.internalPrefix]).map { $0.prefix { $0 != ":" } })
 
-    /// What two parts would both take for their own. Empty, or the service does not start.
+    /// Names that two parts both claim. If it is not empty, the service does not start.
     static let ambiguities = ambiguousTemplates + sharedNames
 
-    /// Two templates of different meaning that could make one key: each would open the other's rows.
+    /// Pairs of templates with different meanings that could make the same key. Each would open the other's rows.
     private static var ambiguousTemplates: [String] {
         let templates = tables.flatMap { $0.read.templates + $0.write.templates }
         var found: Set<String> = []
@@ -84,20 +86,20 @@ enum Catalog {
 }
 
 extension Settings {
-    /// Reads the settings, with what all features have, which the file of tables cannot take for its own.
+    /// Reads the settings, with the reserved names of all features, which the file of tables cannot declare.
     ///
-    /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
+    /// - Parameter verifiesTokens: False for work on the database alone, which needs no keys.
     public init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
         try self.init(reader: reader, reserved: Catalog.reserved, verifiesTokens: verifiesTokens)
     }
 
-    /// Reads the settings, and goes on behind each that cannot be used: gives what is wrong with all of them.
+    /// Reads the settings, continues after each invalid one, and returns all mistakes.
     public static func examine(reader: ConfigReader) -> (settings: Settings?, mistakes: [Mistake]) {
         var mistakes: [Mistake] = []
         var ignored: Set<String> = []
         while true {
             do {
-                // A key that cannot be used is a mistake, and that there is no other one is none.
+                // An unusable key is a mistake, but the resulting lack of a key is not.
                 let isVerifying = ignored.isDisjoint(with: ["jwtSecret", "jwks"])
                 return (
                     try Settings(
@@ -106,7 +108,7 @@ extension Settings {
                 )
             } catch {
                 let mistake = error as? Mistake ?? Mistake(description: "\(error)")
-                // Once more: what depends on it cannot be looked at.
+                // The same setting again: the settings that depend on it cannot be checked.
                 if let name = mistake.setting, ignored.contains(name) { return (nil, mistakes) }
                 mistakes.append(mistake)
                 guard let name = mistake.setting else { return (nil, mistakes) }

@@ -1,4 +1,4 @@
-/// What the features' endpoints work with: made once, by the app, when all of it exists.
+/// The dependencies of the features' endpoints. The app creates them once, when all parts exist.
 struct Dependencies: Sendable {
     let report: ServiceReport
     let boards: Leaderboards

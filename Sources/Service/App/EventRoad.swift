@@ -2,15 +2,15 @@ import Database
 import Logging
 import MicroHTTP
 
-/// The parts of an event's road from a commit to the shards: log, pump, router; and of ranks beside them.
+/// The parts on an event's path from a commit to the shards: log, pump and router; and the rank updates besides.
 struct EventRoad {
-    /// The ranks that boards' changes move, which are no events of the log and go to the shards directly.
+    /// The rank updates, which are not events of the log and go directly to the shards.
     let rankUpdates: RankUpdates
     let router: EventRouter
     let pump: EventPump
     /// The last step of each group of writes, which stores its events and hands them to the pump.
     let appendEvents: GroupStep<PendingEvents>
-    /// Where replicas' requests about streams arrive; nil where this process is the only one.
+    /// Receives other replicas' requests about streams; nil if this process is the only one.
     let mailbox: ReplicaRequests.Mailbox?
 
     init(

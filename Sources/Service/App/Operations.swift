@@ -2,7 +2,7 @@ import Database
 import MicroHTTP
 import Values
 
-/// What the commands ask of the service without running it.
+/// The operations of commands that do not run the service.
 public enum Operations {
     /// The lines of `bellhop routes`.
     public static var routes: [(method: String, pattern: String, access: String, feature: String)] {
@@ -20,11 +20,11 @@ public enum Operations {
         }
     }
 
-    /// The same page as PostgreSQL's row-level security.
+    /// The policies as PostgreSQL's row-level security.
     public static var policyStatements: [String] { RowLevelSecurity.statements(for: Catalog.tables) }
 
-    /// Brings the database up to date; gives the migrations that were applied. On PostgreSQL the URL must be of a role
-    /// that may make tables, which the service's must not be.
+    /// Migrates the database, and returns the applied migrations. On PostgreSQL, the URL must be of a role that may
+    /// create tables, which the service's role must not be.
     public static func migrate(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions
         if settings.database.engine == .postgreSQL { options.access = .owner }
@@ -33,7 +33,8 @@ public enum Operations {
         return try store.migrate(Catalog.migrations, tables: Catalog.tables)
     }
 
-    /// What ``migrate(_:)`` would apply, each migration with its statements. Changes nothing, and makes no file.
+    /// Returns the migrations that ``migrate(_:)`` would apply, each with its statements. It changes nothing, and
+    /// creates no file.
     public static func pendingMigrations(_ settings: Settings) throws -> [(id: String, statements: [String])] {
         let engine = settings.database.engine
         var pending = Set(Catalog.migrations.map(\.id))
@@ -42,7 +43,7 @@ public enum Operations {
             defer { store.close() }
             pending = Set(try store.pendingMigrations(Catalog.migrations))
         } catch let error as DatabaseError where engine == .sqlite && error.code == .cannotOpen {
-            // There is no such file yet.
+            // The file does not exist yet.
         }
         return Catalog.migrations.filter { pending.contains($0.id) }.map { ($0.id, $0.statements(for: engine)) }
     }
@@ -53,20 +54,21 @@ public enum Operations {
         return try Store.open(settings.database, options: options, tables: Catalog.tables)
     }
 
-    /// Copies the database into a file, beside a running service: what was answered with 201 before the call is in it.
+    /// Copies the database into a file while the service is running. The copy contains every write that was answered
+    /// before the call.
     public static func backUp(_ settings: Settings, to path: String) throws {
         try requireFile(settings, "pg_dump copies it: see Docs/operations.md")
         try Store.copy(settings.database, to: path, prepare: makeAnother)
     }
 
-    /// Puts a copy in the place of the database of a service that is stopped.
+    /// Replaces the database of a stopped service with a copy.
     ///
-    /// - Returns: where the database that was there is now; nil if there was none.
+    /// - Returns: The new path of the old database; nil if there was none.
     public static func restore(_ settings: Settings, from path: String) throws -> String? {
         try requireFile(settings, "pg_restore fills it: see Docs/operations.md")
         let moment = Clock.system.now().rfc3339.prefix(19).filter { $0.isLetter || $0.isNumber }
         return try Store.replace(settings.database, by: path, keepingAs: ".before-\(moment)") { copy in
-            // A file of something else, or of a later version, is refused by its migrations.
+            // A foreign file, or one of a later version, is refused because of its migrations.
             let pending = try copy.pendingMigrations(Catalog.migrations)
             guard pending.count < Catalog.migrations.count else {
                 throw DatabaseError(.schema, "\(path) is no database of Bellhop")
@@ -75,7 +77,7 @@ public enum Operations {
         }
     }
 
-    /// A sound copy, whose log has a name of its own from the first start on.
+    /// Checks a copy, and makes its log take a new epoch at its first start.
     private static func makeAnother(_ copy: Store) throws {
         let damage = try copy.integrityCheck()
         guard damage.isEmpty else {
@@ -89,25 +91,25 @@ public enum Operations {
         throw DatabaseError(.url, "\(settings.database) is a server: \(remedy)")
     }
 
-    /// Whether what has failed may succeed later without anybody changing it.
+    /// Whether a failed operation may succeed later without intervention.
     public static func passes(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError else { return false }
         return error.isTransient && error.cause?.isTransient ?? true
     }
 
-    /// Why something has failed, for a person at the terminal: without the code that programs switch on.
+    /// Returns the reason of a failure for a person at the terminal, without the code for programs.
     public static func reason(of error: any Error) -> String {
         (error as? DatabaseError).map { "database: \($0.reason)" } ?? "\(error)"
     }
 
-    /// Recounts everything that is stored as a number; gives every difference. Works beside a running service.
+    /// Recounts every stored number, and returns all differences. It also works while the service is running.
     public static func check(_ settings: Settings) throws -> [String] {
         let store = try openToRead(settings)
         defer { store.close() }
         let pending = try store.pendingMigrations(Catalog.migrations)
         guard pending.isEmpty else { return pending.map { "migration \($0) is not applied: run bellhop migrate" } }
         let damage = try store.integrityCheck().map { "the file is damaged: \($0)" }
-        // One read, so that all audits look at one state of the database.
+        // One read, so that all audits see one snapshot of the database.
         return try damage
             + store.read { db in
                 try Catalog.features().flatMap(\.audits).flatMap { audit in

@@ -28,7 +28,7 @@ enum Routing {
         return routes + [stream]
     }
 
-    /// The configuration with what is done to every answer.
+    /// Returns the configuration with the hooks for every answer.
     private static func decorated(
         _ configuration: ServerConfiguration, _ settings: Settings, _ metrics: HTTPMetrics, logger: Logger
     ) -> ServerConfiguration {
@@ -36,7 +36,7 @@ enum Routing {
         let decoration = ResponseDecoration(settings: settings)
         configuration.decorate = { decoration.decorate($0, &$1) }
         configuration.problem = { decoration.problem($0) }
-        // Decided once: a request that makes no line pays for none.
+        // Decided once, so that requests that are not logged cost nothing.
         let level = settings.logRequests ? Logger.Level.info : .debug
         let isLogging = level >= logger.logLevel
         configuration.completed = { request, status, bytes, nanoseconds in
@@ -51,7 +51,7 @@ enum Routing {
         return configuration
     }
 
-    /// By the names of OpenTelemetry's conventions for HTTP servers.
+    /// Ends the span of a request, with attributes named by OpenTelemetry's conventions for HTTP servers.
     private static func end(
         _ span: OpenSpan, _ request: Request, _ trace: RequestTrace, status: Int, nanoseconds: UInt64
     ) {
@@ -67,8 +67,8 @@ enum Routing {
             ])
     }
 
-    /// What the line of a request says. Never its query, where tickets stand, nor the path of an address that nothing
-    /// serves: it may be anything, also a token.
+    /// Returns the fields of a request's log line. They never include the query, which may contain tickets, nor the
+    /// path of an unknown address, which may be anything, even a token.
     private static func metadata(
         of request: Request, _ trace: RequestTrace, status: Int, bytes: Int, nanoseconds: UInt64
     ) -> Logger.Metadata {
@@ -87,7 +87,7 @@ enum Routing {
 }
 
 extension Settings {
-    /// How the server listens, and how many it serves.
+    /// The address, and the limits of the server.
     var serverConfiguration: ServerConfiguration {
         var configuration = ServerConfiguration()
         configuration.host = host

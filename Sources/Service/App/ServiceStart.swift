@@ -1,9 +1,9 @@
 import Database
 import Logging
 
-/// What a start reads from the database before anything is served.
+/// The data that a start reads from the database before anything is served.
 struct ServiceStart {
-    /// The log that streams are served from.
+    /// The log from which streams are served.
     let log: LogIdentity
     /// The newest event of the log.
     let head: Int64
@@ -16,7 +16,7 @@ struct ServiceStart {
     init(_ store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
         try Self.prepare(store, logger)
         (log, cursorSecret) = try store.writeAndWait { db in
-            // Made once, whichever replica is first.
+            // Created once, by the first replica.
             try db.lock(["bellhop:start"])
             return (
                 LogIdentity(
@@ -38,7 +38,7 @@ struct ServiceStart {
         self.tenants = tenants
     }
 
-    /// A file is brought up to date; of a server, whose tables the service must not own, it is asked.
+    /// Migrates a file. A server, whose tables the service must not own, is only checked.
     private static func prepare(_ store: Store, _ logger: Logger) throws {
         guard store.engine == .sqlite else {
             let pending = try store.pendingMigrations(Catalog.migrations)

@@ -1,22 +1,24 @@
 import Database
 
-/// Prepares an app's database for its log to be read.
+/// The setup of an app's database for reading its log.
 public struct SourceSetup: Sendable {
     private let page: TablesPage
     private let role: String?
 
-    /// - Parameter role: who will read; nil where it is a superuser or has its rights already.
+    /// Creates a setup.
+    ///
+    /// - Parameter role: The role that will read; nil if it is a superuser, or already has its rights.
     public init(of page: TablesPage, role: String?) {
         (self.page, self.role) = (page, role)
     }
 
-    /// What would be done.
+    /// The statements to be executed.
     public var statements: [String] { SourceStatements.setup(page.tables, role: role) }
 
-    /// Does it, all or nothing.
+    /// Executes the statements, all or none.
     ///
-    /// - Returns: what the operator should know or change.
-    /// - Throws: in one line, what stands in the way.
+    /// - Returns: Remarks that the operator should know or act on.
+    /// - Throws: An error that describes the obstacle in one line.
     public func run(at url: String) throws -> [String] {
         let location: DatabaseURL
         do {

@@ -1,19 +1,22 @@
 import Rows
 import Values
 
-/// A file of declared tables, read and checked as the start of the service does.
+/// A file of declared tables, read and checked as at the start of the service.
 public struct TablesPage: Sendable {
-    /// What is wrong with the file, and where.
+    /// The mistakes in the file, with their places.
     public struct Mistakes: Error {
-        /// Line nil: the file as a whole cannot be read. The pointer is one of JSON: `/tables/3/audience/select/0`.
+        /// The line is nil if the file as a whole cannot be read. The pointer is a JSON pointer:
+        /// `/tables/3/audience/select/0`.
         public let list: [(line: Int?, pointer: String, detail: String)]
-        /// How many there are; a page of them is listed.
+        /// The total number; only the first ones are listed.
         public let detail: String
     }
 
     public let tables: [TableDeclaration]
 
-    /// - Parameter name: a file, or one that is shipped (`school`, `posts`, `todo`).
+    /// Reads a file.
+    ///
+    /// - Parameter name: A path, or the name of a shipped file (`school`, `posts`, `todo`).
     public init(named name: String) throws(Mistakes) {
         let file: TableFile
         do throws(Failure) {

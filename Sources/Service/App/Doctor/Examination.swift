@@ -2,19 +2,21 @@ import Database
 import Foundation
 import Rows
 
-/// Looks at everything that a running service depends on, and says how it is. Changes nothing, and names no secret.
+/// A check of everything that a running service depends on. It changes nothing, and names no secret.
 public struct Examination: Sendable {
     private let settings: Settings
     private let replicas: Int
-    /// How long a stream through the public address may take.
+    /// The timeouts for a stream through the public address.
     var patience = StreamPatience()
 
-    /// - Parameter replicas: how many there are, or are to be, on one PostgreSQL.
+    /// Creates an examination.
+    ///
+    /// - Parameter replicas: The current or planned number of replicas on one PostgreSQL.
     public init(_ settings: Settings, replicas: Int) {
         (self.settings, self.replicas) = (settings, replicas)
     }
 
-    /// What can be seen from this machine. Each finding is given when it is known: some take seconds.
+    /// Checks from this machine. Each finding is reported as soon as it is known, because some take seconds.
     public func examine(_ report: (Finding) -> Void) async {
         report(.good("settings", "all can be used"))
         report(tables)
@@ -33,16 +35,16 @@ public struct Examination: Sendable {
         if let source = settings.source { report(examine(source)) }
     }
 
-    /// What can be seen through the address that clients use.
+    /// Checks through the address that clients use.
     ///
-    /// - Parameter token: opens a stream; nil leaves that out.
+    /// - Parameter token: Opens a stream; nil skips that check.
     public func examine(publicAddress: String, token: String?, _ report: (Finding) -> Void) {
         PublicAddressCheck(
             publicAddress, token: token, heartbeatSeconds: settings.heartbeatSeconds, patience: patience
         ).examine(report)
     }
 
-    /// One for each setting that cannot be used.
+    /// Returns a finding for each invalid setting.
     public static func findings(of mistakes: [Settings.Mistake]) -> [Finding] {
         mistakes.map { mistake in
             let lines = mistake.description.split(separator: "\n").map { $0.drop { $0 == " " } }

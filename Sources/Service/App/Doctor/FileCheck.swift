@@ -1,7 +1,7 @@
 import Database
 import Foundation
 
-/// The file of an SQLite database, whether a service runs on it or not.
+/// A check of an SQLite database file, whether or not a service runs on it.
 struct FileCheck {
     private let settings: Settings
     private let path: String
@@ -33,7 +33,7 @@ struct FileCheck {
         examineContent(report)
     }
 
-    /// Who may read the file, if not its owner alone, or whose it is, if not this user's.
+    /// Returns a finding if others than the owner may read the file, or if it belongs to another user.
     private func rights(of file: String) -> Finding? {
         var status = stat()
         guard stat(file, &status) == 0 else { return nil }

@@ -1,19 +1,19 @@
-/// One thing that `bellhop doctor` has looked at, and how it is.
+/// The result of one check of `bellhop doctor`.
 public struct Finding: Sendable, Equatable {
     public enum Grade: String, Sendable {
         case good
-        /// Should be mended.
+        /// Should be fixed.
         case warning
-        /// Must be mended: something does not work, or is not safe.
+        /// Must be fixed: something does not work, or is not safe.
         case fault
     }
 
     public let grade: Grade
-    /// What was looked at, in a word or two.
+    /// The subject of the check, in a word or two.
     public let topic: String
-    /// How it is, in one line.
+    /// The result, in one line.
     public let text: String
-    /// What to do; nil where nothing is to be done.
+    /// The required action; nil if there is none.
     public let remedy: String?
 
     static func good(_ topic: String, _ text: String) -> Finding {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What tokens are verified by.
+/// A check of the keys that verify tokens.
 struct KeyCheck {
     private let settings: Settings
 

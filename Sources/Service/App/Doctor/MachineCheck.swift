@@ -1,9 +1,12 @@
 import Foundation
 import MicroHTTP
 
-/// Descriptors, disks, and how long a flush takes.
+/// Checks of descriptors, disks, and the duration of a flush.
 enum MachineCheck {
-    /// - Parameter available: those that this process may have, which the service gets if it is started alike.
+    /// Checks the limit of descriptors.
+    ///
+    /// - Parameter available: The limit of this process. The service has the same limit if it is started in the same
+    ///   way.
     static func descriptors(
         _ settings: Settings, available: Int = ServerConfiguration.descriptorsMax
     ) -> [Finding] {
@@ -27,7 +30,7 @@ enum MachineCheck {
 
     // MARK: Disks
 
-    /// Bytes that this user may still write, and why that is not known.
+    /// Returns the bytes that this user may still write; throws the reason why they are unknown.
     static func freeBytes(of folder: String) throws(SystemError) -> Int {
         var disk = statvfs()
         guard statvfs(folder, &disk) == 0 else { throw SystemError(errno) }
@@ -58,7 +61,7 @@ enum MachineCheck {
 
     // MARK: Flushes
 
-    /// How long small writes take until they are on disk: into a file that has no name any more when it is written to.
+    /// Measures how long small writes take until they are on disk. The file is unlinked before it is written.
     static func flushSeconds(in folder: String, count: Int = DoctorLimits.flushes) throws(SystemError) -> [Double] {
         var name = Array("\(folder)/.bellhop-doctor-\(String(repeating: "X", count: 6))".utf8CString)
         let file = mkstemp(&name)
@@ -77,7 +80,9 @@ enum MachineCheck {
         return seconds.sorted()
     }
 
-    /// - Parameter seconds: of each flush, the shortest first.
+    /// Returns the finding about flushes.
+    ///
+    /// - Parameter seconds: The duration of each flush, in ascending order.
     static func flushes(_ seconds: [Double]) -> Finding {
         let (median, most) = (seconds[seconds.count / 2], seconds[seconds.count - 1])
         let text = "a flush takes \(milliseconds(median)) at the median, \(milliseconds(most)) at most"
@@ -89,7 +94,7 @@ enum MachineCheck {
             "each commit waits for one: put the database on a local disk that is not shared or throttled")
     }
 
-    // MARK: Words
+    // MARK: Formatting
 
     static func size(_ bytes: Int) -> String {
         bytes < 1 << 30 ? "\(bytes >> 20) MiB" : "\(bytes >> 30) GiB"
@@ -100,7 +105,7 @@ enum MachineCheck {
     }
 }
 
-/// Why the system refused something, in its words.
+/// The system's message about a failed call.
 struct SystemError: Error, CustomStringConvertible {
     let description: String
 

@@ -1,13 +1,13 @@
 import Foundation
 import OutboundHTTP
 
-/// How long a stream may take to arrive before something in between is taken to hold it back.
+/// The time limits after which a stream counts as held back by an intermediary.
 struct StreamPatience: Sendable {
     var firstEventSeconds = DoctorLimits.firstEventSeconds
     var heartbeatSecondsLate = DoctorLimits.heartbeatSecondsLate
 }
 
-/// The way that clients take, through whatever stands in front: asked as a browser asks.
+/// A check of the path that clients take, through all proxies. It sends requests as a browser does.
 struct PublicAddressCheck {
     private let address: String
     private let token: String?
@@ -15,7 +15,9 @@ struct PublicAddressCheck {
     private let patience: StreamPatience
     private let client = OutboundClient(allowsPrivate: true, timeoutSeconds: DoctorLimits.answerSeconds)
 
-    /// - Parameter address: with its scheme; a slash at its end is of no meaning.
+    /// Creates a check.
+    ///
+    /// - Parameter address: The address with its scheme; a trailing slash is ignored.
     init(_ address: String, token: String?, heartbeatSeconds: Int, patience: StreamPatience) {
         self.address = address.hasSuffix("/") ? String(address.dropLast()) : address
         (self.token, self.heartbeatSeconds, self.patience) = (token, heartbeatSeconds, patience)
@@ -43,17 +45,17 @@ struct PublicAddressCheck {
             .examine(report)
     }
 
-    /// The answer, and how far this machine's clock is ahead of the one that dated it.
+    /// Returns the answer, and by how much this machine's clock is ahead of the clock that dated it.
     private func ask(_ path: String, _ headers: [(name: String, value: String)] = []) -> (ObservedAnswer, Double?) {
         let before = Date()
         let answer = client.watch(OutboundProbe(url: address + path, headers: headers)) { _ in true }
         guard let text = answer.headers["date"], let date = Self.dates.date(from: text) else { return (answer, nil) }
-        // A date has whole seconds: half of one is added.
+        // A date has whole seconds, so half a second is added.
         let middle = before.addingTimeInterval(Date().timeIntervalSince(before) / 2)
         return (answer, middle.timeIntervalSince(date) - 0.5)
     }
 
-    /// RFC 9110, 5.6.7.
+    /// The format of RFC 9110 §5.6.7.
     private static let dates = {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
@@ -82,7 +84,7 @@ struct PublicAddressCheck {
                     "refuse them at the proxy, unless this address is your network's own"))
     }
 
-    /// What a proxy compresses on the way has a weak tag or none, and `If-Match` refuses it.
+    /// A proxy that compresses answers weakens or removes their entity tags, and `If-Match` refuses those.
     private var compression: Finding {
         let (answer, _) = ask("/v1/config", [("Accept-Encoding", "gzip, br")])
         let tag = answer.headers["etag"] ?? ""
@@ -96,7 +98,7 @@ struct PublicAddressCheck {
     }
 }
 
-/// A stream through the public address: whether its bytes arrive when they are sent.
+/// A check whether a stream's bytes arrive through the public address when they are sent.
 private struct StreamCheck {
     private let address: String
     private let token: String
@@ -139,7 +141,7 @@ private struct StreamCheck {
             receive: { bytes in
                 let now = ContinuousClock.now - begun
                 seen.firstAt = seen.firstAt ?? now
-                // What follows the beginning is a heartbeat, or an event of this user.
+                // After the beginning comes a heartbeat, or an event of this user.
                 if let ready = seen.readyAt, now > ready + .milliseconds(500) { seen.nextAt = now }
                 guard seen.readyAt == nil else { return seen.nextAt == nil }
                 seen.bytes += bytes

@@ -1,7 +1,7 @@
 import Database
 import Values
 
-/// A PostgreSQL, asked as the service asks it.
+/// A check of a PostgreSQL server with the service's own queries.
 struct ServerCheck {
     private let settings: Settings
     private let replicas: Int
@@ -33,7 +33,7 @@ struct ServerCheck {
         if let address = settings.databaseListen { report(listening(at: address)) }
     }
 
-    /// Opened as the service opens it, or, where its role must not be that, as who only reads.
+    /// Opens the store as the service does, or read-only if the service must not use this role.
     private func open(_ report: (Finding) -> Void) throws -> Store {
         var options = settings.storeOptions
         do throws(DatabaseError) {
@@ -58,12 +58,12 @@ struct ServerCheck {
 
     private struct RoundTrip {
         let seconds: Double
-        /// How far this machine's clock is ahead of the server's, within half of that time.
+        /// By how much this machine's clock is ahead of the server's, with an error of half the round trip.
         let secondsAhead: Double
     }
 
     private func roundTrips(of store: Store) throws -> [RoundTrip] {
-        // What it costs to connect, and to make the statement known, is left out.
+        // Excludes the cost of connecting and of preparing the statement.
         func ask() throws -> RoundTrip {
             let (begun, before) = (ContinuousClock.now, Clock.system.now())
             let theirs = try store.read(isSingle: true) {
@@ -77,7 +77,9 @@ struct ServerCheck {
         return try (0..<DoctorLimits.roundTrips).map { _ in try ask() }
     }
 
-    /// - Parameter seconds: of each question, the shortest first.
+    /// Returns the finding about the latency.
+    ///
+    /// - Parameter seconds: The duration of each round trip, in ascending order.
     static func latency(_ seconds: [Double]) -> Finding {
         let (median, most) = (seconds[seconds.count / 2], seconds[seconds.count - 1])
         let text =
@@ -99,7 +101,7 @@ struct ServerCheck {
 
     // MARK: Connections
 
-    /// What the pools of all replicas may take, against what the server, this role and this database allow.
+    /// Compares the size of all replicas' pools with the limits of the server, this role and this database.
     private func connections(_ store: Store) throws -> Finding {
         let row = try store.read(isSingle: true) { db in
             try db.row(
@@ -122,7 +124,9 @@ struct ServerCheck {
             isPooled: settings.databasePooled)
     }
 
-    /// - Parameter free: those that others leave.
+    /// Returns the finding about connections.
+    ///
+    /// - Parameter free: The connections that other clients leave free.
     static func connections(each: Int, replicas: Int, free: Int, isPooled: Bool) -> Finding {
         let needed = each * replicas
         let text = "\(replicas) × \(each) for each replica, where \(free) can be had"
@@ -157,6 +161,6 @@ struct ServerCheck {
 }
 
 extension Settings {
-    /// Connections to PostgreSQL that one replica opens at most: those that read and write, LISTEN, and the pump.
+    /// The maximum number of connections of one replica to PostgreSQL: for reads and writes, LISTEN, and the pump.
     var connectionsOfReplica: Int { databaseConnections + databaseWriters + 2 }
 }

@@ -1,14 +1,14 @@
 import Foundation
 import Values
 
-/// Where the service gets the time from; tests put in their own.
+/// The clock of the service. Tests supply their own.
 public struct Clock: Sendable {
     public let now: @Sendable () -> Timestamp
-    /// How much time has passed since some moment: what comes round asks this one, since the wall clock may be set back,
-    /// and would have it wait until the hour is reached again.
+    /// Returns the time since some fixed moment. Periodic work uses it, because the wall clock may be set back, and
+    /// would then make the work wait until that time is reached again.
     let uptime: @Sendable () -> Duration
-    /// Returns how long a loop that polls waits in real time, given how long a service waits. A clock that a test moves by
-    /// minutes makes it shorter, so that the test need not wait for the next poll.
+    /// Returns how long a polling loop waits in real time, given its pause in the service's time. A clock that a test
+    /// advances by minutes makes it shorter, so that the test need not wait for the next poll.
     let pause: @Sendable (Duration) -> Duration
 
     public init(
@@ -22,8 +22,8 @@ public struct Clock: Sendable {
 
     /// The system's clocks.
     ///
-    /// The wall clock by `Date`, whose steps are of an eighth of a microsecond: which module C's `timespec` belongs to
-    /// changes with the order in which files are compiled.
+    /// The wall clock uses `Date`, whose resolution is an eighth of a microsecond. The C type `timespec` is not used,
+    /// because the module to which it belongs depends on the order in which files are compiled.
     public static let system = Clock(
         now: { Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000)) },
         uptime: { Clock.started.duration(to: .now) })

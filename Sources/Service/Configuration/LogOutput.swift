@@ -3,10 +3,10 @@ import Logging
 import Threads
 import Values
 
-/// Where the service's log goes: each event one line, for people or as JSON, written as a whole.
+/// The output of the service's log. Each event is one line, for people or as JSON, written as a whole.
 ///
-/// Warnings that come again and again are counted: of one kind the first of a minute are written, and at its end one line
-/// says how many more there were. So a database that is away, or a client that does everything wrong, fills no disk.
+/// Recurring warnings are rate limited. The first ones of a kind in a minute are written, and at the end of the minute
+/// one line says how many more there were. So a database that is away, or a misbehaving client, cannot fill the disk.
 public final class LogOutput: Sendable {
     public enum Format: String, Sendable, CaseIterable {
         case text, json
@@ -15,16 +15,19 @@ public final class LogOutput: Sendable {
     private let format: Format
     private let clock: Clock
     private let write: @Sendable ([UInt8]) -> Void
-    /// Its lock is also what keeps lines apart and in order, as that of a C stream would.
+    /// Its lock also keeps lines separate and in order, as that of a C stream would.
     private let repetitions = Locked(LogRepetitions())
     private let thread = LoopThread("log")
 
-    /// - Parameter write: takes one line with its end; called by one thread at a time.
+    /// Creates an output.
+    ///
+    /// - Parameter write: Receives one line with its end; called by one thread at a time.
     init(_ format: Format, clock: Clock, write: @escaping @Sendable ([UInt8]) -> Void) {
         (self.format, self.clock, self.write) = (format, clock, write)
     }
 
-    /// To standard error. What cannot be written is lost: nobody is left to say it to.
+    /// Returns an output to standard error. If writing fails, the line is lost, because there is no other place to
+    /// report it.
     public static func standardError(_ format: Format) -> LogOutput {
         let output = LogOutput(format, clock: .system) { line in
             line.withUnsafeBytes { bytes in
@@ -45,7 +48,7 @@ public final class LogOutput: Sendable {
 
     public func handler(label: String) -> any LogHandler { ServiceLog(label: label, output: self) }
 
-    /// Writes how often lines have come that were only counted so far.
+    /// Writes how many lines were suppressed so far.
     public func stop() {
         thread.stop()
         tellRepetitions(all: true)
@@ -55,7 +58,8 @@ public final class LogOutput: Sendable {
         let now = clock.uptime()
         let isFirstCounted = repetitions.withLock { repetitions in
             writeOver(&repetitions, at: now)
-            // What is no warning says each time something of its own, such as a request's line.
+            // Events below warning level are not rate limited, because each has its own content, such as the line of a
+            // request.
             if event.level >= .warning {
                 let wasCounting = repetitions.isCounting
                 let kind = LogRepetitions.Kind(level: event.level, message: event.message.description, label: label)
@@ -67,7 +71,9 @@ public final class LogOutput: Sendable {
         if isFirstCounted { thread.wake() }
     }
 
-    /// - Parameter all: also of the minutes that are not over.
+    /// Writes how many lines were suppressed.
+    ///
+    /// - Parameter all: Includes the kinds whose minute is not over.
     func tellRepetitions(all: Bool = false) {
         let now = clock.uptime()
         repetitions.withLock { writeOver(&$0, at: all ? now + LogLimits.repetitionWindow : now) }
@@ -105,7 +111,7 @@ public final class LogOutput: Sendable {
         }
     }
 
-    /// A key that the line itself has is not written twice: what a reader then takes is anybody's guess.
+    /// Renames a key that the line itself has. With a duplicate key, it is undefined which one a reader takes.
     private static func memberName(_ key: String) -> String {
         ["time", "level", "message"].contains(key) ? "_" + key : bounded(key)
     }
@@ -115,7 +121,7 @@ public final class LogOutput: Sendable {
         write(value, to: &writer)
     }
 
-    /// Numbers and truths stay what they are; all else is text.
+    /// Numbers and booleans keep their type; everything else is a text.
     private static func write(_ value: Logger.Metadata.Value, to writer: inout JSONWriter) {
         switch value {
         case .array(let values): writer.array { for value in values { write(value, to: &$0) } }
@@ -130,7 +136,7 @@ public final class LogOutput: Sendable {
         }
     }
 
-    /// Without what breaks a line in two or repaints a terminal, and no longer than a line can bear.
+    /// Returns the text without characters that break a line or control a terminal, truncated to a maximum length.
     private static func bounded(_ text: String, _ bytesMax: Int = LogLimits.valueBytesMax) -> String {
         guard text.utf8.count > bytesMax else { return text.withVisibleControls }
         return String(decoding: text.utf8.prefix(bytesMax), as: UTF8.self).withVisibleControls + "…"
@@ -161,9 +167,9 @@ private struct ServiceLog: LogHandler {
     }
 }
 
-/// Warnings that come again and again, each kind counted for a minute from its first.
+/// The counts of recurring warnings, each kind counted for a minute from its first.
 struct LogRepetitions {
-    /// What makes two lines the same: texts of messages are fixed, and what differs stands in the metadata.
+    /// The identity of a warning. Texts of messages are fixed, and variable parts are in the metadata.
     struct Kind: Hashable {
         let level: Logger.Level
         let message: String
@@ -173,10 +179,10 @@ struct LogRepetitions {
     private var tallies: [Kind: (endsAt: Duration, count: Int)] = [:]
     private var firstEnd: Duration?
 
-    /// Whether anything was left out that no line tells of yet.
+    /// Whether suppressed warnings have not been reported yet.
     var isCounting: Bool { tallies.values.contains { $0.count > LogLimits.repetitionsShown } }
 
-    /// Counts one more; whether it is written.
+    /// Counts one more warning, and returns whether to write it.
     mutating func admit(_ kind: Kind, at now: Duration) -> Bool {
         var kind = kind
         if tallies[kind] == nil, tallies.count >= LogLimits.kindsMax {
@@ -189,7 +195,7 @@ struct LogRepetitions {
         return tally.count <= LogLimits.repetitionsShown
     }
 
-    /// Forgets the kinds whose minute is over; gives those of which not all were written, and how many were not.
+    /// Removes the kinds whose minute is over. Returns those with suppressed warnings, and their number.
     mutating func takeOver(at now: Duration) -> [(kind: Kind, count: Int)] {
         guard let end = firstEnd, end <= now else { return [] }
         let over = tallies.filter { $0.value.endsAt <= now }

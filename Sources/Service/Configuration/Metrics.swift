@@ -1,16 +1,19 @@
 import Foundation
 import Threads
 
-/// All metrics of a running service: made first, so that each part registers its own when it is made.
+/// The registry of a running service's metrics. It is created first, so that each part can register its own.
 final class MetricsRegistry: Sendable {
     private let collectors = Locked([@Sendable (inout MetricsText) -> Void]())
 
-    /// - Parameter collect: writes whole families, with their present values. Called for each scrape, on any thread.
+    /// Registers metrics.
+    ///
+    /// - Parameter collect: Writes whole families with their current values. It is called for each scrape, on any
+    ///   thread.
     func register(_ collect: @escaping @Sendable (inout MetricsText) -> Void) {
         collectors.withLock { $0.append(collect) }
     }
 
-    /// The page that Prometheus reads.
+    /// Returns the page that Prometheus scrapes.
     func page() -> String {
         var text = MetricsText()
         for collect in collectors.withLock({ $0 }) { collect(&text) }
@@ -18,7 +21,7 @@ final class MetricsRegistry: Sendable {
     }
 }
 
-/// Writes the text format of Prometheus (version 0.0.4).
+/// A writer of the text format of Prometheus (version 0.0.4).
 struct MetricsText {
     private(set) var text = ""
 
@@ -38,13 +41,15 @@ struct MetricsText {
         text += " " + (value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)") + "\n"
     }
 
-    /// A family with one sample.
+    /// Writes a family with one sample.
     mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
         family(name, kind, help)
         sample(name, [], Double(value))
     }
 
-    /// - Parameter counts: one for each bound, not cumulated, and one for what is above all.
+    /// Writes a histogram.
+    ///
+    /// - Parameter counts: One count for each bound, not cumulative, and one for values above all bounds.
     mutating func histogram(
         _ name: String, _ labels: [(String, String)] = [], bounds: [Double], counts: [Int], sum: Double
     ) {

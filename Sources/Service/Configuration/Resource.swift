@@ -1,8 +1,10 @@
 import CResources
 
-/// The files that are part of the binary: pages, scripts, the contract and the shipped tables.
+/// The files that are embedded in the binary: pages, scripts, the API description and the shipped tables.
 enum Resource {
-    /// - Parameter name: without its folder, as `CResources` lists it.
+    /// Returns the bytes of a file.
+    ///
+    /// - Parameter name: The name without its folder, as `CResources` lists it.
     static func bytes(_ name: String) -> [UInt8] {
         var count = 0
         guard let bytes = cresources_find(name, &count) else { preconditionFailure("there is no resource \(name)") }

@@ -22,7 +22,8 @@ extension Settings.Key {
 }
 
 extension Settings.Mistake {
-    /// A mistake in one setting: named as in a file and as a variable, since containers know variables only.
+    /// Creates a mistake in one setting. It gives the name as in a file and as a variable, because containers use only
+    /// variables.
     init(_ name: String, _ problem: String) {
         self.init(description: "\(name) (\(Settings.Key.variable(name))): \(problem)", setting: name)
     }

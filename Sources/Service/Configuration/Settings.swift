@@ -6,15 +6,15 @@ import Logging
 import Rows
 import Values
 
-/// Everything that can be set, checked: a service that starts has usable settings.
+/// All settings, checked: a service that starts has valid settings.
 public struct Settings: Sendable {
     /// One setting, as `--help` lists it.
     public struct Key: Sendable {
-        /// In camelCase, as in a settings file; flags and variables are made from it.
+        /// In camelCase, as in a settings file. Flags and variables are derived from it.
         public let name: String
         public let help: String
         public let group: String
-        /// What is taken when it is not set; nil: nothing.
+        /// The default; nil if there is none.
         public let fallback: String?
         public let isSecret: Bool
 
@@ -27,10 +27,10 @@ public struct Settings: Sendable {
         }
     }
 
-    /// A setting that cannot be used, in one line.
+    /// An invalid setting, described in one line.
     public struct Mistake: Error, CustomStringConvertible, Sendable {
         public let description: String
-        /// Nil where it is none of them alone.
+        /// Nil if no single setting is responsible.
         var setting: String?
     }
 
@@ -39,7 +39,7 @@ public struct Settings: Sendable {
     public let database: DatabaseURL
     public let databaseCacheMegabytes: Int
     public let leaderboardMegabytes: Int
-    /// Where notifications are listened for, if not at `database`.
+    /// Where to listen for notifications, if not at `database`.
     public let databaseListen: DatabaseURL?
     public let databasePooled: Bool
     public let databaseConnections: Int
@@ -50,9 +50,9 @@ public struct Settings: Sendable {
     public let jwtIssuer: String?
     public let jwtAudience: String?
     public let serviceTokenDays: Int
-    /// How long a replica that is cut off from the database goes on trusting tokens.
+    /// How long a replica that is cut off from the database continues to trust tokens.
     public let revocationsTrustedSeconds: Int
-    /// The claims that say who a caller is, each as paths of which the first that is present wins.
+    /// The claims that identify a caller. Each has several paths, of which the first that is present is used.
     let claims: [Claim: [[String]]]
     public let reactors: Int
     public let shards: Int
@@ -70,21 +70,21 @@ public struct Settings: Sendable {
     public let eventsKeptMax: Int
     public let notificationsKept: Int
     public let tables: TableCatalog
-    /// By which a feed of table changes proves itself.
+    /// The secret with which a feed of table changes authenticates.
     let changesSecret: String?
     let changesSigningSecrets: [WebhookSignature.Secret]
-    /// Nil: no webhooks are sent.
+    /// Nil if no webhooks are sent.
     let webhook: WebhookSettings?
-    /// Nil: nothing is traced.
+    /// Nil if nothing is traced.
     let traces: TraceSettings?
-    /// The app's database, whose log is read; nil: none is.
+    /// The app's database whose log is read; nil if none is.
     let source: DatabaseURL?
-    /// The slot by which its log is read.
+    /// The replication slot for reading its log.
     let sourceSlot: String
-    /// Stands in the text of the notification of `auth.signup`; nil greets without a name.
+    /// The name in the notification of `auth.signup`; nil greets without a name.
     public let appName: String?
     public let literalBlackCardFormula: Bool
-    /// Whether users say themselves what they have earned: their scores, and the black card where no claim decides it.
+    /// Whether users themselves report their scores, and choose the black card if no claim decides it.
     public let selfDeclared: Bool
     public let corsOrigins: [String]
     /// Development tokens that the page at `/` offers.
@@ -95,7 +95,8 @@ public struct Settings: Sendable {
     public let drainSeconds: Int
     public let shutdownSeconds: Int
 
-    /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
+    /// Returns the address of the service. A health check needs nothing else, and should not read a file of tables each
+    /// time.
     public static func address(reader: ConfigReader) throws -> (host: String, port: Int) {
         try address(SettingsReader(reader: reader))
     }
@@ -115,10 +116,12 @@ public struct Settings: Sendable {
         case tier = "claimTier"
     }
 
+    /// Reads and checks the settings.
+    ///
     /// - Parameters:
-    ///   - reserved: what the file of tables cannot take for its own.
-    ///   - verifiesTokens: false for work on the database alone, which needs no keys.
-    ///   - ignored: settings that are taken as not set.
+    ///   - reserved: The names that the file of tables cannot declare.
+    ///   - verifiesTokens: False for work on the database alone, which needs no keys.
+    ///   - ignored: Settings that are treated as not set.
     init(reader: ConfigReader, reserved: ReservedNames, verifiesTokens: Bool, ignored: Set<String> = []) throws {
         let values = SettingsReader(reader: reader, ignored: ignored)
         (host, port) = try Self.address(values)
@@ -189,7 +192,7 @@ public struct Settings: Sendable {
 }
 
 extension Settings {
-    /// Whether an address can be reached from this machine alone.
+    /// Whether an address can be reached only from this machine.
     static func isLoopback(_ host: String) -> Bool {
         host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
     }
@@ -243,7 +246,8 @@ extension Settings {
         return (url, slot)
     }
 
-    /// Cores of the machine decide the threads (`Docs/architecture.md`): most for streams, since they fan out.
+    /// The number of cores decides the number of threads (`Docs/architecture.md`). Most are for streams, because these
+    /// fan out.
     private static let cores = max(1, ProcessInfo.processInfo.activeProcessorCount)
     private static let reactorsDefault = max(1, min(2, cores / 2))
 
@@ -373,11 +377,11 @@ extension Settings {
     ]
 }
 
-/// Reads settings as texts, whatever a file calls their type, and parses them here, so that a mistake is reported and not
-/// replaced by the default.
+/// A reader of settings. It reads all values as texts, whatever their type in a file, and parses them here, so that a
+/// mistake is reported and not replaced by the default.
 struct SettingsReader {
     let reader: ConfigReader
-    /// Taken as not set.
+    /// Settings that are treated as not set.
     var ignored: Set<String> = []
 
     func text(_ name: String) -> String { optionalText(name) ?? "" }
@@ -414,7 +418,7 @@ struct SettingsReader {
         }
     }
 
-    /// One of an enumeration's words.
+    /// Reads a word of an enumeration.
     func word<Word: RawRepresentable<String> & CaseIterable>(_ name: String) throws -> Word {
         guard let word = Word(rawValue: text(name)) else {
             throw Settings.Mistake(

@@ -4,13 +4,14 @@ import Rows
 import Values
 import Yams
 
-/// A file that declares tables, as YAML.
+/// A YAML file that declares tables.
 ///
-/// Mistakes are reported with the line they stand in.
+/// Mistakes are reported with their line.
 struct TableFile {
-    /// Bytes of a file. The largest that the limits allow is far smaller.
+    /// Bytes of a file. The largest file within the limits is far smaller.
     private static let bytesMax = 4 << 20
-    /// Values of a file, counted each time that an alias repeats them: nine lines of aliases can stand for billions.
+    /// Values of a file, counted each time that an alias repeats them. Nine lines of aliases can expand to billions of
+    /// values.
     private static let valuesMax = 200_000
 
     private let document: JSONValue
@@ -19,7 +20,9 @@ struct TableFile {
 
     private static let shipped: Set = ["school", "posts", "todo"]
 
-    /// - Parameter name: of a shipped file, or a path.
+    /// Reads a file.
+    ///
+    /// - Parameter name: The name of a shipped file, or a path.
     init(named name: String) throws(Failure) {
         if Self.shipped.contains(name) {
             try self.init(yaml: String(decoding: Resource.bytes("\(name).yaml"), as: UTF8.self))
@@ -35,7 +38,7 @@ struct TableFile {
         try self.init(yaml: text)
     }
 
-    /// Why a file cannot be read as text.
+    /// Returns the reason why a file cannot be read as text.
     private static func obstacle(to path: String) -> String {
         func isFolder(_ path: String) -> Bool? {
             var isFolder: ObjCBool = false
@@ -53,8 +56,8 @@ struct TableFile {
     init(yaml text: String) throws(Failure) {
         let node: Node?
         do {
-            // What a plain scalar stands for is read by `value`; the default rules would have as many regular
-            // expressions compiled for it, which takes 5 MB of every start.
+            // `value` interprets plain scalars. The default rules would compile many regular expressions for this,
+            // which takes 5 MB at every start.
             node = try Yams.compose(yaml: text, .basic)
         } catch {
             throw Failure(.invalid, "tables.invalid", "is no YAML: \(Self.reason(error))")
@@ -68,7 +71,7 @@ struct TableFile {
         self.lines = lines
     }
 
-    /// The mistake and its place, without the text around it: a file may be one long line.
+    /// Returns the mistake and its place, without the text around it, because a file may be one long line.
     private static func reason(_ error: any Error) -> String {
         switch error as? YamlError {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
@@ -82,7 +85,7 @@ struct TableFile {
         try TableCatalog(reading: document, reserved: reserved)
     }
 
-    /// The line of a place, or of what it is missing in.
+    /// Returns the line of a place, or of the object in which it is missing.
     func line(of pointer: String) -> Int {
         var place = Substring(pointer)
         while true {

@@ -9,7 +9,7 @@ enum TimeZones {
         name == Preferences.timeZoneDefault || (name.contains("/") && TimeZone(identifier: name) != nil)
     }
 
-    /// The day that a moment falls on in a zone: from its midnight to the next.
+    /// Returns the day of a moment in a zone, from its midnight to the next.
     static func day(of now: Timestamp, in zone: String) -> Range<Timestamp> {
         if let last = lastDays.withLock({ $0[zone] }), last.contains(now) { return last }
         let day = computedDay(of: now, in: zone)
@@ -20,22 +20,22 @@ enum TimeZones {
         return day
     }
 
-    /// The day that was last asked for in each zone: nearly always today, and a calendar's answer costs as much as four
-    /// statements.
+    /// The day that was last requested in each zone. It is nearly always today, and a calendar computation costs as
+    /// much as four statements.
     private static let lastDays = Locked<[String: Range<Timestamp>]>([:])
-    /// More than there are zones.
+    /// More than the number of existing zones.
     private static let zonesMax = 1_000
 
     private static func computedDay(of now: Timestamp, in zone: String) -> Range<Timestamp> {
         let calendar = calendar(of: zone)
         let start = calendar.startOfDay(for: Date(timeIntervalSince1970: Double(now.seconds)))
-        // Days have 23 to 25 hours: the calendar knows.
+        // Days have 23 to 25 hours, so the calendar computes the end.
         let next = calendar.date(byAdding: .day, value: 1, to: start) ?? start.addingTimeInterval(86_400)
-        // Where clocks go forward at midnight a day begins at one o'clock, and the next one does not.
+        // Where clocks go forward at midnight, a day begins at one o'clock, and the next one does not.
         return timestamp(start)..<timestamp(calendar.startOfDay(for: next))
     }
 
-    /// The day that a text such as `2026-01-10` names in a zone; nil if it names none.
+    /// Returns the day that a text such as `2026-01-10` names in a zone; nil if malformed.
     static func day(named text: String, in zone: String) -> Range<Timestamp>? {
         guard text.utf8.count == 10, Timestamp(rfc3339: text + "T12:00:00Z") != nil else { return nil }
         let parts = text.split(separator: "-").compactMap { Int($0) }
@@ -54,10 +54,10 @@ enum TimeZones {
         Timestamp(microseconds: Int64(date.timeIntervalSince1970.rounded()) * 1_000_000)
     }
 
-    /// The minute of a user's day; not computed for a user without quiet hours.
+    /// Returns the minute of a user's day. It is not computed for a user without quiet hours.
     static func minuteOfDay(_ now: Timestamp, _ preferences: Preferences) -> Int {
         guard preferences.quietHours != nil else { return 0 }
-        // A zone that the system no longer knows is taken as UTC: silence at the wrong hour is better than no
+        // A zone that the system no longer knows is treated as UTC. Silence at the wrong hour is better than no
         // notification.
         let zone = TimeZone(identifier: preferences.timeZone)
         let offset = zone?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(now.seconds))) ?? 0

@@ -1,27 +1,29 @@
 import Foundation
 import Values
 
-/// Where spans go, and of which requests they are made.
+/// The destination of spans, and the sampling of requests.
 struct TraceSettings: Sendable {
     let url: String
-    /// Beside the content's type: what a collector knows its senders by.
+    /// Headers besides the content type, by which a collector identifies its senders.
     let headers: [(name: String, value: String)]
-    /// Of the requests whose sender has begun no trace, the share that begins one.
+    /// The share of requests that begin a trace, among those whose sender has begun none.
     let share: Double
 
-    /// - Returns: nil where no address is set: then nothing is traced, and the others are checked all the same.
+    /// Reads the settings.
+    ///
+    /// - Returns: Nil if no address is set. Then nothing is traced, but the other settings are checked nevertheless.
     init?(_ values: SettingsReader) throws {
         share = Double(try values.int("tracesPercent", in: 0...100)) / 100
         headers = try values.list("tracesHeaders").map { text throws(Settings.Mistake) in
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            // As OpenTelemetry's own variable has them, so that a value may have a space or a comma.
+            // Percent-encoded as in OpenTelemetry's own variable, so that a value may contain a space or a comma.
             let value = parts.last?.removingPercentEncoding ?? ""
             let isHeader =
                 parts.count == 2 && !parts[0].isEmpty && !value.isEmpty
                 && parts[0].utf8.allSatisfy { "-_".utf8.contains($0) || $0.isAlphanumeric }
                 && value.utf8.allSatisfy { (0x20...0x7E).contains($0) }
             guard isHeader else {
-                // Not the text, which may be a secret.
+                // The text is left out, because it may be a secret.
                 throw Settings.Mistake(
                     "tracesHeaders", "must be Name=value, several separated by commas; %20 is a space")
             }

@@ -4,22 +4,24 @@ import OutboundHTTP
 import Rows
 import Values
 
-/// Where webhooks go, what they are sent of, and how they are signed.
+/// The destination, the content and the signing of webhooks.
 struct WebhookSettings: Sendable {
     let url: String
-    /// Of the address: all of it that stands in the log.
+    /// The host of the address, the only part of it that is logged.
     let host: String
-    /// Each signs.
+    /// Each secret adds a signature.
     let secrets: [WebhookSignature.Secret]
     let priorities: Set<Priority>
-    /// How long a notification may be unseen.
+    /// Seconds after which an unseen notification is sent.
     let afterSeconds: Int
-    /// Whether a user without an open stream is not waited for.
+    /// Whether notifications of users without an open stream are sent without waiting.
     let isAtOnce: Bool
     let allowsPrivate: Bool
     let timeoutSeconds: Int
 
-    /// - Returns: nil where no address is set: then nothing is sent, and the others are checked all the same.
+    /// Reads the settings.
+    ///
+    /// - Returns: Nil if no address is set. Then nothing is sent, but the other settings are checked nevertheless.
     init?(_ values: SettingsReader) throws {
         secrets = try values.secrets("webhookSecrets")
         priorities = Set(
@@ -70,7 +72,7 @@ struct WebhookSettings: Sendable {
 }
 
 extension SettingsReader {
-    /// Secrets of webhooks, `whsec_…`.
+    /// Reads secrets of webhooks, `whsec_…`.
     func secrets(_ name: String) throws(Settings.Mistake) -> [WebhookSignature.Secret] {
         try list(name).map { text throws(Settings.Mistake) in
             do throws(Failure) {

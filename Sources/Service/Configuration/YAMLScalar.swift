@@ -2,7 +2,7 @@ import Values
 import Yams
 
 extension Node {
-    /// What a scalar stands for; null for what is none.
+    /// The JSON value of a scalar; null for YAML's null.
     var scalarValue: JSONValue {
         guard case .scalar(let scalar) = self else { return .null }
         guard scalar.style == .plain else { return .string(scalar.string) }

@@ -1,8 +1,8 @@
 import Values
 
-/// An operation of a trace that is over.
+/// A finished operation of a trace.
 struct Span: Sendable {
-    /// The numbers of OTLP.
+    /// The kinds, with the numbers of OTLP.
     enum Kind: Int, Sendable {
         case `internal` = 1, server, client, producer
     }
@@ -14,7 +14,7 @@ struct Span: Sendable {
 
     let name: String
     let context: TraceContext
-    /// Nil for the first one of a trace.
+    /// Nil for the first operation of a trace.
     let parent: UInt64?
     let kind: Kind
     let start: Timestamp
@@ -24,8 +24,8 @@ struct Span: Sendable {
 }
 
 extension Span: JSONWritable {
-    /// As the JSON of OTLP has it (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): ids in hexadecimal,
-    /// and numbers of 64 bits as texts.
+    /// Writes the span in OTLP's JSON encoding (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): ids
+    /// in hexadecimal, and 64-bit numbers as texts.
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("traceId", context.traceId)
@@ -36,14 +36,14 @@ extension Span: JSONWritable {
             writer.member("startTimeUnixNano", "\(start.microseconds)000")
             writer.member("endTimeUnixNano", "\(end.microseconds)000")
             writer.member("attributes", attributes) { $0.attribute($1.key, $1.value) }
-            // 0: nothing is said of it; 2: an error.
+            // 0 is unset; 2 is an error.
             writer.member("status") { if isFailed { $0.member("code", 2) } }
         }
     }
 }
 
 extension JSONWriter {
-    /// The members of an attribute of a span, or of what made it.
+    /// Writes an attribute of a span, or of its resource.
     mutating func attribute(_ name: StaticString, _ attribute: Span.Attribute) {
         member("key", name.description)
         member("value") { writer in

@@ -3,15 +3,15 @@ import OutboundHTTP
 import Threads
 import Values
 
-/// Sends spans to a collector by OTLP/HTTP, in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp), on a thread of
-/// its own: nobody ever waits for it.
+/// An exporter of spans to a collector by OTLP/HTTP, in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). It
+/// uses its own thread, so nothing ever waits for it.
 final class SpanExporter: Sendable {
     private struct State {
         var waiting: [Span] = []
         var exported = 0
-        /// More came than may wait.
+        /// Spans that exceeded the limit of waiting ones.
         var overflowed = 0
-        /// The collector does not take them, or is away too long.
+        /// Spans that the collector refused, or for which it was away too long.
         var refused = 0
     }
 
@@ -23,7 +23,9 @@ final class SpanExporter: Sendable {
     private let thread = LoopThread("traces")
     private let state: Locked<State>
 
-    /// - Parameter replica: tells this process from others of the service.
+    /// Creates an exporter.
+    ///
+    /// - Parameter replica: Distinguishes this process from other processes of the service.
     init(_ settings: TraceSettings, replica: String, clock: Clock, metrics: MetricsRegistry, logger: Logger) {
         (self.settings, self.replica, self.clock, self.logger) = (settings, replica, clock, logger)
         let state = Locked(State())
@@ -53,12 +55,12 @@ final class SpanExporter: Sendable {
     func start() {
         thread.start { [self] in
             while thread.wait(atMost: clock.pause(TraceLimits.pause)) { sendAll() }
-            // What is left goes out with the service, unless the collector is away.
+            // The remaining spans are sent when the service stops, unless the collector is away.
             sendAll(isLast: true)
         }
     }
 
-    /// Sends what is left, and returns when the thread has ended.
+    /// Sends the remaining spans, and returns when the thread has ended.
     func stop() { thread.stop() }
 
     private func sendAll(isLast: Bool = false) {
@@ -77,7 +79,9 @@ final class SpanExporter: Sendable {
         }
     }
 
-    /// - Returns: whether the collector has taken them.
+    /// Sends a batch.
+    ///
+    /// - Returns: Whether the collector has accepted it.
     private func send(_ batch: [Span], attemptsMax: Int) -> Bool {
         let post = OutboundPost(url: settings.url, headers: settings.headers, body: body(batch))
         for attempt in 1...attemptsMax {
@@ -85,7 +89,7 @@ final class SpanExporter: Sendable {
             var pause = 1 << (attempt - 1)
             switch outcome {
             case .answered(200..<300, _): return true
-            // These say that it may be sent again (the standard's “retryable response codes”).
+            // These answers allow a retry (the standard's “retryable response codes”).
             case .answered(429, let seconds), .answered(502...504, let seconds): pause = max(pause, seconds ?? 0)
             case .failed(let failure) where failure != .stopped: break
             default: return giveUp(batch, outcome)
@@ -108,7 +112,7 @@ final class SpanExporter: Sendable {
         return false
     }
 
-    /// An `ExportTraceServiceRequest`.
+    /// Returns an `ExportTraceServiceRequest`.
     private func body(_ spans: [Span]) -> [UInt8] {
         let resource: KeyValuePairs<StaticString, Span.Attribute> = [
             "service.name": .text("bellhop"), "service.version": .text(BellhopVersion.text),

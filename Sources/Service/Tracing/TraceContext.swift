@@ -1,19 +1,19 @@
 import Values
 
-/// The place of an operation in a distributed trace, as one service passes it to the next: the W3C's Trace Context, level 1
-/// (https://www.w3.org/TR/trace-context/).
+/// The position of an operation in a distributed trace, as one service passes it to the next: W3C Trace Context, level
+/// 1 (https://www.w3.org/TR/trace-context/).
 struct TraceContext: Sendable, Hashable {
     private let high: UInt64
     private let low: UInt64
     let spanId: UInt64
-    /// Whether the spans of the trace are recorded: whoever begins a trace decides, and all others follow.
+    /// Whether the spans of the trace are recorded. The service that begins a trace decides, and all others follow.
     let isSampled: Bool
 
     private init(high: UInt64, low: UInt64, spanId: UInt64, isSampled: Bool) {
         (self.high, self.low, self.spanId, self.isSampled) = (high, low, spanId, isSampled)
     }
 
-    /// The first operation of a new trace.
+    /// Returns the first operation of a new trace.
     static func root(isSampled: Bool) -> TraceContext {
         TraceContext(high: randomID(), low: randomID(), spanId: randomID(), isSampled: isSampled)
     }
@@ -23,9 +23,9 @@ struct TraceContext: Sendable, Hashable {
 
     /// Reads a `traceparent`.
     ///
-    /// Later versions may append fields, which are passed over as the standard asks; version `ff` is none.
+    /// Later versions may append fields, which are ignored as the standard requires; version `ff` is invalid.
     ///
-    /// - Returns: nil for what is none: it counts as not sent.
+    /// - Returns: Nil if malformed. The header then counts as not sent.
     init?(_ traceparent: some Collection<UInt8>) {
         let bytes = Array(traceparent.prefix(Self.length + 1))
         guard bytes.count >= Self.length, let version = Self.number(bytes[0..<2]), version != 0xFF,
@@ -37,11 +37,11 @@ struct TraceContext: Sendable, Hashable {
         self.init(high: high, low: low, spanId: spanId, isSampled: flags & 1 == 1)
     }
 
-    /// As it is passed on, in the version that everybody reads.
+    /// The header value for the next service, in the version that every service reads.
     var traceparent: String { "00-\(traceId)-\(Self.text(spanId))-\(isSampled ? "01" : "00")" }
     var traceId: String { Self.text(high) + Self.text(low) }
 
-    /// Sixteen digits, as a span's id is written.
+    /// Returns an id as sixteen hexadecimal digits.
     static func text(_ id: UInt64) -> String {
         let digits = String(id, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
@@ -50,10 +50,10 @@ struct TraceContext: Sendable, Hashable {
     private static let length = 55
     private static let dash = UInt8(ascii: "-")
 
-    /// All zeros stand for none.
+    /// All zeros is an invalid id.
     private static func randomID() -> UInt64 { .random(in: 1 ... .max) }
 
-    /// Upper-case digits are not the standard's.
+    /// The standard does not allow upper-case digits.
     private static func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
         var number: UInt64 = 0
         for byte in digits {

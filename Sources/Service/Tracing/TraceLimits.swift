@@ -1,16 +1,17 @@
-/// The bounds of traces.
+/// The limits of traces.
 enum TraceLimits {
-    /// Spans that wait to be sent, some megabyte. Without it a collector that is away fills the memory; those above it are
-    /// dropped and counted.
+    /// Spans that wait to be sent, about a megabyte. Without this limit, a collector that is away fills the memory.
+    /// Further spans are dropped and counted.
     static let waitingMax = 2048
-    /// Spans of one request. Without it, a request may be larger than a collector takes.
+    /// Spans of one request. Without this limit, a request may be larger than a collector accepts.
     static let batchMax = 512
     /// How long spans wait for others before they are sent.
     static let pause = Duration.seconds(2)
-    /// How long a collector may take to answer. Without it, one that hangs keeps the service from stopping.
+    /// How long a collector may take to answer. Without this limit, one that hangs prevents the service from stopping.
     static let timeoutSeconds = 5
-    /// How often one batch is sent. Without it, one that a collector never takes keeps all others waiting.
+    /// The number of attempts for one batch. Without this limit, a batch that a collector never accepts blocks all
+    /// others.
     static let attemptsMax = 5
-    /// Between two attempts, whatever the collector asks for.
+    /// The longest pause between two attempts, whatever the collector asks for.
     static let retrySecondsMax = 30
 }

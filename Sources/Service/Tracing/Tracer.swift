@@ -1,7 +1,7 @@
 import Threads
 import Values
 
-/// Begins the spans of what is traced, and takes those that have ended. There is none where nothing is traced.
+/// Begins spans, and receives those that have ended. There is no tracer if nothing is traced.
 final class Tracer: Sendable {
     private let share: Double
     private let clock: Clock
@@ -11,15 +11,15 @@ final class Tracer: Sendable {
         (self.share, self.clock, self.exporter) = (share, clock, exporter)
     }
 
-    /// Begins the service's part of a request: of its sender's trace, if it has one.
+    /// Begins the service's span of a request, in the sender's trace if it has one.
     func begin(request traceparent: TraceContext?) -> OpenSpan {
         let context = traceparent?.child ?? .root(isSampled: Double.random(in: 0..<1) < share)
         return OpenSpan(context, parent: traceparent?.spanId, of: self)
     }
 
-    /// Begins what an event causes that a traced transaction published.
+    /// Begins the span of an effect of an event that a traced transaction published.
     ///
-    /// - Returns: nil for what is not recorded.
+    /// - Returns: Nil if the trace is not recorded.
     func begin(behind traceparent: String) -> OpenSpan? {
         guard let cause = TraceContext(traceparent.utf8), cause.isSampled else { return nil }
         return OpenSpan(cause.child, parent: cause.spanId, of: self)
@@ -42,17 +42,17 @@ final class OpenSpan: Sendable {
         self.start = start ?? tracer.now
     }
 
-    /// Begins a part of it; nil where the trace is not recorded.
+    /// Begins a child operation; nil if the trace is not recorded.
     func beginChild() -> OpenSpan? {
         context.isSampled ? OpenSpan(context.child, parent: context.spanId, of: tracer) : nil
     }
 
-    /// Another operation that has begun with this one, and has the same cause.
+    /// Returns another operation with the same start and the same parent.
     func beginSibling() -> OpenSpan { OpenSpan(context.child, parent: parent, of: tracer, since: start) }
 
-    /// Ends it now.
+    /// Ends the operation now.
     ///
-    /// - Parameter duration: how long it took, where that is known better than by the wall clock.
+    /// - Parameter duration: The duration, if it is known more precisely than by the wall clock.
     func end(
         _ name: String, _ kind: Span.Kind = .internal, isFailed: Bool = false, duration: Duration? = nil,
         attributes: KeyValuePairs<StaticString, Span.Attribute> = [:]

@@ -1,25 +1,24 @@
 import MicroHTTP
 import Realtime
 
-/// Gives committed events to the shards of this process, in the order of the log, and acts upon those that replicas send
-/// one another.
+/// The delivery of committed events to the shards of this process, in log order. It also handles the events that
+/// replicas send one another.
 ///
-/// The pump calls it, with one batch at a time: so each shard receives everything in the one order of the log. Nothing
-/// here waits.
+/// The pump calls it with one batch at a time, so each shard receives everything in log order. Nothing here blocks.
 struct EventRouter: Sendable {
     let shards: StreamShards<StreamHub>
     let log: LogIdentity
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let tracer: Tracer?
-    /// What else acts upon events that replicas send one another, by the event's name.
+    /// Further receivers of events between replicas, by event name.
     let receivers: [String: @Sendable (StreamEvent) -> Void]
 
-    /// Brings events to every shard, each encoded once.
+    /// Delivers events to every shard, each encoded once.
     func publish(_ events: [LoggedEvent]) {
         var rest = events[...]
         while let first = rest.first {
-            // In their order: what follows a change of memberships is delivered to scopes as they are then.
+            // In order: events after a change of memberships are matched against the changed scopes.
             let forStreams = rest.prefix { !$0.event.isInternal }
             deliver(forStreams)
             rest = rest[forStreams.endIndex...]
@@ -29,8 +28,8 @@ struct EventRouter: Sendable {
         }
     }
 
-    /// Ends all streams, which resume, or learn that they cannot: what they missed is not in the log. What is published
-    /// next follows the given event.
+    /// Ends all streams. They resume, or learn that they cannot: the events that they missed are not in the log. The
+    /// next published event follows the given one.
     func restart(after head: Int64) { shards.post(.begun(head: head, ids: log.ids)) }
 
     /// Refuses a token, a session or a user from now on, and closes their streams.
@@ -46,7 +45,7 @@ struct EventRouter: Sendable {
         shards.post(contentsOf: Self.pieces(of: encoded).map(StreamMessage.events))
     }
 
-    /// The events in pieces between which a shard sends what is queued.
+    /// Divides the events into pieces, between which a shard sends its queued data.
     static func pieces(of events: [EncodedEvent]) -> [[EncodedEvent]] {
         var pieces: [[EncodedEvent]] = []
         var (piece, bytes): ([EncodedEvent], Int) = ([], 0)

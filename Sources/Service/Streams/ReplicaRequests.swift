@@ -5,39 +5,40 @@ import Rows
 import Threads
 import Values
 
-/// Requests about streams, wherever they are: those of this process are asked directly, those of another replica by
-/// events of the log that reach no stream. So any replica can be asked anything, and nothing but the database connects
-/// them.
+/// Requests about streams on any replica. Streams of this process are asked directly. Those of another replica are
+/// asked through events of the log that reach no stream. So every replica can answer every request, and only the
+/// database connects them.
 struct ReplicaRequests: StreamRequests {
     private static let asked: StaticString = "bellhop:asked"
     private static let answered: StaticString = "bellhop:answered"
     private static let sent: StaticString = "bellhop:sent"
 
-    /// The events by which replicas ask and answer, from the router, which must not wait, to the thread that acts.
+    /// The queue of requests and answers between replicas, from the router, which must not block, to the thread that
+    /// handles them.
     final class Mailbox: Sendable {
         fileprivate let events = Locked([StreamEvent]())
         fileprivate let thread = LoopThread("replicas")
 
-        /// What the router is to put in here, by the events' names.
+        /// The handlers with which the router adds to this queue, by event name.
         var receivers: [String: @Sendable (StreamEvent) -> Void] {
             let names = [ReplicaRequests.asked, ReplicaRequests.answered, ReplicaRequests.sent].map(\.description)
             return Dictionary(uniqueKeysWithValues: names.map { ($0, { @Sendable in self.put($0) }) })
         }
 
-        /// What does not fit is lost: whoever asked is answered that nobody did.
+        /// Queues an event. An event that does not fit is lost, and its requester is told that no replica answered.
         private func put(_ event: StreamEvent) {
             events.withLock { if $0.count < mailboxMax { $0.append(event) } }
             thread.wake()
         }
     }
 
-    /// Events of replicas that wait here. More, and the database is slower than replicas ask.
+    /// Events of replicas that wait here. If there are more, the database is slower than the replicas' requests.
     private static let mailboxMax = 10_000
-    /// Requests that wait for another replica. More would be a client that asks in a loop.
+    /// Requests that wait for another replica. More would come from a client that asks in a loop.
     private static let waitingMax = 1000
-    /// A replica that has not answered by then is gone, and its streams with it.
+    /// A replica that has not answered within this time is gone, and its streams with it.
     private static let patience: Duration = .seconds(3)
-    /// How often it is looked whether a replica's patience is over.
+    /// The interval of checks for expired requests.
     private static let pause: Duration = .seconds(1)
 
     private struct Waiting {
@@ -49,7 +50,7 @@ struct ReplicaRequests: StreamRequests {
     let runner: TransactionRunner
     let failures: StreamFailures
     let mailbox: Mailbox
-    /// By the requests' ids.
+    /// The waiting requests by id.
     private let waiting = Locked([String: Waiting]())
 
     func start() {
@@ -66,7 +67,7 @@ struct ReplicaRequests: StreamRequests {
 
     func stop() { mailbox.thread.stop() }
 
-    // MARK: Asking
+    // MARK: Requests
 
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer) {
         if isElsewhere(id) {
@@ -121,7 +122,7 @@ struct ReplicaRequests: StreamRequests {
         waiting.withLock { $0.removeValue(forKey: id) }?.answer(result)
     }
 
-    /// Gives up the requests that no replica has answered.
+    /// Fails the requests that no replica has answered in time.
     private func expire() {
         let now = ContinuousClock.now
         let late = waiting.withLock { $0.filter { $0.value.until <= now }.map(\.key) }
@@ -169,7 +170,7 @@ struct ReplicaRequests: StreamRequests {
         }
     }
 
-    /// Answers a request about a stream of this process; others are for others.
+    /// Answers a request about a stream of this process, and ignores others.
     private func answerOwn(_ members: [String: JSONValue], tenant: ID<Tenant>) {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
             let asker = Self.caller(members["asker"])
@@ -212,7 +213,7 @@ struct ReplicaRequests: StreamRequests {
         guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
             return .failure(.notFound("stream"))
         }
-        // A replica of an earlier version gives no figures.
+        // A replica of an earlier version sends no figures.
         func figure(_ name: String) -> Int { Int(members.integer(name) ?? 0) }
         return .success(
             StreamDescription(
@@ -221,7 +222,7 @@ struct ReplicaRequests: StreamRequests {
                 waitingBytes: figure("waitingBytes")))
     }
 
-    /// After what time to ask again a replica that has no room.
+    /// Seconds after which to retry a replica that has no room.
     private static let unavailableSeconds = 30
 
     private func subscriptions(_ value: JSONValue?) -> [TableSubscription]? {

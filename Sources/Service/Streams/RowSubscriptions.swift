@@ -3,19 +3,19 @@ import Realtime
 import Rows
 import Values
 
-/// What the streams of one shard receive of changed rows: which subscriptions they have, and which invalidations and counts
-/// wait for the end of their window.
+/// The row subscriptions of one shard's streams, and the invalidations and counts that wait for the end of their
+/// window.
 ///
 /// It belongs to its shard and has one owner.
 struct RowSubscriptions {
-    /// The counts of rows, by their primary keys.
+    /// The counts of rows, by primary key.
     typealias RecordCounts = [ID<RowChange>: [String: JSONValue]]
 
     /// Counts of watched rows that wait for one stream.
     struct Counts {
-        /// Monotonic milliseconds.
+        /// In monotonic milliseconds.
         var dueAt: Int64
-        /// By record, the latest.
+        /// The latest counts, by record.
         var updates: RecordCounts
     }
 
@@ -26,13 +26,13 @@ struct RowSubscriptions {
 
     private(set) var index: SubscriptionIndex
     var coalescer = Coalescer()
-    /// By slot.
+    /// The waiting counts, by slot.
     private var counts: [Int32: Counts] = [:]
-    /// When the first of them fall due.
+    /// The time when the first of them are due.
     private var countsDueAt: Int64?
-    /// Changes up to here are not delivered as rows: the stream has them from the log.
+    /// Changes up to these events are not delivered as rows, because the stream has read them from the log.
     private var floors: [Int32: Int64] = [:]
-    /// The tables that subscriptions name, with how many do, so that others' changes are not even read.
+    /// The number of subscriptions per table. Changes of other tables are not even parsed.
     private var watches: [Watch: Int] = [:]
     private var watchesOfSlot: [Int32: [Watch]] = [:]
 
@@ -42,8 +42,10 @@ struct RowSubscriptions {
 
     // MARK: Subscriptions
 
-    /// - Parameter floor: the event up to which the stream has received what its subscriptions ask for.
-    /// - Throws: as `SubscriptionIndex.replace`; then everything is as it was.
+    /// Replaces the subscriptions of a stream.
+    ///
+    /// - Parameter floor: The event up to which the stream has received the changes for its subscriptions.
+    /// - Throws: The failures of `SubscriptionIndex.replace`. Then nothing is changed.
     mutating func replace(
         _ slot: Int32, of owner: Owner, with subscriptions: [TableSubscription], floor: Int64?
     ) throws(Failure) {
@@ -74,13 +76,13 @@ struct RowSubscriptions {
         }
     }
 
-    /// Whether somebody has subscribed to the table of a change.
+    /// Whether any stream subscribes to the table of a change.
     func isWatched(_ event: StreamEvent) -> Bool {
         guard !watches.isEmpty, let topic = event.topic else { return false }
         return watches[Watch(tenant: event.tenant, topic: topic)] != nil
     }
 
-    /// Notes that the stream has received the rows up to here.
+    /// Records that the stream has received the rows up to this event.
     mutating func noteDelivered(through sequence: Int64, to slot: Int32) {
         if let floor = floors[slot] { floors[slot] = max(floor, sequence) }
     }
@@ -92,33 +94,33 @@ struct RowSubscriptions {
         index.forEachMatch(row, body)
     }
 
-    // MARK: What waits
+    // MARK: Waiting deliveries
 
-    /// Monotonic milliseconds.
+    /// In monotonic milliseconds.
     var nextDue: Int64? {
         guard let countsDueAt else { return coalescer.nextDue }
         return min(countsDueAt, coalescer.nextDue ?? .max)
     }
 
-    /// Notes the counts of a row for a stream that watches it.
+    /// Adds the counts of a row for a stream that watches it.
     mutating func offer(_ values: [String: JSONValue], of record: String, to slot: Int32, dueAt: Int64) {
         guard !values.isEmpty else { return }
         counts[slot, default: Counts(dueAt: dueAt, updates: [:])].updates[ID(record)] = values
-        // As many as one event may have do not wait any longer.
+        // Once the counts fill an event, they wait no longer.
         if counts[slot]?.updates.count ?? 0 >= StreamLimits.countsPerEventMax { counts[slot]?.dueAt = 0 }
         countsDueAt = min(countsDueAt ?? .max, counts[slot]?.dueAt ?? dueAt)
     }
 
-    /// The row itself is delivered now: counts of it that wait must not bring back what it was.
+    /// Updates the waiting counts of a row that is delivered now, so that they do not restore an older state.
     ///
-    /// - Parameter values: the counts as they are now; nil for a row that has left.
+    /// - Parameter values: The current counts; nil for a row that has left.
     mutating func refresh(_ values: [String: JSONValue]?, of record: String, to slot: Int32) {
         guard let waiting = counts[slot]?.updates[ID(record)] else { return }
         counts[slot]?.updates[ID(record)] = values.map { waiting.merging($0) { old, new in new } }
         if counts[slot]?.updates.isEmpty == true { counts[slot] = nil }
     }
 
-    /// Counts whose window has not ended.
+    /// Returns the counts whose window has not ended.
     func counts(waitingFor slot: Int32) -> RecordCounts { counts[slot]?.updates ?? [:] }
 
     mutating func takeCounts(at now: Int64) -> [(slot: Int32, updates: RecordCounts)] {
@@ -130,10 +132,11 @@ struct RowSubscriptions {
     }
 }
 
-/// One change as one shard, or the reader of the log, sends it to streams: encoded once for all that receive the same.
+/// The encoder of one change, used by a shard or by the reader of the log. It encodes the change once for all streams
+/// that receive the same.
 struct RowChangeEncoder {
     let change: RowChange
-    /// As subscriptions are asked about it.
+    /// The versions that subscriptions are matched against.
     let row: RowVersions
     /// Nil for a change that is sent out of its place in the log.
     let cursor: Cursor?
@@ -147,7 +150,7 @@ struct RowChangeEncoder {
         row = RowVersions(change, tenant: event.tenant)
     }
 
-    /// The counts that a selection lets through.
+    /// Returns the counts that a selection includes.
     func counts(_ selection: ColumnSelection?) -> [String: JSONValue] {
         var values: [String: JSONValue] = [:]
         for (name, column) in change.countColumns where selection?.columns.contains(column) ?? true {
@@ -156,10 +159,10 @@ struct RowChangeEncoder {
         return values
     }
 
-    /// Whether a subscription receives the counts alone.
+    /// Whether a subscription receives only the counts.
     func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
 
-    /// `table:change`
+    /// Returns a `table:change` event.
     mutating func event(_ part: RowDelivery.Part) -> SharedBytes {
         if let bytes = encoded[part] { return bytes }
         let (record, oldRecord) = part.transition.rows(
@@ -180,7 +183,8 @@ struct RowChangeEncoder {
     }
 }
 
-/// The invalidations whose windows end at one time: encoded once for all streams that receive the same, as a class does.
+/// The encoder of invalidations whose windows end at one time. It encodes each batch once for all streams that receive
+/// the same, such as those of a class.
 struct InvalidationEncoder {
     private struct Form: Hashable {
         let keys: [QueryKey]
@@ -191,7 +195,7 @@ struct InvalidationEncoder {
 
     private var encoded: [Form: SharedBytes] = [:]
 
-    /// `query:invalidate`.
+    /// Returns a `query:invalidate` event.
     mutating func event(_ batch: Coalescer.Batch, at cursor: Cursor?) -> SharedBytes {
         let form = Form(
             keys: batch.keys.map(QueryKey.init), causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
@@ -202,11 +206,11 @@ struct InvalidationEncoder {
     }
 }
 
-/// The last changes of rows that a shard has delivered, for streams whose replay ends a little before.
+/// The most recent row changes that a shard has delivered, for streams whose replay ends shortly before.
 struct RecentChanges {
     private var changes: [EncodedEvent] = []
     private var bytes = 0
-    /// All changes behind this event are here.
+    /// All changes after this event are stored.
     private var since: Int64
 
     init(since head: Int64) {
@@ -217,14 +221,14 @@ struct RecentChanges {
         changes.append(change)
         bytes += change.event.data.count
         guard bytes > StreamLimits.recentChangesBytesMax else { return }
-        // Half of them at once, so that it is not done for each.
+        // Drops half of them at once, so that this is not done for each change.
         let dropped = changes.prefix((changes.count + 1) / 2)
         since = dropped.last?.event.sequence ?? since
         bytes -= dropped.reduce(0) { $0 + $1.event.data.count }
         changes.removeFirst(dropped.count)
     }
 
-    /// Whether all changes behind an event are here.
+    /// Whether all changes after an event are stored.
     func reach(_ sequence: Int64) -> Bool { sequence >= since }
 
     func after(_ sequence: Int64) -> ArraySlice<EncodedEvent> {
@@ -232,7 +236,7 @@ struct RecentChanges {
     }
 }
 
-/// What one stream receives of one change: per selection its subscriptions, which all see the same transition.
+/// The delivery of one change to one stream: its subscriptions by selection, which all have the same transition.
 struct RowDelivery {
     struct Part: Hashable {
         let transition: RowTransition
@@ -242,7 +246,7 @@ struct RowDelivery {
 
     private(set) var parts: [Part] = []
 
-    /// Adds a subscription, unless it must not receive the row's leaving.
+    /// Adds a subscription, unless it must not receive the leave of the row.
     mutating func add(
         _ subscription: TableSubscription, _ transition: RowTransition, of change: RowChange, seesNew: Bool
     ) {

@@ -1,12 +1,12 @@
 import Threads
 import Values
 
-/// Counts the open streams of each user, so that one cannot take what all share.
+/// The number of open streams of each user, which is limited so that one user cannot take the capacity of all.
 final class StreamAdmission: Sendable {
-    /// By tenant and user.
+    /// The counts by tenant and user.
     private let counts = Locked([ID<Tenant>: [ID<User>: Int]]())
 
-    /// Nil when the user has as many as may be.
+    /// Returns a lease; nil if the user has the maximum number of streams.
     func lease(to owner: Owner, max: Int) -> StreamLease? {
         counts.withLock { counts in
             let count = counts[owner.tenant]?[owner.userId] ?? 0
@@ -26,13 +26,13 @@ final class StreamAdmission: Sendable {
 
     func hasStream(_ owner: Owner) -> Bool { counts.withLock { $0[owner.tenant]?[owner.userId] != nil } }
 
-    /// Users of a tenant who have a stream open.
+    /// Returns the users of a tenant who have an open stream.
     func users(of tenant: ID<Tenant>) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
 
     func hasUsers(of tenant: ID<Tenant>) -> Bool { counts.withLock { $0[tenant] != nil } }
 }
 
-/// The right to one stream, given back when nobody has it any more: also when the client vanishes between the
+/// The right to one stream. It is returned on deallocation. So it is also returned if the client vanishes between the
 /// answer's head and the stream's opening, for which there is no callback.
 final class StreamLease: Sendable {
     private let owner: Owner

@@ -2,13 +2,13 @@ import MicroHTTP
 import Realtime
 import Values
 
-/// What the parts of streams are given: made once, by the composition root.
+/// The dependencies of the stream components. The composition root creates them once.
 struct StreamDependencies: Sendable {
     let reader: TransactionReader
     let workers: WorkerPool
-    /// The log that streams are served from: see `EventIDs`.
+    /// The log from which streams are served; see `EventIDs`.
     let log: LogIdentity
-    /// Which tables are declared, and who belongs where.
+    /// The declared tables, and the memberships.
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let admission: StreamAdmission
@@ -20,7 +20,7 @@ struct StreamDependencies: Sendable {
     /// Memberships by rows of the service whose keys streams have.
     let live: [LiveMembership]
     let tables: SubscribableTables
-    /// The present states of the caller, which are sent again whenever they change.
+    /// Returns the current states of the caller, which are sent again whenever they change.
     let ownStates: @Sendable (Transaction) throws -> [OwnState]
     let names = StreamNames()
 

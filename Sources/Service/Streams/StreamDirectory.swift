@@ -2,15 +2,15 @@ import MicroHTTP
 import Realtime
 import Values
 
-/// Requests about an open stream, wherever it is: answered by this process, or by the replica that has it.
+/// Requests about an open stream, answered by this process or by the replica that owns the stream.
 protocol StreamRequests: Sendable {
-    /// Asks the shard of a stream. The answer comes on a thread that must not wait.
+    /// Sends a request to the shard of a stream. The answer arrives on a thread that must not block.
     ///
-    /// What a stream subscribed to is replaced, with a cursor, after what its rows' subscriptions have missed was read from
-    /// the log and sent, so that nothing falls between.
+    /// If subscriptions are replaced with a cursor, the changes that the new subscriptions missed are first read from
+    /// the log and sent, so that nothing is lost in between.
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer)
 
-    /// Sends bytes to a stream that may be gone by now.
+    /// Sends bytes to a stream, which may have ended by now.
     func send(_ bytes: SharedBytes, to id: String, tenant: ID<Tenant>)
 }
 
@@ -19,7 +19,7 @@ struct StreamDirectory: StreamRequests {
     let shards: StreamShards<StreamHub>
     let dependencies: StreamDependencies
 
-    /// Whether the name is of a stream of this process, which may be gone by now.
+    /// Whether the name belongs to a stream of this process, which may have ended by now.
     func contains(_ id: String) -> Bool { StreamName(id)?.nonce == dependencies.names.nonce }
 
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer) {
@@ -50,7 +50,8 @@ struct StreamDirectory: StreamRequests {
             var draft = draft
             do {
                 let replay = try reader.missedRows(after: draft.lastEventID)
-                // In the last round without: the shard has delivered more than can be read in time, which is said.
+                // The last round uses no replay: the shard has delivered more than can be read in time, and the stream
+                // is told so.
                 draft.replay = rounds > 0 ? replay : nil
             } catch {
                 dependencies.failures.note(.replay, error)

@@ -3,23 +3,23 @@ import Logging
 import Threads
 import Values
 
-/// Why streams could not be served, counted by reason, and logged once where they end.
+/// The counts of streams that could not be served, by reason, with rate-limited logging.
 ///
-/// A database that is away fails thousands of streams at once: of each reason one line is logged in ten seconds, and says
-/// how many there were since the one before it.
+/// A database that is away fails thousands of streams at once. For each reason, one line is logged per ten seconds,
+/// with the number since the previous one.
 final class StreamFailures: Sendable {
     enum Reason: String, CaseIterable {
         /// The beginning of a stream, or the keys of its user, could not be read.
         case opening
-        /// What a stream missed could not be read.
+        /// The events that a stream missed could not be read.
         case replay
         /// A ticket could not be redeemed.
         case ticket
-        /// Too much waits for a worker.
+        /// The queue of the workers is full.
         case congestion
         /// The wide scopes of all streams have no room for another.
         case keys
-        /// An event of the log, or of another replica, cannot be understood.
+        /// An event of the log, or of another replica, is malformed.
         case event
     }
 
@@ -48,7 +48,7 @@ final class StreamFailures: Sendable {
         }
     }
 
-    /// Says that a caller's memberships give more keys than a scope has room for: one line in ten seconds.
+    /// Records that a caller's memberships grant more keys than fit a scope; logged once per ten seconds.
     func noteOmittedKeys(_ caller: Caller) {
         let now = ContinuousClock.now
         let isDue = omittedLineAt.withLock { lineAt in
@@ -65,10 +65,12 @@ final class StreamFailures: Sendable {
             ])
     }
 
-    /// - Parameter error: what stood in the way; nil where the reason says it all.
+    /// Records a failure.
+    ///
+    /// - Parameter error: The cause; nil if the reason is sufficient.
     func note(_ reason: Reason, _ error: (any Error)? = nil) {
         let now = ContinuousClock.now
-        // What StorageWatch says is counted only.
+        // Problems that StorageWatch reports are only counted.
         let isLogged = (error as? DatabaseError)?.storageTrouble == nil
         let count = tallies.withLock { tallies -> Int in
             var tally = tallies[reason] ?? Tally()

@@ -3,8 +3,8 @@ import MicroHTTP
 import Realtime
 
 extension StreamHub {
-    /// Has a worker read the membership keys of the stream's user; the stream begins when they are there: what the log
-    /// has for them is read with the rest, from one place on.
+    /// Makes a worker read the membership keys of the stream's user. The stream begins when they are available. The log
+    /// for these keys is read together with the rest, from one position on.
     func readKeys(_ stream: StreamHandle, _ reader: StreamReader) {
         let slot = Int32(stream.index)
         readingKeys[slot] = []
@@ -19,19 +19,19 @@ extension StreamHub {
         case .success(let found): keys = found
         case .failure(let error): return fail(slot, .opening, error)
         }
-        // What the log has said meanwhile is newer than what was read, or the same; if it is older, the rest is on its
-        // way.
+        // Changes from the log are at least as new as the result of the read. If one of them is older, a later change
+        // is already on its way.
         for change in readingKeys.removeValue(forKey: slot) ?? [] {
             if change.isGranted { keys.insert(change.key) } else { keys.remove(change.key) }
         }
-        // The token, or its memberships, may have been renewed since rows were read; its keys come first, since they are
-        // the ones that most events find.
+        // The token, or its memberships, may have been renewed since rows were read. The token's keys come first,
+        // because most events use them.
         let scope = session.caller.scope.keys
         hub.replaceScope(of: slot, with: Array(scope) + keys.subtracting(scope))
         begin(stream, keys: keys.union(scope))
     }
 
-    /// Gives the streams of one user a key, or takes it.
+    /// Grants a key to, or revokes it from, the streams of one user.
     func apply(_ change: MembershipKeyChange) {
         var slots: [Int32] = []
         hub.forEachStream(tenant: change.tenant, key: change.holder) { slots.append($0) }
@@ -48,7 +48,7 @@ extension StreamHub {
         }
     }
 
-    /// Replaces the keys that a stream's token brings, where they have changed; membership keys stay.
+    /// Replaces the keys from a stream's token if they have changed. Membership keys stay.
     func replaceScope(of slot: Int32, from old: Caller, to new: Caller) {
         let (before, after) = (old.scope.keys, new.scope.keys)
         guard after != before || new.omittedKeys != old.omittedKeys else { return }
@@ -65,14 +65,14 @@ extension StreamHub {
         notify(slot, StreamNotice.scope(of: new))
     }
 
-    /// Up to so many keys are changed one by one: of a wide scope one row changes one of thousands.
+    /// Up to this number, keys are changed one by one. A row of a wide scope changes one of thousands.
     private static let fewKeys = 8
 
     // MARK: Wide scopes
 
     private var wideKeysMax: Int { StreamLimits.wideKeysMax / max(1, dependencies.settings.shards) }
 
-    /// Counts what a scope takes, and says if it lacks keys.
+    /// Adds the size of a scope to the metrics, and reports if it lacks keys.
     func noteKeys(of caller: Caller?, instead old: Caller?) {
         func count(_ caller: Caller?) -> Int {
             let count = caller?.scope.keys.count ?? 0
@@ -83,7 +83,7 @@ extension StreamHub {
         dependencies.failures.noteOmittedKeys(caller)
     }
 
-    /// Whether all wide scopes fit with this one among them; else its stream ends.
+    /// Whether all wide scopes, including this one, fit the limit. Otherwise its stream ends.
     func hasRoomForScope(of slot: Int32) -> Bool {
         guard wideKeyCount > wideKeysMax, let caller = sessions[Int(slot)]?.caller,
             caller.scope.keys.count > StreamLimits.listedKeysMax

@@ -35,8 +35,8 @@ extension StreamHub {
     private func deliver(_ events: [EncodedEvent]) {
         var rest = events[...]
         while let first = rest.first {
-            // The log's order is the stream's order: what every stream receives alike is delivered up to the next change of
-            // a row.
+            // The log's order is the stream's order. Events that all streams receive alike are delivered up to the next
+            // change of a row.
             let alike = rest.prefix { !$0.isChange }
             deliverAlike(alike)
             rest = rest[alike.endIndex...]
@@ -54,7 +54,7 @@ extension StreamHub {
         withStreams { subscriptions, figures in
             for encoded in events {
                 let event = encoded.event
-                // A repeated batch after a retry must not be delivered twice.
+                // A batch that a retry repeats must not be delivered twice.
                 guard event.sequence > head else { continue }
                 head = event.sequence
                 let before = deliveries
@@ -80,7 +80,8 @@ extension StreamHub {
         StreamMetrics.add(bytes, to: dependencies.metrics.deliveredBytes)
     }
 
-    /// Records a delivery that is traced, now that it waits at the sockets of its streams. Each shard has its own.
+    /// Ends the span of a traced delivery, now that it waits at the sockets of its streams. Each shard has its own
+    /// span.
     func endDelivery(of encoded: EncodedEvent, to streams: Int) {
         guard let span = encoded.span?.beginSibling() else { return }
         span.end(
@@ -91,7 +92,7 @@ extension StreamHub {
             ])
     }
 
-    /// Where the streams stand and what they were given, without the checks of arrays for each stream and event.
+    /// Gives access to the streams' replay states and figures, without array checks for each stream and event.
     private func withStreams(
         _ body: (
             UnsafeMutableBufferPointer<StreamReplay<SharedBytes>>, UnsafeMutableBufferPointer<StreamFigures>
@@ -137,7 +138,7 @@ extension StreamHub {
         }
     }
 
-    /// Sends the next piece of a replay, if the one before it has left the process.
+    /// Sends the next piece of a replay, if the previous one has left the process.
     func advanceReplay(_ slot: Int32) {
         guard replaying.contains(slot), shard.waitingBytes(of: handles[Int(slot)]) == 0 else { return }
         replaying.remove(slot)
@@ -159,7 +160,7 @@ extension StreamHub {
             }
         }
         guard !isReading, subscriptions[Int(slot)].phase == .replaying else { return }
-        // Asked again once this batch has been flushed; if the socket is full by then, at each tick.
+        // Retried after this batch has been flushed. If the socket is full then, it is retried at each tick.
         replaying.insert(slot)
         shard.post(.flushed(handle))
     }
@@ -179,7 +180,8 @@ extension StreamHub {
         }
     }
 
-    /// What could not be read is a gap, as is what is more than may be replayed: the client is asked to resync.
+    /// Handles a read of missed events. A failed read, or one above the replay limit, is a gap: the client is asked to
+    /// resync.
     private func loaded(_ stream: StreamHandle, _ result: Result<[SharedBytes]?, any Error>) {
         guard isPresent(stream) else { return }
         var chunks: [SharedBytes]?
@@ -242,8 +244,8 @@ extension StreamHub {
 
     // MARK: Revocations
 
-    /// Looks at every stream of the shard: revocations are rare, and an index by token and session would cost each
-    /// idle stream memory for their sake.
+    /// Checks every stream of the shard. Revocations are rare, and an index by token and session would cost memory for
+    /// each idle stream.
     private func revoke(_ revocation: Revocation) {
         for slot in sessions.indices {
             guard let session = sessions[slot], !session.isEnding, revocation.covers(session.caller) else { continue }

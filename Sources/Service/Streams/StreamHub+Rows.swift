@@ -5,15 +5,15 @@ import Rows
 import Values
 
 extension StreamHub {
-    /// The shard's clock. Windows are of real time, whatever time requests are made to believe in.
+    /// The shard's clock. Windows use real time, even if a test sets another time for requests.
     private var milliseconds: Int64 { Int64(shard.now / 1_000_000) }
 
-    // MARK: Rows that changed
+    // MARK: Row changes
 
-    /// Delivers a change to those it concerns: stale keys to scopes that may know them, rows to subscriptions that match.
+    /// Delivers a change: stale keys to scopes that may know them, rows to matching subscriptions.
     ///
-    /// It costs in proportion to those who receive it: of the streams that may see the row and the subscriptions that its
-    /// values find, the fewer are asked.
+    /// The cost is proportional to the number of receivers. It checks either the streams that may see the row or the
+    /// subscriptions that its values find, whichever are fewer.
     func deliver(_ encoded: EncodedEvent) {
         let event = encoded.event
         recentChanges.append(encoded)
@@ -42,7 +42,7 @@ extension StreamHub {
         }
     }
 
-    /// Sends one stream the changes that came between its replay's end and now.
+    /// Sends one stream the changes between the end of its replay and now.
     private func deliverMissed(after sequence: Int64, to slot: Int32) {
         for encoded in recentChanges.after(sequence) where rows.isWatched(encoded.event) {
             if let change = encoded.change { deliver(change, of: encoded.event, at: nil, only: slot) }
@@ -50,8 +50,8 @@ extension StreamHub {
         rows.noteDelivered(through: head, to: slot)
     }
 
-    /// - Parameter slot: nil for all streams; else one that has missed it.
-    /// - Returns: how many streams it concerns.
+    /// - Parameter slot: Nil for all streams; otherwise the stream that missed the change.
+    /// - Returns: The number of streams that it concerns.
     @discardableResult
     private func deliver(
         _ change: RowChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil
@@ -60,7 +60,8 @@ extension StreamHub {
         let oldReaders = hub.find(change.oldReaders, tenant: event.tenant)
         let newReaders = hub.find(change.newReaders, tenant: event.tenant)
         let matches = matches(of: encoder.row, only: slot, among: change.oldReaders + change.newReaders)
-        // From here on nothing changes them: as members of a class they would be retained anew for each match.
+        // Local copies, because nothing changes them from here on. As members of a class, they would be retained again
+        // for each match.
         let (hub, index) = (hub, rows.index)
         func seesNew(_ slot: Int32) -> Bool {
             guard hub.hasKey(slot, anyOf: newReaders) else { return false }
@@ -83,7 +84,8 @@ extension StreamHub {
         return deliveries.count
     }
 
-    /// The subscriptions that a row's values find; of those who may read it, if these are fewer.
+    /// Returns the subscriptions that a row's values find, or only those of streams that may read it, if these are
+    /// fewer.
     private func matches(of row: RowVersions, only slot: Int32?, among readers: [String]) -> [SubscriptionMatch] {
         var matches: [SubscriptionMatch] = []
         if let slot {
@@ -114,7 +116,7 @@ extension StreamHub {
             rows.refresh(part.transition == .leave ? nil : encoder.counts(part.selection), of: record, to: slot)
         }
         let bytes = encoder.event(part)
-        // Missed before, without a place in the log: it goes out with the replay that it follows.
+        // It was missed before and has no position in the log; it is sent with the replay that it follows.
         let isLive =
             encoder.cursor == nil
             || subscriptions[Int(slot)].receive(sequence: sequence) {
@@ -135,7 +137,7 @@ extension StreamHub {
 
     func woken(_ now: UInt64) { endWindows(dueAt: Int64(now / 1_000_000)) }
 
-    /// Sends what waits for windows that end at `now`, in milliseconds, or before.
+    /// Sends the deliveries whose windows end at `now`, in milliseconds, or before.
     func endWindows(dueAt now: Int64) {
         var encoder = InvalidationEncoder()
         let here = cursor(head)
@@ -153,29 +155,29 @@ extension StreamHub {
         }
     }
 
-    /// Whether the stream has got all that came before, so that it stands at the head; what waits for it in a replay it
-    /// has not.
+    /// Whether the stream has received everything before the head. It has not during a replay.
     private func isLive(_ slot: Int32) -> Bool { subscriptions[Int(slot)].phase == .live }
 
     // MARK: Subscriptions and scopes
 
-    /// Replaces what a stream asked for, all of it at once.
+    /// Replaces everything to which a stream subscribes, at once.
     ///
-    /// - Returns: the topics that are new.
+    /// - Returns: The topics that are new.
     func replace(_ draft: SubscriptionDraft, of slot: Int32) throws(Failure) -> [String] {
         if let wanted = draft.tables, let owner = sessions[Int(slot)]?.caller.owner {
             let counts = rows.counts(waitingFor: slot)
             try changeTables { () throws(Failure) in
                 try rows.replace(slot, of: owner, with: wanted, floor: draft.replay?.through)
             }
-            // What was watched and waits for its window must not get lost because the user scrolled on.
+            // Counts of rows that were watched until now must not get lost because the user has scrolled on.
             if !counts.isEmpty {
                 sendLive(SharedBytes(StreamNotice.engagement(counts, at: isLive(slot) ? cursor(head) : nil)), to: slot)
             }
             if let replay = draft.replay {
                 for chunk in replay.chunks { sendChunk(chunk, to: slot) }
                 deliverMissed(after: replay.through, to: slot)
-                // What was missed has no ids of its own: now the client has all up to here, and resumes behind it.
+                // Missed changes have no ids of their own. The client now has everything up to this position, and
+                // resumes after it.
                 if isLive(slot) { notify(slot, SSE.place(cursor(head))) }
             }
         }
@@ -186,14 +188,14 @@ extension StreamHub {
         return topics.filter { !before.contains(where: $0.hasBytes) }
     }
 
-    /// Changes the subscriptions to rows, and their number in the metrics with them.
+    /// Changes the row subscriptions, and their number in the metrics.
     func changeTables<Failed>(_ change: () throws(Failed) -> Void) throws(Failed) {
         let before = rows.index.subscriptionCount
         defer { StreamMetrics.add(rows.index.subscriptionCount - before, to: dependencies.metrics.tables) }
         try change()
     }
 
-    /// Gives each stream that has one of the keys the scope that it has now.
+    /// Recomputes the scope of each stream that has one of the keys.
     func renewScopes(withAnyOf holders: Set<MembershipUpdate.Holders>) {
         var slots: Set<Int32> = []
         for holder in holders {

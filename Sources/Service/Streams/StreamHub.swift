@@ -4,21 +4,21 @@ import MicroHTTP
 import Realtime
 import Values
 
-/// The streams of one shard: who gets which event, and where each stream stands.
+/// The streams of one shard: the routing of events to them, and the replay state of each.
 ///
-/// Every method runs on the shard's thread, so nothing here needs a lock. A stream's slot is its handle's index.
+/// Every method runs on the shard's thread, so nothing here needs a lock. A stream's slot is the index of its handle.
 final class StreamHub: StreamProgram {
     typealias Message = StreamMessage
 
-    /// What is stored of a stream beside its place in the hub and its subscription.
+    /// The data of a stream besides its entry in the hub and its subscription.
     struct Session {
-        /// Whose stream it is; its lease is given back when the session goes. By reference: the places of thousands of
-        /// streams stand in one array, half of which may be free.
+        /// The user of the stream; its lease is returned when the session ends. It is a reference, because the places
+        /// of thousands of streams are in one array, half of which may be free.
         var opener: StreamOpener
         var lifetime: TokenLifetime
-        /// Monotonic nanoseconds; 0: never.
+        /// In monotonic nanoseconds; 0 for never.
         var lastOverflowAt: UInt64 = 0
-        /// Why the server ends it: the last event is on its way, and nothing may follow it.
+        /// The reason why the server ends the stream. The last event has been queued, and nothing may follow it.
         var ending: StreamNotice.ClosingReason?
 
         var isEnding: Bool { ending != nil }
@@ -31,30 +31,32 @@ final class StreamHub: StreamProgram {
     var sessions: [Session?] = []
     var handles: [StreamHandle] = []
     var subscriptions: [StreamReplay<SharedBytes>] = []
-    /// What each slot's stream was given.
+    /// The delivery figures of each slot's stream.
     var figures: [StreamFigures] = []
-    /// When each slot's token wants attention, in microseconds since 1970. Apart from the sessions, so that looking
-    /// through all of them four times a second is reading one array.
+    /// The next token deadline of each slot, in microseconds since 1970. It is separate from the sessions, so that the
+    /// check of all of them, four times a second, reads a single array.
     var deadlines: [Int64] = []
     /// Slots whose replay waits for the socket.
     var replaying: Set<Int32> = []
-    /// Streams whose membership keys are being read, with what the log has said of those keys meanwhile.
+    /// Streams whose membership keys are being read, with the changes of those keys that the log has brought meanwhile.
     var readingKeys: [Int32: [MembershipKeyChange]] = [:]
-    /// The rows that the streams subscribed to, and what of it waits.
+    /// The row subscriptions of the streams, and their waiting deliveries.
     var rows: RowSubscriptions
-    /// States that came before their streams' beginnings, which they follow.
+    /// States that arrived before the beginning of their streams, and are sent after it.
     var early: [Int32: [EncodedState]] = [:]
     var recentChanges: RecentChanges
     /// Keys of the wide scopes of streams in the hub (`StreamLimits.wideKeysMax`).
     var wideKeyCount = 0
     /// The last event that this shard has handled.
     var head: Int64
-    /// Makes the ids of the log that `head` is of. The process may have another log already, whose head comes with it.
+    /// The encoder of ids for the log of `head`. The process may already have another log, whose head arrives with it.
     var ids: EventIDs
-    /// The shard's clock, as of its last tick.
+    /// The shard's clock at its last tick.
     var monotonicNow: UInt64 = 0
 
-    /// - Parameter head: the newest event of the log; the first one published must be the next.
+    /// Creates the hub of a shard.
+    ///
+    /// - Parameter head: The newest event of the log; the first published event must be the next one.
     init(shard: StreamShard<StreamHub>, dependencies: StreamDependencies, head: Int64) {
         self.shard = shard
         self.dependencies = dependencies
@@ -68,21 +70,23 @@ final class StreamHub: StreamProgram {
 
     func streamOpened(_ stream: StreamHandle, context: any Sendable) {
         guard var opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
-        // Memberships may have changed since the token was looked at; later changes come as messages.
+        // Memberships may have changed since the token was verified; later changes arrive as messages.
         opener = opener.speaking(for: dependencies.memberships.scoped(opener.caller))
         let slot = Int32(stream.index)
         let session = Session(
             opener: opener, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds))
         occupy(slot, stream, session)
-        // The hub first, then the head, then the log: an event that commits in between is either read or received.
+        // First join the hub, then note the head, then read the log. So an event that commits in between is either read
+        // or received.
         hub.join(slot, tenant: opener.caller.tenant, scope: opener.caller.scope.keys, topics: opener.topics)
         noteKeys(of: opener.caller, instead: nil)
         StreamMetrics.add(hub.topics(of: slot).count, to: dependencies.metrics.topics)
         StreamMetrics.add(1, to: dependencies.metrics.open)
         StreamMetrics.add(1, to: dependencies.metrics.opened)
-        // A revocation is noted before it is posted: either it is seen here, or its message comes after this opening.
+        // A revocation is recorded before it is posted. So it is either seen here, or its message arrives after this
+        // opening.
         guard !dependencies.revocations.isRevoked(opener.caller) else { return end(slot, .revoked) }
-        // Likewise where all streams end because this replica is cut off.
+        // The same applies if all streams end because this replica is cut off.
         guard dependencies.revocations.isTrusted else { return end(slot, .unavailable) }
         guard hasRoomForScope(of: slot) else { return }
         guard !dependencies.live.isEmpty else { return begin(stream, keys: opener.caller.scope.keys) }
@@ -91,7 +95,7 @@ final class StreamHub: StreamProgram {
             StreamReader(dependencies: dependencies, ids: ids, caller: opener.caller, topics: opener.topics))
     }
 
-    /// Has a worker read what the stream begins with, now that the hub has all keys of it.
+    /// Makes a worker read the beginning of the stream, now that the hub has all of its keys.
     func begin(_ stream: StreamHandle, keys: Set<String>) {
         let slot = Int32(stream.index)
         guard let opener = sessions[Int(slot)]?.opener else { return }
@@ -105,7 +109,7 @@ final class StreamHub: StreamProgram {
         }
     }
 
-    /// Does work that waits for the database; ends the stream where too much waits already.
+    /// Runs work that waits for the database. Ends the stream if the queue of the workers is full.
     func onWorker(_ slot: Int32, _ body: @escaping @Sendable (StreamShard<StreamHub>) -> Void) {
         let shard = shard
         if !dependencies.workers.submit({ body(shard) }) {
@@ -130,7 +134,7 @@ final class StreamHub: StreamProgram {
     }
 
     func shardWillStop() {
-        // A few texts for all: each stream gets one, and clients come back spread over the time they name.
+        // A few shared texts: each stream gets one, and clients reconnect spread over the given time.
         let steps = 16
         let notices = (1...steps).map { step in
             let milliseconds = StreamLimits.shutdownSpreadMilliseconds * step / steps
@@ -162,9 +166,9 @@ final class StreamHub: StreamProgram {
         deadlines[Int(slot)] = session.lifetime.nextStepAt
     }
 
-    /// Says why, and closes. From here on the stream gets nothing more; its slot is free when the socket is closed.
+    /// Sends the reason, and closes. The stream gets nothing more; its slot is free when the socket is closed.
     func end(_ slot: Int32, _ reason: StreamNotice.ClosingReason) {
-        // Spread, because what ends one stream (a full worker queue, a revoked user) often ends many at once.
+        // With jitter, because the cause (a full worker queue, a revoked user) often ends many streams at once.
         let retry = StreamLimits.retryMilliseconds + Int.random(in: 0...StreamLimits.retryMilliseconds)
         finish(slot, reason, with: SharedBytes(StreamNotice.closing(reason, retryAfterMilliseconds: retry)))
     }
@@ -191,7 +195,7 @@ final class StreamHub: StreamProgram {
         deadlines[Int(slot)] = .max
     }
 
-    /// Sends a stream what is of no place in the log.
+    /// Sends a stream a notice that has no position in the log.
     func notify(_ slot: Int32, _ notice: [UInt8]) { sendChunk(SharedBytes(notice), to: slot) }
 
     /// Sends a stream one event.
@@ -225,8 +229,8 @@ final class StreamHub: StreamProgram {
         }
     }
 
-    /// The client reads too slowly: what waits is thrown away, and the client asked to fetch everything again. Once; a
-    /// client that overflows again right away is disconnected, and resumes from its cursor when it can.
+    /// Handles a client that reads too slowly: discards its backlog, and asks it to fetch everything again. A client
+    /// that soon overflows again is disconnected, and resumes from its cursor when it can.
     func streamOverflowed(_ stream: StreamHandle) -> OverflowAction {
         let slot = Int32(stream.index)
         guard isPresent(stream), var session = sessions[Int(slot)], !session.isEnding else { return .close }
@@ -248,7 +252,7 @@ final class StreamHub: StreamProgram {
 }
 
 extension StreamEnding {
-    /// - Parameter told: what the client was told before the connection ended, however it did.
+    /// - Parameter told: The reason that the client was given before the connection ended, however it ended.
     init(_ reason: StreamCloseReason, as told: StreamNotice.ClosingReason?) {
         self =
             switch (told, reason) {

@@ -6,41 +6,43 @@ import Rows
 import Threads
 import Values
 
-/// What reaches a shard from other threads.
+/// A message to a shard from other threads.
 enum StreamMessage: Sendable {
     /// Committed events, in commit order.
     case events([EncodedEvent])
     /// A worker has read the membership keys of a stream's user.
     case keysRead(StreamHandle, Result<Set<String>, any Error>)
-    /// A row of a membership has come or gone: whoever has one key has another, or has it no longer.
+    /// A row of a membership was inserted or deleted, so that a key is granted to, or revoked from, the holders of
+    /// another key.
     case granted(MembershipKeyChange)
-    /// A worker has read what a stream begins with.
+    /// A worker has read the beginning of a stream.
     case opened(StreamHandle, Result<StreamStart, any Error>)
-    /// A worker has read again what a stream missed while it was replayed to; nil: more than may be replayed.
+    /// A worker has read the events that a stream missed during its replay; nil if they exceed the replay limit.
     case loaded(StreamHandle, Result<[SharedBytes]?, any Error>)
-    /// What was sent to a stream in an earlier batch has had its chance to leave.
+    /// The data that was queued for a stream in an earlier batch has been flushed as far as possible.
     case flushed(StreamHandle)
     case revoked(Revocation)
-    /// Memberships have changed: scopes that have one of these keys are to be made anew.
+    /// Memberships have changed: scopes that have one of these keys must be recomputed.
     case memberships(Set<MembershipUpdate.Holders>)
-    /// Events were lost to this replica, or the log lost events itself: streams begin anew behind the given one.
+    /// This replica missed events, or the log itself lost some. Streams restart after the given event.
     ///
-    /// The ids go with the head: an id of one log with a number of the other would resume behind events that nobody got.
+    /// The ids are passed with the head. An id of one log with a number of the other would resume after events that no
+    /// client received.
     case begun(head: Int64, ids: EventIDs)
     case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)
-    /// Every window ends now. Tests send it, and so need not wait for real time.
+    /// Ends every window now. Tests send it, so that they need not wait for real time.
     case windowsEnd
 }
 
-/// One event, and the bytes that every stream receives.
+/// One event, with the bytes that every stream receives.
 final class EncodedEvent: Sendable {
     let event: StreamEvent
     let cursor: Cursor
-    /// Of a row's change each stream receives its part.
+    /// Whether it is a row change, of which each stream receives its own part.
     let isChange: Bool
-    /// Of the delivery, from here to the sockets; nil where it is not traced.
+    /// The span of the delivery, from here to the sockets; nil if it is not traced.
     let span: OpenSpan?
     private let encoded = Locked<SharedBytes?>(nil)
     private let parsed: Locked<PublishedChange??>
@@ -53,7 +55,7 @@ final class EncodedEvent: Sendable {
         parsed = Locked(logged.change.map { .some($0) })
     }
 
-    /// Made for the first stream that receives it: most events are of users who have none open.
+    /// Encoded for the first stream that receives the event. Most events are for users without an open stream.
     var bytes: SharedBytes {
         encoded.withLock { encoded in
             if let encoded { return encoded }
@@ -63,7 +65,7 @@ final class EncodedEvent: Sendable {
         }
     }
 
-    /// The row's change: of another replica's event read once, by the first shard with a stream that it may concern.
+    /// The row change. The first shard with an affected stream parses it, once, if another replica wrote it.
     var change: RowChange? {
         parsed.withLock { parsed in
             if let parsed { return parsed?.value }
@@ -74,7 +76,7 @@ final class EncodedEvent: Sendable {
     }
 }
 
-/// One state in the bytes that the user's streams get.
+/// One state, with the bytes that the user's streams receive.
 final class EncodedState: Sendable {
     let state: OwnState
     let bytes: SharedBytes
@@ -87,7 +89,7 @@ final class EncodedState: Sendable {
     }
 }
 
-/// What a stream is opened with: made on a reactor, carried through MicroHTTP to the shard.
+/// The data for opening a stream. It is created on a reactor, and passed through MicroHTTP to the shard.
 final class StreamOpener: Sendable {
     let caller: Caller
     let topics: [String]
@@ -101,31 +103,31 @@ final class StreamOpener: Sendable {
         self.lease = lease
     }
 
-    /// The same opening with the keys that the caller has now.
+    /// Returns the same opening with the caller's current keys.
     func speaking(for caller: Caller) -> StreamOpener {
         if caller.scope.keys == self.caller.scope.keys, caller.omittedKeys == self.caller.omittedKeys { return self }
         return StreamOpener(caller: caller, topics: topics, lastEventID: lastEventID, lease: lease)
     }
 }
 
-/// What a stream subscribes to, all of it replaced at once; nil stays as it is.
+/// The new subscriptions of a stream, all replaced at once; nil leaves a part unchanged.
 struct SubscriptionDraft: Sendable {
     var topics: [String]?
     var tables: [TableSubscription]?
-    /// Rows that changed after this event are sent as well: what was missed between two streams.
+    /// Rows that changed after this event are sent too: the changes that were missed between two streams.
     var lastEventID: String?
-    /// What was missed, read from the log.
+    /// The missed changes, read from the log.
     var replay: TableReplay?
 }
 
-/// Rows that changed while the client had no stream, as a stream's subscriptions ask for them.
+/// Row changes that a client missed while it had no stream, in the form of the new stream's subscriptions.
 struct TableReplay: Sendable {
-    /// The newest event when they were read.
+    /// The newest event at the time of reading.
     let through: Int64
     let chunks: [SharedBytes]
 }
 
-/// What one stream was given since it was opened (ENG E-9): events, and their bytes as they are on the wire.
+/// The delivery figures of one stream since its opening (ENG E-9): events, and their bytes on the wire.
 struct StreamFigures: Sendable, Hashable {
     var events = 0
     var bytes = 0
@@ -136,22 +138,22 @@ struct StreamFigures: Sendable, Hashable {
     }
 }
 
-/// A stream as its owner may know it.
+/// The description of a stream for its owner.
 struct StreamDescription: Sendable {
     var topics: [String] = []
-    /// Of these, what the question has added.
+    /// The topics that the request has added.
     var addedTopics: [String] = []
     var tables: [TableSubscription] = []
     var figures = StreamFigures()
-    /// Bytes that wait for a client that reads slowly.
+    /// Bytes that wait for a slow client.
     var waitingBytes = 0
-    /// Whom the stream speaks for. Stays within this process.
+    /// The user of the stream. It does not leave this process.
     var caller: Caller?
-    /// Whether the replay ends before what the shard can still add to it, so that there would be a gap.
+    /// Whether there is a gap between the end of the replay and the changes that the shard still has.
     var isReplayBehind = false
 }
 
-/// A question about an open stream, from its owner, answered by the shard.
+/// A request about an open stream, from its owner, answered by the shard.
 struct StreamRequest: Sendable {
     typealias Answer = @Sendable (Result<StreamDescription, Failure>) -> Void
 
@@ -162,18 +164,18 @@ struct StreamRequest: Sendable {
     }
 
     let stream: StreamNames.Place
-    /// Only the stream's own user gets an answer; for others it does not exist.
+    /// Only the stream's own user gets an answer; for other users the stream does not exist.
     let asker: Caller
     let kind: Kind
     let answer: Answer
 }
 
-/// The public name of an open stream, which says where it is: no table of all streams is needed to find one.
+/// The public name of an open stream. It encodes the stream's location, so that no table of all streams is needed.
 ///
-/// Only the process that has the stream can read where: how many streams there are is nobody's business. Names are no
-/// secret: whoever asks must be the stream's user.
+/// Only the process that owns the stream can decode the location, so names do not reveal the number of streams. Names
+/// are not secret: a requester must be the stream's user.
 struct StreamName: Sendable, Hashable {
-    /// Another one for each process.
+    /// Different for each process.
     let nonce: String
     private let code: OpaqueID
 
@@ -190,26 +192,26 @@ struct StreamName: Sendable, Hashable {
     fileprivate func number(_ permutation: KeyedPermutation) -> UInt64 { permutation.open(code) }
 }
 
-/// Makes the names of this process's streams, and finds the places that they name.
+/// The encoder and decoder of the names of this process's streams.
 struct StreamNames: Sendable {
-    /// Where a stream is, or was.
+    /// The current or former location of a stream.
     struct Place: Sendable, Hashable {
         let shard: Int
         let slot: Int
         let generation: UInt32
     }
 
-    /// Tells this process's stream names from those of the one before it, and of other replicas.
+    /// Distinguishes the stream names of this process from those of earlier processes and other replicas.
     let nonce = String(UInt32.random(in: .min ... .max), radix: 36)
     private let permutation = KeyedPermutation()
 
-    /// Shards have 8 bits, of which settings allow 64; slots have 24, for a million streams at most.
+    /// Shards have 8 bits, of which the settings allow 64 values. Slots have 24 bits, for at most a million streams.
     func name(of stream: StreamHandle) -> StreamName {
         let number = UInt64(stream.shard) << 56 | UInt64(stream.index) << 32 | UInt64(stream.generation)
         return StreamName(nonce: nonce, code: permutation.seal(number))
     }
 
-    /// Nil for another process's stream.
+    /// Returns the location; nil for a stream of another process.
     func place(of name: StreamName) -> Place? {
         guard name.nonce == nonce else { return nil }
         let number = name.number(permutation)

@@ -1,7 +1,7 @@
 import Synchronization
 import Threads
 
-/// What the streams count. Shards add once a batch, not once a send.
+/// The counters of streams. Shards add once per batch, not once per send.
 final class StreamMetrics: Sendable {
     let open = Atomic<Int>(0)
     let opened = Atomic<Int>(0)
@@ -16,7 +16,7 @@ final class StreamMetrics: Sendable {
 
     private let closings = Locked([StreamEnding: Int]())
 
-    /// Notes that a stream is over.
+    /// Records that a stream has ended.
     func closed(_ ending: StreamEnding) { closings.withLock { $0[ending, default: 0] += 1 } }
 
     static func add(_ count: Int, to counter: borrowing Atomic<Int>) {
@@ -48,7 +48,7 @@ final class StreamMetrics: Sendable {
     }
 }
 
-/// What ended a stream: the service, which told its client why, or the connection.
+/// The cause of a stream's end: the service, which gave its client a reason, or the connection.
 enum StreamEnding: String, CaseIterable {
     case client, reset
     case timedOut = "timed_out"

@@ -3,9 +3,10 @@ import Realtime
 import Rows
 import Values
 
-/// The events that are not of the log as they are: a stream's own, and what it receives of changed rows, encoded.
+/// The encoder of events that are not taken from the log unchanged: a stream's own notices, and the events made from
+/// row changes.
 enum StreamNotice {
-    /// Why the server ends a stream.
+    /// The reason why the server ends a stream.
     enum ClosingReason: String {
         case expired, revoked, shutdown, unavailable, slow
     }
@@ -14,7 +15,7 @@ enum StreamNotice {
         event("stream:expiring") { $0.member("expiresAt", expiresAt) }
     }
 
-    /// The last event. `retry` tells EventSource, which does not read the data, the same as `retryAfterMs`.
+    /// Returns the last event. EventSource does not read the data, so `retry` repeats `retryAfterMs` for it.
     static func closing(_ reason: ClosingReason, retryAfterMilliseconds: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         SSE.appendRetry(milliseconds: retryAfterMilliseconds, to: &bytes)
@@ -25,12 +26,14 @@ enum StreamNotice {
             }
     }
 
-    /// - Parameter cursor: nil where it must not move.
+    /// Returns a resync event.
+    ///
+    /// - Parameter cursor: Nil if the client's cursor must not move.
     static func resync(_ reason: ResyncReason, at cursor: Cursor?) -> [UInt8] {
         event("stream:resync", at: cursor) { $0.member("reason", reason.rawValue) }
     }
 
-    /// Of a wide scope the first keys are listed; `GET /v1/me` has all.
+    /// Returns a scope event. For a wide scope it lists the first keys; `GET /v1/me` returns all.
     static func scope(of caller: Caller) -> [UInt8] {
         event("stream:scope") { writer in
             writer.member("scope", Array(caller.scope.keys.sorted().prefix(StreamLimits.listedKeysMax)))
@@ -39,7 +42,7 @@ enum StreamNotice {
         }
     }
 
-    /// The queries that became stale within one window.
+    /// Returns the queries that became stale within one window.
     static func invalidation(_ batch: Coalescer.Batch, at cursor: Cursor?) -> [UInt8] {
         event("query:invalidate", at: cursor) { writer in
             writer.key("keys")
@@ -49,7 +52,7 @@ enum StreamNotice {
         }
     }
 
-    /// The counts of watched rows.
+    /// Returns the counts of watched rows.
     static func engagement(_ updates: RowSubscriptions.RecordCounts, at cursor: Cursor?) -> [UInt8] {
         event("engagement_update", at: cursor) { writer in
             let records = updates.sorted { $0.key < $1.key }

@@ -8,9 +8,9 @@ import Values
 struct StreamRoute: Sendable {
     static let pattern = "/v1/stream"
 
-    /// What the client asked for in the query.
+    /// The parameters of the query.
     private struct Wanted {
-        /// As the client wrote them, joined by commas: they are read only after the client has proved who it is.
+        /// As the client wrote them, separated by commas. They are parsed only after the client is authenticated.
         var topics: String?
         var lastEventID: String?
         var ticket: String?
@@ -19,17 +19,17 @@ struct StreamRoute: Sendable {
     private typealias Redemption = Result<(caller: Caller, topics: [String]), Failure>
 
     let dependencies: StreamDependencies
-    /// Tickets that were redeemed for requests which are about to run again. Each entry retains its request, so that the
-    /// identity is not used again before it is taken.
+    /// Redeemed tickets of requests that are about to run again. Each entry retains its request, so that the object's
+    /// identity is not reused before the entry is taken.
     private let redemptions = Locked([ObjectIdentifier: (request: Request, outcome: Redemption)]())
 
     /// The route's handler.
     func reply(to request: Request) -> Reply {
         do {
-            // A HEAD asks whether the address serves streams; opening one for it would answer with a body.
+            // A HEAD request checks whether the address serves streams. Opening one would answer with a body.
             guard request.method == .get else { return .response(Response(status: 200, headers: headers, body: .none)) }
             let wanted = try readQuery(request)
-            // The header first: it is the one that no third party can make a browser send.
+            // The header first, because no third party can make a browser send it.
             let bearer = bearer(of: request)
             if bearer == nil, let ticket = wanted.ticket { return try openByTicket(ticket, request, wanted) }
             let carried = bearer == nil ? cookie(of: request) : nil
@@ -52,12 +52,12 @@ struct StreamRoute: Sendable {
     private var headers: HeaderFields {
         [
             ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"),
-            // nginx would otherwise collect events until its buffer is full.
+            // Otherwise nginx would buffer events until its buffer is full.
             ("X-Accel-Buffering", "no"),
         ]
     }
 
-    // MARK: What was asked
+    // MARK: Parameters
 
     private func readQuery(_ request: Request) throws -> Wanted {
         var wanted = Wanted()
@@ -72,19 +72,19 @@ struct StreamRoute: Sendable {
             default: throw Failure.invalid("?\(name)", "is not known here")
             }
         }
-        // A browser that reconnects by itself sends the header; the query's value is then from before.
+        // A browser that reconnects by itself sends the header; the value of the query is outdated then.
         if let header = request.header("Last-Event-ID") { wanted.lastEventID = header }
         return wanted
     }
 
-    /// The topics of the query; nil if it names none.
+    /// Returns the topics of the query; nil if it names none.
     private func topics(_ wanted: Wanted) throws(Failure) -> [String]? {
         guard let text = wanted.topics else { return nil }
         let named = text.split(separator: ",").lazy.map { $0.trimmingCharacters(in: .whitespaces) }
         return try StreamTopics.parse(named.filter { !$0.isEmpty }, kinds: dependencies.topicKinds) { _ in "?topics" }
     }
 
-    /// Empty where the header has another scheme.
+    /// Returns the token; empty if the header has another scheme.
     private func bearer(of request: Request) -> String? {
         request.withHeader("Authorization") { header in
             guard header != nil else { return nil }
@@ -92,15 +92,16 @@ struct StreamRoute: Sendable {
         }
     }
 
-    /// A browser sends the cookie whatever page asks: only the own origin and those that are named may have it open a
-    /// stream. Who is no browser sends neither header.
+    /// Checks the origin of a request with the cookie. Browsers send the cookie with requests from any page, so only
+    /// the own origin and the configured ones may open a stream with it. Clients that are not browsers send neither
+    /// header.
     private func requireOwnOrigin(of request: Request) throws(Failure) {
         if let origin = request.header("Origin") {
             let host = request.header("Host") ?? ""
             let allowed = dependencies.settings.corsOrigins + ["https://\(host)", "http://\(host)"]
             guard allowed.contains(origin) else { throw Self.foreignOrigin }
         } else if let site = request.header("Sec-Fetch-Site"), site == "cross-site" || site == "same-site" {
-            // An image or a frame: pages can load these anywhere, without an Origin.
+            // An image or a frame, which pages can load anywhere, without an Origin.
             throw Self.foreignOrigin
         }
     }
@@ -111,8 +112,8 @@ struct StreamRoute: Sendable {
 
     private func cookie(of request: Request) -> String? {
         guard let cookies = request.header("Cookie") else { return nil }
-        // It opens streams, and nothing else: browsers send it with every request, so a wider use would make every write
-        // forgeable from another site.
+        // The cookie opens streams, and nothing else. Browsers send it with every request, so accepting it more widely
+        // would allow another site to forge writes.
         let name = dependencies.settings.streamCookie
         for cookie in cookies.split(separator: ";") {
             let parts = cookie.split(separator: "=", maxSplits: 1)
@@ -124,14 +125,15 @@ struct StreamRoute: Sendable {
 
     // MARK: Tickets
 
-    /// Redeeming writes, so the request is suspended, the ticket taken, and the handler run again with what it gave.
+    /// Redeeming a ticket writes. So the request is suspended, the ticket is taken, and the handler runs again with the
+    /// result.
     private func openByTicket(_ ticket: String, _ request: Request, _ wanted: Wanted) throws -> Reply {
         if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()
             return try open(caller, wanted, topics)
         }
         guard dependencies.tickets.isOurs(ticket) else { throw Self.ticketInvalid }
-        // Before the ticket is spent: a client that corrects its topics can still use it.
+        // Checked before the ticket is used up, so that a client that corrects its topics can still use it.
         _ = try topics(wanted)
         return .again { resume in
             let (store, now) = (dependencies.reader.store, dependencies.now)
@@ -172,7 +174,9 @@ struct StreamRoute: Sendable {
 
     // MARK: Opening
 
-    /// - Parameter ticketTopics: those of the ticket, which the query replaces.
+    /// Opens a stream.
+    ///
+    /// - Parameter ticketTopics: The topics of the ticket, which the query overrides.
     private func open(_ caller: Caller, _ wanted: Wanted, _ ticketTopics: [String]) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.now)
         let topics = try topics(wanted) ?? ticketTopics

@@ -4,38 +4,39 @@ import Realtime
 import Rows
 import Values
 
-/// What a new stream begins with, read by a worker in one transaction: `stream:ready`, the replay, the topics' states.
+/// The beginning of a new stream, read by a worker in one transaction: `stream:ready`, the replay, and the states of
+/// topics.
 ///
-/// `stream:ready` carries as its id the position **before** the replayed events: a client that dies in the middle of
-/// the replay has the id of the last event it got, or of `ready` if it got none, and resumes right there. With the
-/// position after the replay as its id, such a client would skip what it never received. Without a cursor nothing is
-/// replayed, and the id is the head.
+/// The id of `stream:ready` is the position **before** the replayed events. A client that is disconnected during the
+/// replay has the id of the last event that it received, or of `ready` if it received none, and resumes right there.
+/// With the position after the replay as its id, such a client would skip events that it never received. Without a
+/// cursor nothing is replayed, and the id is the head.
 ///
-/// A cursor is no secret and opens nothing: it names a place in the log of all, and what is replayed is what **this**
-/// token may see after it. Another user's `Last-Event-ID` is therefore worth nothing (SCH EC4).
+/// A cursor is not a secret and grants nothing. It names a position in the log of all tenants, and the replay contains
+/// only what **this** token may see after it. Another user's `Last-Event-ID` is therefore worthless (SCH EC4).
 struct StreamStart: Sendable {
-    /// Where the client stands when it has all chunks.
+    /// The client's position once it has all chunks.
     let position: Int64
     let chunks: [SharedBytes]
     let replayed: Int
     let resync: ResyncReason?
-    /// True if a usable cursor was given.
+    /// Whether a usable cursor was given.
     let isResumed: Bool
 }
 
-/// Reads the log for streams, on a worker.
+/// A reader of the log for streams, on a worker.
 struct StreamReader: Sendable {
     let dependencies: StreamDependencies
-    /// Of the same log as the head that the stream begins at, which its shard knows.
+    /// For the same log as the head at which the stream begins, which its shard knows.
     let ids: EventIDs
     let caller: Caller
     let topics: [String]
-    /// The rows that the stream subscribed to.
+    /// The row subscriptions of the stream.
     var tables: [TableSubscription] = []
-    /// All keys of the caller, by the token and by memberships; nil: they are read with what is asked for.
+    /// All keys of the caller, from the token and from memberships; nil if they are to be read with the rest.
     var keys: Set<String>?
 
-    /// The membership keys of the caller as of now.
+    /// Returns the current membership keys of the caller.
     func membershipKeys() throws -> Set<String> { try read(membershipKeys) }
 
     private func membershipKeys(_ tx: Transaction) throws -> Set<String> {
@@ -50,17 +51,21 @@ struct StreamReader: Sendable {
         try dependencies.reader.read(as: caller, body)
     }
 
+    /// Reads the beginning of a stream.
+    ///
     /// - Parameters:
-    ///   - head: the last event that the stream's shard had handled when the stream joined the hub. Everything up to it
-    ///     is read here, everything after it reaches the stream live.
+    ///   - head: The last event that the stream's shard had handled when the stream joined the hub. Everything up to it
+    ///     is read here; everything after it
+    ///     reaches the stream live.
     func start(streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
         let start = try read { tx in try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head) }
-        // The scope lives as long as the stream and is hardly asked again: what was made for this reading can go.
+        // The scope lives as long as the stream and is hardly used again, so its cached predicates can be released.
         caller.scope.forgetPredicates()
         return start
     }
 
-    /// What the stream may see with `after < sequence ≤ through`; nil if it is more than may be replayed, or is gone.
+    /// Returns the events with `after < sequence ≤ through` that the stream may see; nil if they exceed the replay
+    /// limit, or are gone.
     func chunks(after: Int64, through: Int64) throws -> [SharedBytes]? {
         try read { tx in
             let keys = try allKeys(tx)
@@ -73,7 +78,7 @@ struct StreamReader: Sendable {
         }
     }
 
-    /// The present states of topics, as events without an id: they are no rows of the log.
+    /// Returns the current states of topics, as events without an id, because they are not rows of the log.
     func topicStates(of topics: [String]) throws -> SharedBytes? {
         var writer = ChunkWriter()
         try read { tx in try appendStates(of: topics, tx, to: &writer) }
@@ -81,8 +86,8 @@ struct StreamReader: Sendable {
         return bytes.isEmpty ? nil : SharedBytes(bytes)
     }
 
-    /// The rows that changed after a cursor as the stream's subscriptions ask for them: without ids, since the stream's
-    /// cursor is further on.
+    /// Returns the row changes after a cursor in the form of the stream's subscriptions. They have no ids, because the
+    /// stream's cursor is further on.
     func missedRows(after lastEventID: String?) throws -> TableReplay {
         try read { tx in
             let newest = try EventLog.newestSequence(in: tx.db)
@@ -147,12 +152,12 @@ struct StreamReader: Sendable {
             }
             if let reason { bytes += StreamNotice.resync(reason, at: ids.cursor(readyAt)) }
         }
-        // First, and without an id: a client that loses the stream in the middle of the replay asks for all of it again.
+        // First, and without an id: a client that loses the stream during the replay asks for all of it again.
         if reason == nil, let invalidation {
             writer.append { $0 += StreamNotice.invalidation(invalidation, at: nil) }
         }
         append(events, keys: keys, to: &writer)
-        // After the replay, so that an older state of the log does not follow the present one.
+        // After the replay, so that no older state from the log follows the current one.
         try appendStates(of: topics, tx, to: &writer)
         for state in try dependencies.ownStates(tx) {
             writer.append { SSE.append(state.name, data: state.data, to: &$0) }
@@ -161,35 +166,36 @@ struct StreamReader: Sendable {
             position: position, chunks: writer.finish(), replayed: events.count, resync: reason, isResumed: isResumed)
     }
 
-    // MARK: Changes of rows
+    // MARK: Row changes
 
     private func routes(of tables: [TableSubscription]) -> [String] {
         Set(tables.map { "#" + EventLog.topic(schema: $0.schema, table: $0.table) }).sorted()
     }
 
-    /// Whether changes of the table may wait for the end of a window, as counts.
+    /// Whether changes of the table may wait as counts for the end of a window.
     private func hasCounts(_ subscription: TableSubscription) -> Bool {
-        // The tables that are not declared are the service's own.
+        // Undeclared tables are the service's own.
         dependencies.memberships.catalog.find(schema: subscription.schema, table: subscription.table)?.counts.isEmpty
             != true
     }
 
-    /// Changes whose window may not have ended when the stream broke that had got as far as `sequence`: their keys are
-    /// sent again, since a key is sent after its window. One that comes twice makes a client fetch once more, and no more.
+    /// Returns changes whose window may not have ended when the stream broke after `sequence`. A key is sent at the end
+    /// of its window, so these keys are sent again. A repeated key only makes a client fetch once more.
     private func recentChanges(
         _ tx: Transaction, through sequence: Int64, routes: [String]
     ) throws -> [StreamEvent]? {
-        // A second for what lies between the change's moment and its window's beginning.
+        // An additional second for the time between the change and the beginning of its window.
         let age = dependencies.memberships.longestWindow + .seconds(1)
         return try EventLog.recentChanges(
             in: tx.db, tenant: caller.tenant, routes: routes, through: sequence, within: age,
             limit: StreamLimits.replayEventsMax)
     }
 
-    /// The queries that changes made stale, as far as the caller may know of them; nil: none.
+    /// Returns the queries that the changes made stale, limited to those that the caller may know; nil if there are
+    /// none.
     private func staleKeys(of changes: [StreamEvent]) -> Coalescer.Batch? {
         var coalescer = Coalescer()
-        // One after the other: read, a thousand of them take megabytes.
+        // One at a time, because a thousand parsed changes take megabytes.
         for case let change? in changes.lazy.map({ RowChange(reading: $0.data) }) {
             for invalidation in change.invalidations where !caller.scope.keys.isDisjoint(with: invalidation.audience) {
                 let knows = !caller.scope.keys.isDisjoint(with: invalidation.causeAudience)
@@ -213,10 +219,12 @@ struct StreamReader: Sendable {
         }
     }
 
+    /// Appends row changes.
+    ///
     /// - Parameters:
-    ///   - recent: changes before them, whose counts may have waited when the stream broke.
-    ///   - cursor: the place of all of them in the log. Nil: they are sent out of their place, and the counts of several
-    ///     together.
+    ///   - recent: Earlier changes, whose counts may have been waiting when the stream broke.
+    ///   - cursor: The position of all of them in the log. Nil if they are sent out of their place; then the counts of
+    ///     several are merged.
     private func appendRows(
         _ events: [StreamEvent], since recent: [StreamEvent] = [], keys: Set<String>, at cursor: Cursor?,
         to writer: inout ChunkWriter
@@ -240,7 +248,7 @@ struct StreamReader: Sendable {
                     let bytes = encoder.event(part)
                     writer.append { chunk in bytes.withUnsafeBytes { chunk += $0 } }
                 } else if let record = change.cause.recordId {
-                    // Delivered before the stream broke, and newer than the counts.
+                    // This change was delivered before the stream broke, and is newer than the counts.
                     counts[ID(record)] = nil
                 }
             }
@@ -248,7 +256,7 @@ struct StreamReader: Sendable {
         appendCounts(&writer)
     }
 
-    /// What the stream's subscriptions receive of a change.
+    /// Returns the delivery of a change to the stream's subscriptions.
     private func delivery(of encoder: RowChangeEncoder, keys: Set<String>) -> RowDelivery {
         let (change, row) = (encoder.change, encoder.row)
         var delivery = RowDelivery()
@@ -262,8 +270,10 @@ struct StreamReader: Sendable {
         return delivery
     }
 
-    /// - Parameter routes: nil for all that the stream reads.
-    /// - Returns: nil where it is more than may be replayed.
+    /// Reads the events to replay.
+    ///
+    /// - Parameter routes: Nil for all routes of the stream.
+    /// - Returns: Nil if the events exceed the replay limit.
     private func replay(
         _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64, routes: [String]? = nil
     ) throws -> [StreamEvent]? {
@@ -288,8 +298,8 @@ struct StreamReader: Sendable {
         }
     }
 
-    /// A topic about something that is not there, or that the caller may not see, has no state; it stays named, for the
-    /// thing may come to be.
+    /// Returns the state of a topic. A topic about something that does not exist, or that the caller may not see, has
+    /// no state. The subscription is kept, because the thing may be created later.
     private func state(of kind: TopicKind, _ id: String, _ tx: Transaction) throws -> (String, [UInt8])? {
         do {
             return try kind.initial(tx, id)
@@ -299,7 +309,7 @@ struct StreamReader: Sendable {
     }
 }
 
-/// Joins encoded events into pieces that a socket's buffer can take.
+/// Joins encoded events into pieces that fit a socket's buffer.
 private struct ChunkWriter {
     private var chunks: [SharedBytes] = []
     private var bytes: [UInt8] = []

@@ -2,14 +2,14 @@ import Cryptography
 import Database
 import Values
 
-/// Tickets: each opens one stream, for EventSource, which cannot send headers.
+/// Tickets for EventSource, which cannot send headers. Each ticket opens one stream.
 enum StreamTickets {
     static let table = Table("stream_tickets", read: [], write: [])
 
     private static let keeping = Unscoped.bookkeeping("tickets belong to the service, not to a user")
 
-    /// Only the hash is stored: whoever reads the database cannot open a stream with what they find. A ticket has 128
-    /// random bits, so a plain hash needs no salt.
+    /// Only the hash is stored, so that a reader of the database cannot open a stream. A ticket has 128 random bits, so
+    /// a plain hash needs no salt.
     private static func hash(_ ticket: String) -> [UInt8] { SHA256.hash(ticket.utf8) }
 
     static func insert(_ ticket: String, topics: [String], expiresAt: Timestamp, _ tx: Transaction) throws {
@@ -27,8 +27,7 @@ enum StreamTickets {
             """)
     }
 
-    /// Takes the ticket out of the table, so that it opens one stream and no second one; nil if it is unknown, used or
-    /// expired.
+    /// Deletes the ticket, so that it opens only one stream. Returns nil if it is unknown, used or expired.
     static func redeem(
         _ ticket: String, at now: Timestamp, in connection: Connection
     ) throws -> (caller: Caller, topics: [String])? {
@@ -61,7 +60,7 @@ enum StreamTickets {
         return values.compactMap { value in if case .string(let text) = value { text } else { nil } }
     }
 
-    /// What is past its time goes; nothing depends on when.
+    /// Deletes expired tickets; nothing depends on when it runs.
     static func removeExpired(_ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -71,8 +70,8 @@ enum StreamTickets {
     }
 }
 
-/// Makes tickets, and tells them from what anybody can write into an address without asking the database: 128 random bits,
-/// and their code by the service's secret. Redeeming writes, and nobody is to make the service write without a token.
+/// Creates tickets, and distinguishes them from forged ones without a query: 128 random bits, and their code by the
+/// service's secret. Redeeming writes, and callers without a token must not be able to cause writes.
 struct TicketSeal: Sendable {
     private static let nonceBytes = 16
     private let key: AuthenticationKey
@@ -81,7 +80,7 @@ struct TicketSeal: Sendable {
         key = AuthenticationKey(SHA256.hash(Array("bellhop stream tickets\n".utf8) + secret))
     }
 
-    /// 64 characters that are safe in a query.
+    /// Returns 64 characters that are safe in a query.
     func makeTicket() -> String {
         let nonce = (0..<Self.nonceBytes).map { _ in UInt8.random(in: .min ... .max) }
         return RFC4648.encodeURL(nonce + key.code(for: nonce))

@@ -3,20 +3,20 @@ import Rows
 import Values
 import Visibility
 
-/// The topics a client names: `queue:s1`, or `personal`, which every stream carries anyway.
+/// The topics that a client names: `queue:s1`, or `personal`, which every stream includes anyway.
 enum StreamTopics {
     static let personal = "personal"
 
-    /// Mistakes that one answer names. More help nobody, and a list of 12 KB could have 6,000, which take milliseconds.
+    /// Mistakes in one answer. More are not helpful, and a list of 12 KB could have 6,000, which take milliseconds.
     private static let mistakesMax = 20
 
-    /// Reads a list, without doubles and without `personal`. Stops at 20 mistakes, each with its place.
+    /// Parses a list, without duplicates and without `personal`. It stops at 20 mistakes, each with its place.
     static func parse(
         _ texts: some Sequence<String>, kinds: [TopicKind], at pointer: (_ index: Int) -> String
     ) throws(Failure) -> [String] {
         var topics: [String] = []
         var mistakes: [Failure.Field] = []
-        // Bytes, and not texts: those are equal if they are canonically equivalent.
+        // Bytes, because texts are equal if they are canonically equivalent.
         var seen: Set<[UInt8]> = [Array(personal.utf8)]
         for (index, text) in texts.enumerated() where seen.insert(Array(text.utf8)).inserted {
             if let mistake = mistake(in: text, kinds: kinds) {
@@ -33,17 +33,17 @@ enum StreamTopics {
         return topics
     }
 
-    /// The kind and the id that a topic names.
+    /// Returns the kind and the id of a topic.
     static func split(_ topic: String, kinds: [TopicKind]) -> (kind: TopicKind, id: String)? {
         guard let colon = topic.firstIndex(of: ":") else { return nil }
         guard let kind = kinds.first(where: { $0.prefix == topic[..<colon] }) else { return nil }
         return (kind, String(topic[topic.index(after: colon)...]))
     }
 
-    /// Refuses topics of an app's own that a caller may not hear.
+    /// Refuses an app's topics that the caller may not receive.
     ///
-    /// Keys that rows of the service grant are not looked up here: where one of them may open a topic, it can be named,
-    /// and who does not have it receives nothing of it.
+    /// Keys that rows of the service grant are not looked up here. If such a key may open a topic, any caller can
+    /// subscribe to the topic, and a caller without the key receives nothing of it.
     static func requireHeard(
         _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies
     ) throws(Failure) {

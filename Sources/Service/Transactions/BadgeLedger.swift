@@ -3,14 +3,14 @@ import Domain
 import Rows
 import Values
 
-/// The counts of every user as rows, changed by the transactions that change what they count.
+/// The stored counts of every user. The transactions that change the counted rows also change the counts.
 enum BadgeLedger {
     static let badges = Table("badges", read: ["user:{user_id}"], write: [])
 
     static let migration = Migration(
         "0001_badges",
         sql: [
-            // A count below zero is a mistake of ours: the transaction that would make it fails instead.
+            // A count below zero is a bug in the service. The transaction that would cause it fails instead.
             """
             CREATE TABLE badges (
                 tenant TEXT NOT NULL,
@@ -27,7 +27,7 @@ enum BadgeLedger {
 
     private static let keeping = Unscoped.bookkeeping("counts follow from what happens to a user, whoever does it")
 
-    /// The counts that the scope may see, or zeros.
+    /// Returns the counts that the scope may see, or zeros.
     static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges
     {
         try db.withRows(query(userId, visibleTo: scope)) { try badges(in: $0, at: now) }
@@ -40,17 +40,17 @@ enum BadgeLedger {
         """
     }
 
-    /// What ``query(_:visibleTo:)`` has found: zeros for a user whom nothing has happened to.
+    /// Returns the result of ``query(_:visibleTo:)``: zeros for a user without counts.
     static func badges(in rows: RowCursor, at now: Timestamp) throws -> Badges {
         try rows.row(badges(_:)) ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
     }
 
-    /// Adds to a user's counts and gives the sum.
+    /// Adds to a user's counts and returns the sum.
     ///
-    /// The first row of a user cannot take anything away; the bounds in VALUES are there because constraints are
-    /// checked on what would be inserted, also where the row exists.
+    /// The first row of a user cannot subtract anything. The bounds in VALUES exist because constraints are checked on
+    /// the row to be inserted, even if the user's row already exists.
     ///
-    /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for its further ones.
+    /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for later ones.
     static func add(
         _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection
@@ -71,8 +71,8 @@ enum BadgeLedger {
         RETURNING messages, requests, bell, version, updated_at
         """
 
-    /// Adds to the counts of users who lose nothing, each changed for the first time in its transaction: one statement,
-    /// and on PostgreSQL one round trip, for many.
+    /// Adds to the counts of users for whom nothing is subtracted, each changed for the first time in its transaction.
+    /// Many users take one statement, and on PostgreSQL one round trip.
     static func add(
         _ changes: [(userId: ID<User>, change: BadgeChange)], tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection
@@ -98,10 +98,10 @@ enum BadgeLedger {
         RETURNING messages, requests, bell, version, updated_at, user_id
         """)
 
-    /// Adds the same to the counts of several users, each changed for the first time in its transaction: one statement
-    /// for many also where something is taken away.
+    /// Adds the same change to the counts of several users, each changed for the first time in its transaction. Many
+    /// users take one statement, even if something is subtracted.
     ///
-    /// - Returns: nothing for a user who has no counts yet.
+    /// - Returns: Nothing for a user who has no counts yet.
     static func add(
         _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection
@@ -128,7 +128,7 @@ enum BadgeLedger {
             version: try row.integer(3), asOf: try row.moment(4))
     }
 
-    /// Every user's counts, for the recount of `bellhop check`.
+    /// Calls the body with every user's counts, for the recount of `bellhop check`.
     static func all(
         in db: Connection, _ body: (_ tenant: ID<Tenant>, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
     ) throws {

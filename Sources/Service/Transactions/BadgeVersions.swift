@@ -1,10 +1,10 @@
 import Threads
 import Values
 
-/// The newest known version of each user's counts, so that a poll which has it already costs no database.
+/// The newest known version of each user's counts, so that a poll that already has it needs no query.
 ///
-/// Filled by reads and by commits; the larger version wins, since a read may see the state before a commit that was
-/// noted meanwhile. Emptying starts a new generation: a read that began before it may not add what it saw.
+/// Reads and commits add versions. The larger version wins, because a read may see the state before a commit that was
+/// recorded meanwhile. Clearing starts a new generation: a read that began before it may not add its result.
 final class BadgeVersions: Sendable {
     private struct Known {
         var versions: [Owner: Int] = [:]
@@ -14,13 +14,15 @@ final class BadgeVersions: Sendable {
     private let known = Locked(Known())
     private let isAlone: Bool
 
-    /// - Parameter isAlone: no other replica writes. If others do, what is known here may be old, and nothing is
-    ///   stored.
+    /// Creates the cache.
+    ///
+    /// - Parameter isAlone: Whether no other replica writes. If others do, the known versions may be old, and nothing
+    ///   is stored.
     init(isAlone: Bool) { self.isAlone = isAlone }
 
     func version(of owner: Owner) -> Int? { known.withLock { $0.versions[owner] } }
 
-    /// Asked before a read begins, and given to ``note(_:of:readIn:)`` with what it saw.
+    /// Obtained before a read begins, and passed to ``note(_:of:readIn:)`` with its result.
     var presentGeneration: Int { known.withLock { $0.generation } }
 
     func note(_ version: Int, of owner: Owner, readIn generation: Int? = nil) {
@@ -30,7 +32,8 @@ final class BadgeVersions: Sendable {
             if known.versions.count >= Limits.badgeVersionsMax, known.versions[owner] == nil {
                 known.versions.removeAll(keepingCapacity: true)
                 known.generation += 1
-                // What a commit has made is newer than all reads; what a read saw belongs to the generation before.
+                // The version of a commit is newer than all reads; the result of a read belongs to the previous
+                // generation.
                 guard generation == nil else { return }
             }
             known.versions[owner] = max(version, known.versions[owner] ?? 0)

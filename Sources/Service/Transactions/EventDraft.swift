@@ -3,36 +3,37 @@ import Realtime
 import Rows
 import Values
 
-/// An event that a transaction publishes: its number comes with the log.
+/// An event that a transaction publishes. The log assigns its number.
 struct EventDraft: Sendable {
     let tenant: ID<Tenant>
     let name: String
-    /// Keys of the row it is about. A key has no space: `AudienceKey` encodes it.
+    /// The keys of the row. A key contains no space, because `AudienceKey` encodes it.
     let audience: [String]
     let topic: String?
     let collapse: String?
-    /// What it has in common with others of its transaction; `data` has the rest then.
+    /// The members that it shares with other events of its transaction; `data` then has the others.
     var shared: SharedMembers?
     let data: [UInt8]
-    /// The row's change that `data` is the JSON of.
+    /// The row change whose JSON is `data`.
     var change: PublishedChange?
 
-    /// Names the state that the event carries; 0: none.
+    /// The key of the state that the event carries; 0 if there is none.
     var collapseKey: UInt64 { collapse.map { CollapseKey.of($0) } ?? 0 }
-    /// As it is sent to streams.
+    /// The size as sent to streams.
     var bytes: Int { data.count + (shared?.members.count ?? 0) }
 }
 
-/// Members of JSON objects that several events have in common, such as a message to many: made once, and stored once.
+/// Members of JSON objects that several events share, such as a message to many users. They are encoded once, and
+/// stored once.
 final class SharedMembers: Sendable {
-    /// Without the object's braces.
+    /// Without the braces of the object.
     let members: [UInt8]
 
     init(_ body: (inout JSONWriter) -> Void) {
         members = Array(JSONWriter.object(body).dropFirst().dropLast())
     }
 
-    /// An object with the common members before its own.
+    /// Returns an object with the shared members before its own.
     static func joined(_ common: [UInt8]?, _ own: some Collection<UInt8>) -> [UInt8] {
         guard let common else { return Array(own) }
         var whole: [UInt8] = []
@@ -45,7 +46,7 @@ final class SharedMembers: Sendable {
     }
 }
 
-/// A row's change on its way to streams: by reference, since an event is copied often, and most have none.
+/// A row change on its way to streams. It is a reference, because an event is copied often, and most have none.
 final class PublishedChange: Sendable {
     let value: RowChange
 
@@ -56,21 +57,21 @@ final class PublishedChange: Sendable {
 struct PendingEvents: Sendable {
     let now: Timestamp
     let drafts: [EventDraft]
-    /// The trace that they are of; nil where it is not recorded.
+    /// The trace of the events; nil if it is not recorded.
     let traceparent: String?
 }
 
 /// An event of the log on its way to streams.
 struct LoggedEvent: Sendable {
     let event: StreamEvent
-    /// The row's change that it is about, where this process wrote it; others are read from the event's JSON.
+    /// The row change of the event, if this process wrote it; otherwise it is parsed from the event's JSON.
     var change: PublishedChange?
 }
 
 extension LoggedEvent: LogEntry {
     var sequence: Int64 { event.sequence }
 
-    /// The trace does not count: it is not what readers receive.
+    /// The trace is not compared, because readers do not depend on it.
     func isSame(as other: LoggedEvent) -> Bool {
         let (one, two) = (event, other.event)
         return one.sequence == two.sequence && one.tenant == two.tenant && one.name == two.name
@@ -93,9 +94,9 @@ extension StreamEvent {
             data: SharedMembers.joined(draft.shared?.members, draft.data), traceparent: traceparent)
     }
 
-    /// A row's change, of which each stream receives its part.
+    /// Whether it is a row change, of which each stream receives its own part.
     var isChange: Bool { name == Self.changeName }
-    /// What replicas send one another, and no stream receives.
+    /// Whether it is an event between replicas, which no stream receives.
     var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }
 
     private static let changeName = EventLog.change.description

@@ -3,10 +3,10 @@ import Realtime
 import Values
 
 extension EventLog {
-    /// The oldest event that is retained; one more than the newest when none is.
+    /// Returns the oldest retained event; one more than the newest if there is none.
     ///
-    /// Events before the oldest row's own are retained too, back to the row that was before it: they are of records that
-    /// end behind it.
+    /// Events before the oldest row's own event are retained too, back to the previous row: they belong to records that
+    /// end after it.
     static func oldestSequence(in db: Connection) throws -> Int64 {
         let oldest = try db.integer(
             "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1")
@@ -14,20 +14,20 @@ extension EventLog {
         return try newestSequence(in: db) + 1
     }
 
-    /// The newest event there ever was, also when it is not retained any more.
+    /// Returns the newest event ever, even if it is no longer retained.
     static func newestSequence(in db: Connection) throws -> Int64 { Int64(try db.integer(position) ?? 0) }
 
-    /// Asked beside a query, it says behind which event the state is that the rows are of: numbers are committed in their
-    /// order, so the state has all up to the newest.
+    /// A query that runs with another one, and returns the event after which its snapshot is. Numbers are committed in
+    /// order, so the snapshot contains everything up to the newest event.
     static let position: SQL = "SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1"
 
-    /// What a scope may see of the given routes, with `after < sequence ≤ through`, oldest first, and changes of rows, of
-    /// which each stream sees its part; nil where there are more than the limit.
+    /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first, and
+    /// row changes, of which each stream sees its own part. Returns nil if there are more than the limit.
     static func replay(
         in db: Connection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
     ) throws -> [StreamEvent]? {
-        // A record is found by its last event, which may lie behind `through`, but no further than a record reaches. A
-        // statement that is cut off has found more than the limit that end before.
+        // A record is found by its last event, which may be after `through`, but at most by the span of a record. A
+        // statement that is cut off has found more than the limit of records that end before.
         let end = through + Int64(Limits.recordSpanMax)
         let rowsMax = limit + Limits.recordSpanMax
         var found: Set<Int> = []
@@ -40,11 +40,11 @@ extension EventLog {
                 ORDER BY sequence LIMIT \(rowsMax)
                 """)
         }
-        // Who follows many would else ask a server as many times.
+        // Grouped, because a user who follows many authors would otherwise need as many queries.
         let rest = Array(routes.dropFirst(routesAloneMax))
         for start in stride(from: 0, to: rest.count, by: fetchedAtOnceMax) {
             let group = Array(rest[start..<min(start + fetchedAtOnceMax, rest.count)])
-            // Filled up with its last, so that the statement's text is one.
+            // Padded with its last element, so that the text of the statement stays the same.
             let padding = Array(repeating: group[group.count - 1], count: fetchedAtOnceMax - group.count)
             try note(
                 """
@@ -60,19 +60,20 @@ extension EventLog {
         return events.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
     }
 
-    /// The last changes of rows that somebody receives by the given keys, up to a number and not older than the given time
-    /// before it; nil where so much was published since that not all of it is looked at.
+    /// Returns the most recent row changes with receivers among the given keys, up to a number and at most of the given
+    /// age. Returns nil if so much was published since that not all of it is read.
     static func recentChanges(
         in db: Connection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
         limit: Int
     ) throws -> [StreamEvent]? {
-        // Of the event itself, or of one that its transaction published with it.
+        // The time of the event itself, or of one that its transaction published with it.
         let sql: SQL = """
             SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence >= \(sequence) ORDER BY sequence LIMIT 1
             """
         guard let end = try db.row(sql, { try $0.moment(0) }) else { return [] }
         let start = end.adding(seconds: -age.components.seconds)
-        // A change has the routes of all that receive it: it is found by each, and read once. It is a record of its own.
+        // A change has the routes of all its receivers. Each route finds it, and it is read once. It is always a record
+        // of its own.
         var found: Set<Int> = []
         for route in routes {
             let recent = try db.rows(
@@ -86,15 +87,16 @@ extension EventLog {
                 """
             ) { row in (sequence: try row.integer(0), isChange: try row.text(1) == change.description) }
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
-            // Of the whole limit, one that was cut off may be a change.
+            // If the limit is reached, a row that was cut off may be a change.
             guard recent.count < limit, found.count < limit else { return nil }
         }
         return try fetch(found.sorted(), in: db)
     }
 
-    /// What follows a number, oldest first and without gaps, and whether it is all: for replicas that others write beside.
+    /// Returns the events after a number, oldest first and without gaps, and whether these are all. For replicas beside
+    /// which others write.
     ///
-    /// - Parameter limit: there may be more that follow; of fewer there are all.
+    /// - Parameter limit: If this many are returned, more may follow; if fewer, they are all.
     static func following(
         _ sequence: Int64, limit: Int, in db: Connection
     ) throws -> (events: [StreamEvent], isAll: Bool) {
@@ -112,13 +114,13 @@ extension EventLog {
             try append(row, after: sequence, through: .max, to: &events)
             return true
         }
-        // Records that were left out may begin as far before the last one that was read.
+        // Records that were left out may begin this far before the last one that was read.
         let isAll = count < rowsMax
         let end = isAll ? last : last - Int64(Limits.recordSpanMax)
         return (events.filter { $0.sequence <= end }.sorted { $0.sequence < $1.sequence }, isAll)
     }
 
-    /// One event; nil if it is not retained.
+    /// Returns one event; nil if it is not retained.
     static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
         var found: [StreamEvent] = []
         try db.forEach(
@@ -133,14 +135,14 @@ extension EventLog {
         return found.first
     }
 
-    /// Routes that are asked for one by one: as many as most scopes have keys.
+    /// Routes that are queried one by one: as many as most scopes have keys.
     private static let routesAloneMax = 32
-    /// Binds of one statement: few enough that the statement's text is one of a few.
+    /// Binds of one statement: few enough that there are only a few texts of statements.
     private static let fetchedAtOnceMax = 128
 
-    /// The events of records with `after < sequence ≤ through`, oldest first.
+    /// Returns the events of records with `after < sequence ≤ through`, oldest first.
     ///
-    /// - Parameter records: by their last events, in their order.
+    /// - Parameter records: The numbers of their last events, in order.
     private static func fetch(
         _ records: [Int], after: Int64 = 0, through: Int64 = .max, in db: Connection
     ) throws -> [StreamEvent] {
@@ -160,13 +162,13 @@ extension EventLog {
         return events.sorted { $0.sequence < $1.sequence }
     }
 
-    /// The columns that ``append(_:after:through:to:)`` reads, in its order.
+    /// The columns that ``append(_:after:through:to:)`` reads, in order.
     static let content: SQL =
         "sequence, tenant, name, topic, audience, collapse, data, \(commonMembers), earlier, trace"
-    /// How many they are.
+    /// The number of these columns.
     static let contentCount = 10
 
-    /// What an event has in common with others. Most have nothing, and are not looked up.
+    /// The shared members of an event. Most events have none, and need no lookup.
     private static let commonMembers: SQL = """
         CASE WHEN events.shared IS NOT NULL THEN (
             SELECT common.members FROM \(shared, unscoped: keeping) AS common

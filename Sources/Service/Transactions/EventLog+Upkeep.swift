@@ -3,17 +3,18 @@ import Realtime
 import Values
 
 extension EventLog {
-    /// The name of this log, made once: cursors of another log (a database made anew) are recognized by it.
+    /// Returns the epoch of this log, created once. It identifies cursors of another log (of a database that was
+    /// created again).
     ///
-    /// A server's database that was restored has another origin, and its log gets another name: it counts on from a moment
-    /// after which clients know other events.
+    /// A restored database of a server has another origin, and its log gets another epoch. It continues from a moment
+    /// after which clients know different events.
     static func epoch(at now: Timestamp, in db: Connection) throws -> String {
         let origin = try db.origin()
         let known = try db.row("SELECT epoch, origin FROM \(epochs, unscoped: keeping)") {
             (epoch: try $0.text(0), origin: try $0.optionalText(1))
         }
         if let known, known.origin == origin || origin == nil { return known.epoch }
-        // One of a version that did not note it is where it was made.
+        // An epoch of a version that stored no origin belongs to the current origin.
         let epoch = known.flatMap { $0.origin == nil ? $0.epoch : nil } ?? randomEpoch()
         try db.run("DELETE FROM \(epochs, unscoped: keeping)")
         try db.run(
@@ -24,8 +25,8 @@ extension EventLog {
         return epoch
     }
 
-    /// Has the next start give the log another name: in a copy of the database, numbers will be given that the original
-    /// gives to other events.
+    /// Makes the next start give the log a new epoch. A copy of the database will assign numbers that the original
+    /// assigns to other events.
     static func forgetEpoch(in db: Connection) throws {
         try db.run("DELETE FROM \(epochs, unscoped: keeping)")
     }
@@ -35,18 +36,18 @@ extension EventLog {
         return String((0..<6).map { _ in letters[Int.random(in: letters.indices)] })
     }
 
-    /// The log as it is now, for replicas that others write beside.
+    /// Returns the current state of the log, for replicas beside which others write.
     ///
     /// - Parameters:
-    ///   - sequence: the event whose content is read.
-    ///   - comparesOrigin: whether to ask for the server and its timeline, too.
+    ///   - sequence: The event whose content is read.
+    ///   - comparesOrigin: Whether to query the server and its timeline too.
     static func state(
         lookingAt sequence: Int64, comparesOrigin: Bool = false, in db: Connection
     ) throws -> LogState<LoggedEvent> {
-        // First: a server that takes over in between is noticed by the connection, which ends.
+        // First: if a server takes over in between, the connection ends, which reveals it.
         let origin = comparesOrigin ? try db.origin() : nil
         var found: [StreamEvent] = []
-        // An event's record has the number of its last one.
+        // The record of an event has the number of its last event.
         let states = try db.rows(
             """
             SELECT \(content), counter.newest, epochs.epoch, epochs.origin
@@ -68,10 +69,10 @@ extension EventLog {
             isMoved: origin != nil && state.origin != nil && origin != state.origin)
     }
 
-    /// Gives the log another name, if it still has the old one: after a failover to a server that had not got the last
-    /// commits. The numbers of the events that it lost were published, and will be given again.
+    /// Gives the log a new epoch if it still has the old one: after a failover to a server that had not received the
+    /// last commits. The numbers of the lost events were published, and will be assigned again.
     ///
-    /// - Returns: false where another replica has renamed it.
+    /// - Returns: False if another replica has already renewed the epoch.
     @discardableResult
     static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws -> Bool {
         try db.run(
@@ -82,13 +83,13 @@ extension EventLog {
             """) > 0
     }
 
-    /// How long and how many events are retained.
+    /// The age and the number of retained events.
     struct Retention: Sendable {
         let seconds: Int64
         let countMax: Int
 
-        /// Also what is further in the future than anything is retained: the clock was ahead then, and what follows would
-        /// have to wait behind it.
+        /// Whether an event is past its age. This includes events that are further in the future than any retention:
+        /// the clock was ahead then, and later events would have to wait for them.
         func isOver(for createdAt: Int64, at now: Timestamp) -> Bool {
             createdAt < now.adding(seconds: -seconds).microseconds
                 || createdAt > now.adding(seconds: seconds).microseconds
@@ -104,9 +105,10 @@ extension EventLog {
         """
     }
 
-    /// Removes the oldest events, past their age or above the number retained; at most so many that nobody waits for it.
+    /// Removes the oldest events that exceed the age or the number of retained events. It removes few enough that no
+    /// write waits noticeably.
     ///
-    /// - Returns: how many were removed.
+    /// - Returns: The number of removed events.
     static func prune(at now: Timestamp, _ retention: Retention, in db: Connection) throws -> Int {
         let floor = try newestSequence(in: db) - Int64(retention.countMax)
         let doomed = try db.rows(

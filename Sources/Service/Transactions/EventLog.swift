@@ -5,29 +5,32 @@ import Rows
 import Values
 import Visibility
 
-/// The log of what happened, from which streams are served: rows of the same transaction as what they are about.
+/// The log of events from which streams are served. Its rows are written in the same transaction as the rows that they
+/// describe.
 ///
-/// Each event is stored once, in one row with those of its transaction that the same readers receive (``EventRecord``),
-/// and what several have in common once for all of them; and each row once more as a narrow one for each of its *routes*:
-/// the audience's keys, or `#topic` for events of a topic. A resuming stream reads its routes only, so that its replay
-/// costs what it may see and not what happened.
+/// Each event is stored once, in one row with the events of its transaction that have the same readers
+/// (``EventRecord``). Members that several events share are stored once for all of them. Each row has a narrow index
+/// row for each of its *routes*: the audience's keys, or `#topic` for events of a topic. A resuming stream reads only
+/// its routes, so the cost of its replay depends on what it may see and not on everything that happened.
 enum EventLog {
     static let events = Table("events", read: [], write: [])
     static let routes = Table("event_routes", read: [], write: [])
-    /// What events have in common, numbered as the last of them: it goes when that one does.
+    /// The shared members of events, with the number of the last event that uses them. They are removed with that
+    /// event.
     static let shared = Table("event_shared", read: [], write: [])
     static let epochs = Table("event_epochs", read: [], write: [])
-    /// One row: the number of the newest event there ever was.
+    /// A single row: the number of the newest event ever.
     static let counter = Table("event_counter", read: [], write: [])
 
-    /// What replicas listen on: the newest number, whenever a transaction with events is committed.
+    /// The channel on which replicas listen: it carries the newest number whenever a transaction with events is
+    /// committed.
     static let channel: StaticString = "bellhop_events"
 
     static let migrations = [
         Migration(
             "0001_events",
             sql: [
-                // AUTOINCREMENT once made the numbers, which the counter makes now.
+                // The counter assigns the numbers now; AUTOINCREMENT is a remnant.
                 .sqlite(
                     """
                     CREATE TABLE events (
@@ -82,8 +85,8 @@ enum EventLog {
                 .sqlite("ALTER TABLE events ADD COLUMN shared INTEGER"),
                 .postgreSQL("ALTER TABLE events ADD COLUMN shared BIGINT"),
             ]),
-        // Rows from before are records of one event. `step` is how far a row's number lies behind the one of the row
-        // before it; null: next to it.
+        // Rows from before are records of one event. `step` is the distance of a row's number from the previous row's;
+        // null means 1.
         Migration(
             "0004_event_records",
             sql: [
@@ -91,9 +94,9 @@ enum EventLog {
                 .sqlite("ALTER TABLE events ADD COLUMN step INTEGER"),
                 .postgreSQL("ALTER TABLE events ADD COLUMN step BIGINT"),
             ]),
-        // Of the database that the log was named in.
+        // The database in which the log got its epoch.
         Migration("0005_event_epochs", sql: ["ALTER TABLE event_epochs ADD COLUMN origin TEXT"]),
-        // The trace that a record's events are of: `traceparent`; null where it is not recorded.
+        // The trace of a record's events: `traceparent`; null if it is not recorded.
         Migration("0006_event_traces", sql: ["ALTER TABLE events ADD COLUMN trace TEXT"]),
     ]
 
@@ -101,10 +104,10 @@ enum EventLog {
 
     // MARK: Writing
 
-    /// Numbers the events of a group of transactions and stores them: the group's last step before its commit.
+    /// Numbers the events of a group of transactions and stores them, in the group's last step before its commit.
     ///
-    /// The counter's row is locked from here to the commit, on every replica. So numbers have no gaps, and are committed
-    /// in their order: whoever has seen a number has seen, or can read, all before it.
+    /// The counter's row is locked from here to the commit, on every replica. So numbers have no gaps, and are
+    /// committed in order. A reader that has seen a number has seen, or can read, all numbers before it.
     static func append(_ pending: [PendingEvents], in db: Connection) throws -> [LoggedEvent] {
         let count = pending.reduce(0) { $0 + $1.drafts.count }
         let newest = try db.integer(advance.binding(count))
@@ -150,10 +153,12 @@ enum EventLog {
             routes.reserveCapacity(count * 6)
         }
 
-        /// - Parameter start: the number of the event before the transaction's first.
+        /// Adds a transaction.
+        ///
+        /// - Parameter start: The number of the event before the transaction's first.
         mutating func add(_ transaction: PendingEvents, after start: Int64) {
             let records = EventRecord.records(of: transaction.drafts, after: start)
-            // What events have in common goes with the last record that has it.
+            // Shared members are stored with the last record that uses them.
             var sharedNumbers: [ObjectIdentifier: Int64] = [:]
             for case let record? in records {
                 if let shared = record.shared { sharedNumbers[ObjectIdentifier(shared)] = record.sequence }
@@ -195,24 +200,24 @@ enum EventLog {
         }
     }
 
-    /// A row's change has the routes of both: of those whose queries it makes stale, and of its table, for streams that
-    /// have missed changes of rows.
+    /// Returns the routes of an event. A row change has both kinds: those of the holders whose queries it makes stale,
+    /// and that of its table, for streams that have missed row changes.
     static func routes(topic: String?, audience: [String]) -> [String] {
         guard let topic else { return audience }
         return topic.hasPrefix(tablePrefix) ? ["#" + topic] + audience : ["#" + topic]
     }
 
-    /// Marks the topic that stands for a table, which no client can name.
+    /// Marks the topic that stands for a table. Clients cannot name such a topic.
     private static let tablePrefix = "@"
 
-    /// The topic of a table's changes.
+    /// Returns the topic of a table's changes.
     static func topic(schema: String, table: String) -> String {
         tablePrefix + AudienceKey.make(schema, table)
     }
 
-    /// The name of events of a row's change.
+    /// The name of row change events.
     static let change: StaticString = "table:change"
 
-    /// Names of events between replicas, which no stream receives, begin so.
+    /// The prefix of the names of events between replicas, which no stream receives.
     static let internalPrefix = "bellhop:"
 }

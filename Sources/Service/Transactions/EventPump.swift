@@ -5,48 +5,51 @@ import Realtime
 import Synchronization
 import Threads
 
-/// Brings committed events to this process's streams in the order of their numbers, whichever replica wrote them.
+/// The delivery of committed events to this process's streams in the order of their numbers, whichever replica wrote
+/// them.
 ///
-/// On SQLite the one writer commits in order, and what it commits is published at once. On PostgreSQL events come from
-/// writers here, which know theirs, and from other replicas, whose commits a notification announces; a poll stands
-/// behind it. Numbers have no gaps (`EventLog.append`), so the next one is either here or to be read. `LogFollower` decides
-/// what is published and what is asked; this class does it.
+/// On SQLite, the single writer commits in order, and its events are published at once. On PostgreSQL, events come from
+/// the writers here, which pass them on, and from other replicas, whose commits a notification announces. A poll backs
+/// up the notifications. Numbers have no gaps (`EventLog.append`), so the next event is either here or can be read.
+/// `LogFollower` decides what to publish and what to query; this class performs it.
 final class EventPump: Sendable {
-    /// Events read at once, and some more that their records reach.
+    /// Events read at once, plus those that their records span.
     private static let readMax = 1_000
-    /// The database counts as reachable this long after it was reached.
+    /// How long the database counts as reachable after the last contact.
     private static let contactSeconds: Int64 = 3
 
     private let store: Store
     private let clock: Clock
-    /// The pause between two polls, which stand behind the notifications.
+    /// The pause between two polls, which back up the notifications.
     private let pollPause: Duration
     private let log: LogIdentity
     private let logger: Logger
     private let revocations: RevocationList
-    /// Longer without the events of others, and their revocations may be missing.
+    /// After a longer time without other replicas' events, their revocations may be missing.
     private let revocationsTrusted: Duration
-    /// Gives events to streams. Called in order, by one thread at a time; must not wait.
+    /// Delivers events to streams. It is called in order, by one thread at a time, and must not block.
     private let publish: @Sendable ([LoggedEvent]) -> Void
-    /// Ends all streams; the next event published follows the given one. Must not wait.
+    /// Ends all streams; the next published event follows the given one. It must not block.
     private let begin: @Sendable (_ head: Int64) -> Void
-    /// Read again what missed events would have changed, each by one statement.
+    /// Reload the data that missed events would have changed, each with one statement.
     private let catchUp: [@Sendable (Connection) throws -> Void]
     private struct State {
         var follower: LogFollower<LoggedEvent>
         var contactAt = ContinuousClock.now
-        /// Everything that was committed until then is published.
+        /// All events that were committed until then are published.
         var caughtUpAt = ContinuousClock.now
         var isFailing = false
         var stopListening: (@Sendable () -> Void)?
     }
 
     private let state: Locked<State>
-    /// The follower's term, for writers, which ask before each group of transactions.
+    /// The follower's term. Writers read it before each group of transactions.
     private let currentTerm = Atomic<Int>(0)
     private let thread = LoopThread("event-pump")
 
-    /// - Parameter head: the newest event when the service started.
+    /// Creates the pump.
+    ///
+    /// - Parameter head: The newest event when the service started.
     init(
         store: Store, clock: Clock, log: LogIdentity, head: Int64, revocations: RevocationList,
         revocationsTrusted: Duration, logger: Logger,
@@ -80,7 +83,8 @@ final class EventPump: Sendable {
         }
     }
 
-    /// Gives the log another name, in a transaction by which rows were missed: all streams begin anew once it is committed.
+    /// Gives the log a new epoch, in a transaction after which rows are missing: all streams restart once it is
+    /// committed.
     func renewEpoch(in db: Connection) throws {
         let now = clock.now()
         try EventLog.renewEpoch(log.epoch, at: now, in: db)
@@ -106,7 +110,7 @@ final class EventPump: Sendable {
     }
 
     func stop() {
-        // Given up here: the listener's thread lives as long as somebody could end it.
+        // Released here, because the listener's thread lives as long as this reference to its stop function.
         let stopListening = state.withLock { state in
             defer { state.stopListening = nil }
             return state.stopListening
@@ -115,7 +119,9 @@ final class EventPump: Sendable {
         thread.stop()
     }
 
-    /// - Parameter payload: the newest number; nil if some may have been missed.
+    /// Handles a notification.
+    ///
+    /// - Parameter payload: The newest number; nil if notifications may have been missed.
     private func notified(_ payload: String?) {
         state.withLock { state in
             state.follower.announced(payload.flatMap { Int64($0) })
@@ -123,13 +129,13 @@ final class EventPump: Sendable {
         }
     }
 
-    /// Whether the database was reached lately.
+    /// Whether the database was reached recently.
     var isInContact: Bool {
         guard store.engine == .postgreSQL else { return true }
         return state.withLock { !$0.isFailing && ContinuousClock.now - $0.contactAt < .seconds(Self.contactSeconds) }
     }
 
-    /// Waits for a notification or the time of the poll, and looks at the log; false at the end.
+    /// Waits for a notification or the next poll, and reads the log. Returns false at the end.
     private func step() -> Bool {
         let pause = state.withLock { $0.follower.pause(at: Self.uptime, pollPause: pollPause) }
         guard thread.wait(atMost: pause) else { return false }
@@ -143,7 +149,7 @@ final class EventPump: Sendable {
             } catch {
                 state.withLock { $0.follower.failed(question) }
                 noteFailure(error)
-                // Not at once: a server that refuses is not helped by being asked in a loop.
+                // Not at once, because a tight loop of retries does not help a failing server.
                 _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
             }
         }
@@ -170,14 +176,15 @@ final class EventPump: Sendable {
         state.contactAt = .now
     }
 
-    /// Everything committed is published here, revocations too.
+    /// Records that everything committed is published here, including revocations.
     private func noteCaughtUp(_ state: inout State) {
         state.caughtUpAt = .now
         if revocations.trust() { logger.info("The revocations of other replicas are known again.") }
     }
 
-    /// Others go on revoking while nothing arrives here: after a while it is safer to refuse all tokens, and to end the
-    /// streams that they have opened, which nothing reaches anyway.
+    /// Distrusts all tokens if this replica is cut off. Other replicas continue to revoke tokens, which this one does
+    /// not learn. After a while it is safer to refuse all tokens, and to end their streams, which receive nothing
+    /// anyway.
     private func distrustIfCutOff() {
         state.withLock { state in
             guard ContinuousClock.now - state.caughtUpAt >= revocationsTrusted, revocations.distrust() else { return }
@@ -188,7 +195,7 @@ final class EventPump: Sendable {
         }
     }
 
-    /// Reads with one statement, whatever requests are doing to the database.
+    /// Reads with one statement, independent of the load from requests.
     private func look<Value>(_ body: (Connection) throws -> Value) throws -> Value {
         try store.read(isSingle: true, isVital: true, body)
     }
@@ -207,8 +214,8 @@ final class EventPump: Sendable {
         case .unchanged: break
         case .adopt: try adopt(found, question)
         case .renew(let epoch):
-            // Events that streams have received may be lost: a server took over that had not got them. Their numbers will
-            // be given again, so the log must not be taken for the same one.
+            // Events that streams have received may be lost: a server took over that had not received them. Their
+            // numbers will be assigned again, so the log must not be treated as the same one.
             let now = clock.now()
             if try store.writeAndWait({ try EventLog.renewEpoch(epoch, at: now, in: $0) }) {
                 logger.error(
@@ -219,7 +226,7 @@ final class EventPump: Sendable {
         }
     }
 
-    /// Takes the name that this or another replica, or somebody who restored a copy, has given the log.
+    /// Adopts the epoch that this or another replica, or a restore of a copy, has given the log.
     private func adopt(_ found: LogState<LoggedEvent>, _ question: LogFollower<LoggedEvent>.Question) throws {
         try restart { state in
             guard state.follower.adopt(found, answering: question) else { return false }
@@ -230,7 +237,7 @@ final class EventPump: Sendable {
     }
 
     private func read(_ question: LogFollower<LoggedEvent>.Question) throws {
-        // With the one before: if it is not what was published, the log has lost it.
+        // Includes the event before. If it differs from the published one, the log has lost it.
         let (events, isAll) = try look {
             try EventLog.following(question.head - 1, limit: Self.readMax, in: $0)
         }
@@ -249,9 +256,9 @@ final class EventPump: Sendable {
         }
     }
 
-    /// Catches up, ends all streams, and goes on where the follower is then.
+    /// Catches up, ends all streams, and continues at the follower's new position.
     private func restart(_ change: (inout State) -> Bool) throws {
-        // First what decides who may open a stream.
+        // First the data that decides who may open a stream.
         for step in catchUp { try look { try step($0) } }
         state.withLock { state in
             guard change(&state) else { return }

@@ -1,28 +1,28 @@
 import Database
 import Values
 
-/// Events of one transaction that the same readers receive: one row of the log, with one route for each of their keys.
+/// Events of one transaction with the same readers: one row of the log, with one route for each of their keys.
 ///
-/// The row is that of the last event. Those before it stand in its column `earlier`, oldest first, each as its sign, its
-/// number, what collapses it, its name, the bytes of its data and the data: `+17 0 message:created 57 {…}`. The sign is
-/// `+` where the shared members stand before the data. The last event's sign ends the column.
+/// The row is that of the last event. The earlier ones are in its column `earlier`, oldest first. Each consists of its
+/// sign, its number, its collapse key, its name, the size of its data and the data: `+17 0 message:created 57 {…}`. The
+/// sign is `+` if the shared members come before the data. The last event's sign ends the column.
 struct EventRecord {
-    /// The keys of the readers, as they are stored.
+    /// The keys of the readers, in stored form.
     let audience: String
     /// The number of the first event.
     let first: Int64
     /// The number of the last event.
     private(set) var sequence: Int64
-    /// The last event's place among the drafts of its transaction.
+    /// The index of the last event among the drafts of its transaction.
     private(set) var place: Int
-    /// What those of its events have in common that have a sign for it.
+    /// The shared members, for those of its events whose sign says so.
     private(set) var shared: SharedMembers?
-    /// Empty where there is one event.
+    /// Empty if there is one event.
     private(set) var earlier: [UInt8] = []
 
-    /// The records of a transaction's events, each at the place of its last one.
+    /// Returns the records of a transaction's events, each at the index of its last event.
     ///
-    /// Between two events of a record there may be others: a transaction that notifies several users publishes their
+    /// Other events may lie between two events of a record: a transaction that notifies several users publishes their
     /// counts at its end.
     static func records(of drafts: [EventDraft], after start: Int64) -> [EventRecord?] {
         var records: [EventRecord?] = []
@@ -32,7 +32,7 @@ struct EventRecord {
             let sequence = start + Int64(place) + 1
             var before: Int?
             if drafts[place].isCombinable {
-                // A few are compared with one another, more are looked up.
+                // A few drafts are compared with one another; more are looked up.
                 before =
                     drafts.count <= comparedMax
                     ? records.indices.last { records[$0] != nil && drafts[$0].hasReaders(of: drafts[place]) }
@@ -51,7 +51,7 @@ struct EventRecord {
         return records
     }
 
-    /// Above it, comparing each event with all before it costs more than hashing its readers.
+    /// Above this number, comparing each event with all before it costs more than hashing its readers.
     private static let comparedMax = 8
 
     private func admits(_ draft: EventDraft, as sequence: Int64, behind last: EventDraft) -> Bool {
@@ -84,26 +84,27 @@ struct EventRecord {
     fileprivate static let isSharing = UInt8(ascii: "+")
     fileprivate static let isAlone = UInt8(ascii: "-")
     fileprivate static let space = UInt8(ascii: " ")
-    /// What stands before an event's data, roughly.
+    /// The approximate size of the text before an event's data.
     private static let headBytes = 48
 }
 
 extension EventDraft {
-    /// Changes of rows are found and read one by one; what has no audience is of replicas.
+    /// Whether the event can share a record. Row changes are found and read one by one, and events without an audience
+    /// belong to replicas.
     fileprivate var isCombinable: Bool { change == nil && !audience.isEmpty }
 
-    /// Keys are ASCII, so that texts that are equal have the same bytes.
+    /// Keys are ASCII, so equal texts have equal bytes.
     fileprivate func hasReaders(of other: EventDraft) -> Bool {
         isCombinable && audience == other.audience && topic.hasBytes(of: other.topic) && tenant == other.tenant
     }
 
-    /// The audience and the topic in one; no key has a line feed.
+    /// The audience and the topic in one text; no key contains a line feed.
     fileprivate var readers: ID<EventRecord> { ID(topic.map { "\(audienceText)\n\($0)" } ?? audienceText) }
 
     fileprivate var audienceText: String { audience.count == 1 ? audience[0] : audience.joined(separator: " ") }
 }
 
-/// Reads the events of a record that are before its last one.
+/// The events of a record before its last one.
 struct EarlierEvents {
     struct Event {
         let sequence: Int64
@@ -116,16 +117,18 @@ struct EarlierEvents {
     private let bytes: [UInt8]
     private var index = 0
 
-    /// - Parameter column: nil where the record has one event.
+    /// - Parameter column: Nil if the record has one event.
     init(_ column: [UInt8]?) {
-        // One event that has shared members has all of them.
+        // A single event with shared members uses all of them.
         bytes = column ?? [EventRecord.isSharing]
     }
 
-    /// Whether the shared members stand before the data of the record's last event.
+    /// Whether the shared members come before the data of the record's last event.
     var isLastSharing: Bool { bytes.last == EventRecord.isSharing }
 
-    /// - Returns: nil behind the last of them.
+    /// Returns the next event.
+    ///
+    /// - Returns: Nil after the last of them.
     mutating func next() throws -> Event? {
         guard index + 1 < bytes.count else { return nil }
         let isSharing = bytes[index] == EventRecord.isSharing

@@ -1,14 +1,14 @@
 import Values
 import Visibility
 
-/// What a write decides upon: locked before it reads, so that on PostgreSQL, where several write at the same time, those
-/// who decide upon the same thing come one after the other. On SQLite all writes do.
+/// The subject of a write's decision. It is locked before it is read. So on PostgreSQL, where several transactions
+/// write at the same time, those that decide on the same subject run one after the other. On SQLite all writes do.
 ///
-/// Features add keys of their own kinds, and list the kinds (`Feature.locks`): two that used one kind would wait for each
-/// other.
+/// Features add keys of their own kinds, and list the kinds (`Feature.locks`). Two features with the same kind would
+/// wait for each other.
 ///
-/// A transaction that needs several locks a challenge before a shop, a shop, its music or a conversation before users,
-/// the posts' order and a post before authors: in one order nobody waits in a circle.
+/// The lock order prevents deadlocks: a challenge before a shop; a shop, its music or a conversation before users; the
+/// posts' order and a post before authors.
 struct LockKey: Sendable {
     /// The kinds that belong to no feature.
     static let coreKinds = ["user", "tick"]
@@ -17,10 +17,11 @@ struct LockKey: Sendable {
     var id = ""
 
     static func user(_ id: ID<User>) -> LockKey { LockKey(kind: "user", id: id.text) }
-    /// Work that comes round: one replica at a time.
+    /// Periodic work, which one replica performs at a time.
     static func tick(_ name: String) -> LockKey { LockKey(kind: "tick", id: name) }
 
-    /// Encoded, so that no two keys share a name, whatever their ids contain, and equal names are equal bytes.
+    /// Encoded, so that different keys never share a name, whatever their ids contain, and equal names have equal
+    /// bytes.
     func name(in tenant: ID<Tenant>) -> String { AudienceKey.make(kind, tenant.text, id) }
 
     /// Writes with equal keys are done by the same writer.

@@ -2,13 +2,15 @@ import Cryptography
 import Realtime
 import Threads
 
-/// The log that this process serves streams from: its name, and how the ids of its events are made. They change only if
-/// the log loses events that were published.
+/// The identity of the log from which this process serves streams: its epoch, and the encoder of its event ids. It
+/// changes only if the log loses published events.
 final class LogIdentity: Sendable {
     private let secret: [UInt8]
     private let present: Locked<EventIDs>
 
-    /// - Parameter secret: of the database, so that all replicas make the same ids, also after a restart.
+    /// Creates the identity.
+    ///
+    /// - Parameter secret: A secret of the database, so that all replicas make the same ids, even after a restart.
     init(_ epoch: String, secret: [UInt8]) {
         self.secret = secret
         present = Locked(Self.ids(of: epoch, secret))
@@ -24,7 +26,7 @@ final class LogIdentity: Sendable {
         }
     }
 
-    /// Each epoch has a key of its own: numbers that are given again have other ids.
+    /// Each epoch has its own key, so numbers that are assigned again have different ids.
     private static func ids(of epoch: String, _ secret: [UInt8]) -> EventIDs {
         let code = AuthenticationKey(secret).code(for: "bellhop event ids\n\(epoch)".utf8)
         return EventIDs(epoch: epoch, key: Array(code.prefix(KeyedPermutation.keyBytes)))

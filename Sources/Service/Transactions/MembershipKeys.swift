@@ -3,24 +3,24 @@ import Realtime
 import Values
 import Visibility
 
-/// A membership whose keys open streams have too, so that one event reaches all who have a key, and costs nothing for
-/// each of them.
+/// A membership whose keys open streams have too. So one event reaches all holders of a key, without any cost per
+/// holder.
 struct LiveMembership: Sendable {
     let membership: Membership
-    /// Keys of one user. Each is an entry in the hub for each stream of that user, and a route that a resuming stream
-    /// reads.
+    /// The maximum number of keys of one user. Each is an entry in the hub for each stream of that user, and a route
+    /// that a resuming stream reads.
     let keysMax: Int
 }
 
-/// Keys that streams have because rows of the service grant them (decision 11).
+/// Keys that streams have because rows of the service grant them (decision 0011).
 ///
-/// A stream reads them when it opens, before it reads the log. From then on it follows their changes in the log, in the
-/// order of the commits, on every replica: an event for a key reaches those whose row was there before it.
+/// A stream reads them when it opens, before it reads the log. From then on it follows their changes in the log, in
+/// commit order, on every replica. An event for a key reaches those whose row existed before the event.
 enum MembershipKeys {
-    /// The event by which the log says that a row of a membership has come or gone.
+    /// The event in the log that a row of a membership was inserted or deleted.
     static let event: StaticString = "bellhop:held"
 
-    /// Publishes that somebody has a key now, or has it no longer: in the transaction that writes the row.
+    /// Publishes that a key was granted to, or revoked from, a member, in the transaction that writes the row.
     static func publish(
         _ membership: Membership, of member: String, in group: String, isGranted: Bool, _ tx: Transaction
     ) {
@@ -35,7 +35,7 @@ enum MembershipKeys {
         tx.publish(event, audience: [], data: data)
     }
 
-    /// The membership keys of the owner of a scope, each with the table whose row grants it.
+    /// Returns the membership keys of the owner of a scope, each with the table whose row grants it.
     static func origins(of scope: Scope, by live: [LiveMembership], in db: Connection) throws -> [String: String] {
         var origins: [String: String] = [:]
         for one in live {
@@ -47,14 +47,14 @@ enum MembershipKeys {
     }
 }
 
-/// That whoever has one key has another now, or has it no longer.
+/// A membership key that was granted to, or revoked from, the holders of another key.
 struct MembershipKeyChange: Sendable {
     let tenant: ID<Tenant>
     let holder: String
     let key: String
     let isGranted: Bool
 
-    /// Nil for what no version of the service has written.
+    /// Reads the event; nil if no version of the service has written it.
     init?(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data), let holder = members.string("holder"),
             let key = members.string("key"), let isGranted = members.bool("held")

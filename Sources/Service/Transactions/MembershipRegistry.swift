@@ -5,13 +5,13 @@ import Synchronization
 import Threads
 import Values
 
-/// The declared tables, and who belongs where, as their rows say.
+/// The declared tables, and the memberships according to their rows.
 ///
 /// Memberships are stored in the database, as facts that are numbered in the order in which they became known. This
-/// process caches them as of the last event it has published: so scopes change in the order of the log, on every replica.
-/// A transaction that needs them takes a copy, and adds the facts that are newer in the database.
+/// process caches them at the last event that it has published. So scopes change in the order of the log, on every
+/// replica. A transaction that needs them takes a copy, and adds the newer facts of the database.
 final class MembershipRegistry: Sendable {
-    /// The event by which the log says that memberships have changed.
+    /// The event in the log that memberships have changed.
     static let event: StaticString = "bellhop:memberships"
 
     static let facts = Table("membership_facts", read: [], write: [])
@@ -38,7 +38,7 @@ final class MembershipRegistry: Sendable {
     private static let keeping = Unscoped.bookkeeping("who belongs where decides scopes, and is read by none")
 
     let catalog: TableCatalog
-    /// Grows whenever memberships change: what was made from an older one is made again.
+    /// Grows whenever memberships change. Anything derived from an older generation is derived again.
     let generation = Atomic<Int>(0)
     private let state: Locked<State>
 
@@ -47,7 +47,7 @@ final class MembershipRegistry: Sendable {
         /// The number of the last fact that is in `memberships`.
         var version: Int64 = 0
 
-        /// Adds the facts that are newer in the database.
+        /// Adds the newer facts of the database.
         mutating func update(from db: Connection) throws {
             try db.forEach(
                 """
@@ -77,7 +77,8 @@ final class MembershipRegistry: Sendable {
 
     var known: Memberships { state.withLock { $0.memberships } }
 
-    /// The caller with the keys that it has now: what its token claims, and what is known of memberships, which wins.
+    /// Returns the caller with its current keys: the claims of its token, and the known memberships, which take
+    /// precedence.
     func scoped(_ caller: Caller) -> Caller {
         guard !catalog.membershipNames.isEmpty, !caller.isService else { return caller }
         let (keys, omitted) = known.scope(of: caller.holder)
@@ -86,7 +87,7 @@ final class MembershipRegistry: Sendable {
 
     // MARK: In a transaction
 
-    /// What is known as of this transaction, and the number of the last fact.
+    /// Returns the memberships in this transaction, and the number of the last fact.
     func memberships(in db: Connection) throws -> (Memberships, version: Int64) {
         guard !catalog.membershipNames.isEmpty else { return (known, 0) }
         var state = state.withLock { $0 }
@@ -94,7 +95,7 @@ final class MembershipRegistry: Sendable {
         return (state.memberships, state.version)
     }
 
-    /// Stores what a change did to memberships, and publishes it to all replicas.
+    /// Stores the effect of a change on memberships, and publishes it to all replicas.
     static func store(_ update: MembershipUpdate, version: Int64, _ tx: Transaction) throws {
         for fact in update.facts {
             try tx.db.run(
@@ -115,7 +116,7 @@ final class MembershipRegistry: Sendable {
 
     /// Applies an event of the log.
     ///
-    /// - Returns: who has keys whose scopes have changed.
+    /// - Returns: The keys whose holders' scopes have changed.
     func apply(_ data: [UInt8]) -> Set<MembershipUpdate.Holders> {
         guard let change = MembershipChange(reading: data) else { return [] }
         let isNew = state.withLock { state in
@@ -129,7 +130,7 @@ final class MembershipRegistry: Sendable {
         return change.update.holders
     }
 
-    /// Reads all facts, at start and when events were missed.
+    /// Reads all facts, at start and after missed events.
     func reload(in db: Connection) throws {
         guard !catalog.membershipNames.isEmpty else { return }
         var found = State(memberships: Memberships(catalog))
@@ -139,7 +140,7 @@ final class MembershipRegistry: Sendable {
     }
 }
 
-/// A change of memberships as the log has it.
+/// A change of memberships in its stored form.
 private struct MembershipChange: JSONWritable {
     let version: Int64
     var update = MembershipUpdate()

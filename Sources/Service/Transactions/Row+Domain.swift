@@ -13,9 +13,9 @@ extension Row {
         try optionalInteger(index).map { Timestamp(microseconds: Int64($0)) }
     }
 
-    /// One of a few words.
+    /// Reads a word of an enumeration.
     ///
-    /// - Parameter fault: what is wrong with the row if it is none of them.
+    /// - Parameter fault: The error message if it is another word.
     func word<Word: RawRepresentable<String>>(_ index: Int, orElse fault: String) throws -> Word {
         guard let word = Word(rawValue: try text(index)) else { throw DatabaseError(.corrupt, fault) }
         return word

@@ -2,16 +2,16 @@ import Database
 import Logging
 import Threads
 
-/// Says in the log what stands in the way of storing, and finds out by a small write when there is room again: where
-/// nobody is sent to a service that is not ready, no request would.
+/// Logs problems of the storage, and checks with a small write whether there is room again. A service that is not ready
+/// receives no requests that could find out.
 ///
-/// It is a state of the whole service: a line for each request that meets it would fill what is left of a disk.
+/// The problem is a state of the whole service. A log line for each affected request would fill the rest of the disk.
 final class StorageWatch: Sendable {
     private struct State {
-        /// Both by the clock's uptime.
+        /// Times by the clock's uptime.
         var loggedAt: Duration?
         var probedAt: Duration?
-        /// A line says so that no other line has taken back.
+        /// Whether a problem was logged and its end was not.
         var isSaid = false
     }
 
@@ -27,7 +27,7 @@ final class StorageWatch: Sendable {
         (self.store, self.clock, self.logger) = (store, clock, logger)
     }
 
-    /// Comes round every second.
+    /// Called every second.
     func look() {
         let now = clock.uptime()
         if store.trouble?.code == .full, isDue(\.probedAt, now, after: Self.probePause) { try? store.probe() }

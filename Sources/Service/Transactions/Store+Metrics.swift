@@ -1,7 +1,7 @@
 import Database
 
 extension Store {
-    /// Registers what the store counts.
+    /// Registers the metrics of the store.
     func register(in registry: MetricsRegistry) {
         registry.register { [self] text in
             let metrics = metrics()

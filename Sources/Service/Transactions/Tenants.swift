@@ -2,7 +2,7 @@ import Database
 import Threads
 import Values
 
-/// The tenants that have rows, for the work that comes round for each of them.
+/// The tenants that have rows, for the periodic work of each tenant.
 final class Tenants: Sendable {
     static let tenants = Table("tenants", read: [], write: [])
 
@@ -21,20 +21,20 @@ final class Tenants: Sendable {
         Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.id(0) })
     }
 
-    /// Finds a row if a condition is true of any tenant, `t.tenant`: one look into an index for each.
+    /// Returns a row if a condition on the tenant, `t.tenant`, is true for any tenant; one index lookup for each.
     static func any(where condition: SQL) -> SQL {
         "SELECT 1 FROM \(tenants, unscoped: keeping) AS t WHERE \(condition) LIMIT 1"
     }
 
     var all: [ID<Tenant>] { known.withLock { $0.sorted() } }
 
-    /// Adds those that other replicas have noted.
+    /// Adds the tenants that other replicas have recorded.
     func refresh(in db: Connection) throws {
         let found = try Self.read(in: db)
         known.withLock { $0.formUnion(found) }
     }
 
-    /// Notes a tenant in the transaction of its first write.
+    /// Records a tenant in the transaction of its first write.
     func note(_ tenant: ID<Tenant>, in db: Connection) throws {
         guard !known.withLock({ $0.contains(tenant) }) else { return }
         try db.run(

@@ -3,26 +3,26 @@ import Logging
 import Threads
 import Values
 
-/// Work that comes round by itself, in a write transaction for each tenant.
+/// Periodic work, in a write transaction for each tenant.
 struct Tick: Sendable {
     let name: String
     let everySeconds: Int
-    /// Finds a row if there is anything to do, for any tenant: most of the time there is not, and then nothing is written.
-    /// Nil, for what comes round seldom: it is always done.
+    /// Returns a row if there is work for any tenant. Usually there is none, and then nothing is written. Nil for rare
+    /// work, which always runs.
     var due: (@Sendable (_ now: Timestamp) -> SQL)?
     let body: @Sendable (Transaction) throws -> Void
 }
 
-/// Rows that are deleted when their time is over, some at once.
+/// The deletion of expired rows, a limited number at once.
 struct Pruning: Sendable {
     let name: String
-    /// Finds a row if there is anything to delete.
+    /// Returns a row if there is anything to delete.
     let due: @Sendable (_ now: Timestamp) -> SQL
-    /// Deletes some; returns how many, at most `Limits.prunedAtOnceMax`.
+    /// Deletes some rows; returns their number, at most `Limits.prunedAtOnceMax`.
     let prune: @Sendable (_ now: Timestamp, Connection) throws -> Int
 }
 
-/// Runs the work that comes round: each feature's ticks for every tenant, and the tidying of the core's own tables.
+/// The scheduler of periodic work: each feature's ticks for every tenant, and the pruning of the core's own tables.
 final class Ticker: Sendable {
     private struct Job: Sendable {
         let name: String
@@ -32,7 +32,7 @@ final class Ticker: Sendable {
         let run: @Sendable (Ticker) throws -> Void
     }
 
-    /// How it is found out whether there is anything to do.
+    /// A query that finds out whether there is work.
     private struct Look: Sendable {
         let name: String
         let everySeconds: Int
@@ -41,16 +41,16 @@ final class Ticker: Sendable {
 
     private let runner: TransactionRunner
     private let logger: Logger
-    /// As they stand before the thread starts, which has its own copy.
+    /// The jobs before the thread starts; the thread has its own copy.
     private let jobs: [Job]
     private let thread = LoopThread("ticker")
     private let looks: [Look]
-    /// By those seconds, what was found to do, and when.
+    /// The work found by the last query of each interval, and when it was found.
     private let found = Locked([Int: (at: ContinuousClock.Instant, names: Set<String>)]())
 
-    /// The pause between two looks at the clock.
+    /// The pause between two checks of the clock.
     private let pause: Duration
-    /// Steps of one kind of tidying in a row; the next round goes on.
+    /// Consecutive steps of one kind of pruning; the next round continues.
     private static let stepsMax = 100
 
     init(runner: TransactionRunner, ticks: [Tick], prunings: [Pruning], limiter: RateLimiter, logger: Logger) {
@@ -65,7 +65,7 @@ final class Ticker: Sendable {
         }
         let storage = StorageWatch(store: runner.store, clock: runner.clock, logger: logger)
         jobs.append(Job(name: "storage", everySeconds: 1, dueAt: now) { _ in storage.look() })
-        // A look at a file costs nothing; a look at a server, by each replica, a little.
+        // A query of a file costs nothing; one of a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
         if runner.store.engine == .postgreSQL {
             jobs.append(
@@ -101,7 +101,7 @@ final class Ticker: Sendable {
         }
     }
 
-    /// Lets the running job finish, and returns when the thread has.
+    /// Lets the running job finish, and returns when the thread has ended.
     func stop() { thread.stop() }
 
     private func runDue(_ jobs: inout [Job]) {
@@ -118,13 +118,13 @@ final class Ticker: Sendable {
     }
 
     private func report(_ error: any Error, of name: String) {
-        // StorageWatch says it once a minute.
+        // StorageWatch reports it once a minute.
         if (error as? DatabaseError)?.storageTrouble != nil { return }
         logger.error("Upkeep failed; it is tried again.", metadata: ["tick": "\(name)", "reason": "\(error)"])
     }
 
-    /// Whether there is anything to do. What comes round together is looked for together, by one statement: an idle
-    /// service would otherwise ask a server for each kind of work, each second, on each replica.
+    /// Whether there is work. All work of one interval is checked by one statement. Otherwise an idle service would
+    /// query a server for each kind of work, each second, on each replica.
     private func isDue(_ name: String, everySeconds: Int) throws -> Bool {
         let moment = ContinuousClock.now
         if let last = found.withLock({ $0[everySeconds] }), moment - last.at < pause {
@@ -152,7 +152,7 @@ final class Ticker: Sendable {
         for tenant in runner.tenants.all {
             let runner = runner
             try runner.store.writeAndWait { db in
-                // One replica at a time: the next one finds little left to do.
+                // One replica at a time; the next one finds little left to do.
                 try db.lock([LockKey.tick(tick.name).name(in: tenant)])
                 try runner.write(as: .system(tenant: tenant), in: db) { try tick.body($0) }
             }
@@ -160,7 +160,7 @@ final class Ticker: Sendable {
         }
     }
 
-    /// Prunes step by step, until a step finds less than it may take.
+    /// Prunes step by step, until a step finds less than its limit.
     private func run(_ pruning: Pruning, everySeconds: Int) throws {
         guard try isDue(pruning.name, everySeconds: everySeconds) else { return }
         for _ in 0..<Self.stepsMax {

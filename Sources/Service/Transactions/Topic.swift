@@ -5,10 +5,9 @@ import Visibility
 /// A kind of shared topic, such as `queue:{shopId}`.
 struct TopicKind: Sendable {
     let prefix: String
-    /// Of whose keys a stream must have one to name such a topic; empty for topics that everybody may name, of which each
-    /// sees what is visible to them.
+    /// Keys that allow subscribing; empty for public topics, of which each subscriber receives only visible events.
     let audience: [AudienceTemplate]
-    /// The state that a stream is sent when it joins, as an event's name and data; nil: there is none.
+    /// Returns the state that a stream receives when it subscribes, as an event's name and data; nil if there is none.
     let initial: @Sendable (Transaction, _ id: String) throws -> (String, [UInt8])?
 
     init(
@@ -19,7 +18,7 @@ struct TopicKind: Sendable {
         self.initial = initial
     }
 
-    /// Topics of an app: their state is the app's own.
+    /// Creates the kind of an app's topics, whose state the app manages.
     init(_ declaration: TopicDeclaration) {
         prefix = declaration.prefix
         audience = declaration.audience
@@ -27,14 +26,14 @@ struct TopicKind: Sendable {
     }
 }
 
-/// A table of the service as subscriptions name it.
+/// A table of the service, as subscriptions name it.
 struct WatchedTable: Sendable, Hashable {
     let schema: String
     let table: String
     let columns: ColumnTypes
 }
 
-/// All tables that streams can subscribe to: those that the file declares, and those of the service.
+/// All tables to which streams can subscribe: the declared ones, and the service's own.
 struct SubscribableTables: Sendable {
     let catalog: TableCatalog
     let watched: [WatchedTable]
@@ -43,7 +42,7 @@ struct SubscribableTables: Sendable {
         catalog.find(schema: schema, table: table) != nil || find(schema, table) != nil
     }
 
-    /// The columns that filters may name; nil where the file does not say which there are.
+    /// Returns the columns that filters may name; nil if the file does not list them.
     func columns(schema: String, table: String) -> ColumnTypes? {
         if let declared = catalog.find(schema: schema, table: table) { return declared.types }
         return find(schema, table)?.columns
@@ -54,10 +53,10 @@ struct SubscribableTables: Sendable {
     }
 }
 
-/// A state of one user, stored nowhere: the next one replaces it, and who opens a stream is sent the present one.
+/// A state of one user that is not stored. The next one replaces it, and a stream that opens receives the current one.
 struct OwnState: Sendable {
     let tenant: ID<Tenant>
-    /// Whose streams: a key of their scopes.
+    /// The key of the scopes whose streams receive it.
     let key: String
     let name: String
     let collapse: UInt64

@@ -4,9 +4,9 @@ import Rows
 import Threads
 import Values
 
-/// One transaction of the service: rows, events, facts and counts that stand or fall together.
+/// A transaction of the service: rows, events, facts and counts that are committed or rolled back together.
 ///
-/// It lives on one thread and is never awaited in.
+/// It lives on one thread, and nothing is awaited in it.
 final class Transaction {
     let db: Connection
     let caller: Caller
@@ -17,7 +17,7 @@ final class Transaction {
     private var facts: [Fact] = []
     private var drafts: [EventDraft] = []
     private var changes: [ID<User>: BadgeChange] = [:]
-    /// The order in which users' counts were first changed: their events follow it.
+    /// The users in the order in which their counts were first changed. Their events have the same order.
     private var changedUsers: [ID<User>] = []
     private var everChanged: Set<ID<User>> = []
     private var counts: [ID<User>: Badges] = [:]
@@ -34,11 +34,11 @@ final class Transaction {
 
     var settings: Settings { reader.settings }
     var tenant: ID<Tenant> { caller.tenant }
-    /// What versions count in.
+    /// The epoch to which versions belong.
     var epoch: String { reader.log.epoch }
     var scope: Scope { caller.scope }
 
-    /// An id that sorts behind all that were made before.
+    /// Returns an id that sorts after all earlier ones.
     func makeID<E>(_: E.Type) -> ID<E> { reader.ids.withLock { $0.next(at: now) } }
 
     // MARK: Events
@@ -46,13 +46,15 @@ final class Transaction {
     /// Publishes an event once the transaction is committed.
     ///
     /// - Parameters:
-    ///   - audience: the keys of the row it is about (`table.read.audience(of:)`).
-    ///   - topic: nil for what reaches everybody of the audience; `queue:s1` for what reaches those of the audience who
-    ///     named the topic.
-    ///   - collapse: names the state that the event carries whole; a slow or resuming client gets the latest only. Nil
-    ///     for an event that must not be dropped.
-    ///   - shared: members that other events of this transaction have too, stored once for all of them: they stand before
-    ///     those of `data`, which is a JSON object then.
+    ///   - audience: The keys of the row (`table.read.audience(of:)`).
+    ///   - topic: Nil for an event that reaches the whole audience; `queue:s1` for one that reaches only subscribers of
+    ///     the topic in the audience.
+    ///   - collapse: The name of the state that the event carries completely; a slow or resuming client gets only the
+    ///     latest. Nil for an event that must not be
+    ///     dropped.
+    ///   - shared: Members that other events of this transaction have too, stored once for all of them. They come
+    ///     before those of `data`, which must then be a
+    ///     JSON object.
     func publish(
         _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
         shared: SharedMembers? = nil, data: [UInt8]
@@ -61,7 +63,7 @@ final class Transaction {
             named: name.description, audience: audience, topic: topic, collapse: collapse, shared: shared, data: data)
     }
 
-    /// The same for an event of an app, whose name stands nowhere in the service.
+    /// Publishes an event of an app, whose name the service does not define.
     func publish(
         named name: String, audience: [String], topic: String?, collapse: String?, shared: SharedMembers? = nil,
         data: [UInt8]
@@ -72,9 +74,10 @@ final class Transaction {
                 data: data))
     }
 
-    /// Publishes a row's change, of which each stream receives the part that its scope and its subscriptions let it see.
+    /// Publishes a row change, of which each stream receives the part that its scope and its subscriptions allow.
     ///
-    /// - Parameter tenant: whose rows they are: nil for the caller's; another one only for a feed of all tenants.
+    /// - Parameter tenant: The owner of the rows; nil for the caller's tenant. Only a feed of all tenants may name
+    ///   another one.
     func publish(_ change: RowChange, tenant: ID<Tenant>? = nil) {
         drafts.append(
             EventDraft(
@@ -83,7 +86,7 @@ final class Transaction {
                 data: JSONWriter.bytes(change), change: PublishedChange(change)))
     }
 
-    /// Publishes to the other replicas what is no user's business, such as a revocation.
+    /// Publishes an event to the other replicas only, such as a revocation.
     func notifyReplicas(_ name: StaticString, data: [UInt8]) {
         guard db.engine == .postgreSQL else { return }
         publish(name, audience: [], data: data)
@@ -91,25 +94,25 @@ final class Transaction {
 
     // MARK: Locks
 
-    /// Takes a lock until this transaction ends: others who want it wait. Whoever reads in order to decide what to write
-    /// locks first.
+    /// Acquires a lock until this transaction ends; other transactions that want it wait. A transaction must lock data
+    /// before it reads it to decide what to write.
     ///
-    /// - Returns: whether it may have changed since it was last read: false where there is one writer.
+    /// - Returns: Whether the data may have changed since it was last read; false if there is one writer.
     @discardableResult
     func lock(_ key: LockKey) throws -> Bool {
         try db.lock([key.name(in: tenant)])
         return db.engine == .postgreSQL
     }
 
-    /// Several of one kind at once, in one order whoever asks: so that nobody waits in a circle.
+    /// Acquires several locks of one kind at once, always in the same order, so that transactions do not deadlock.
     func lock(_ keys: @autoclosure () -> [LockKey]) throws { try db.lock(keys().map { $0.name(in: tenant) }) }
 
     // MARK: Facts
 
-    /// Records that something happened; every feature's reactions run before the transaction ends.
+    /// Records that something happened. Every feature's reactions run before the transaction ends.
     func record(_ fact: Fact) { facts.append(fact) }
 
-    /// Runs the reactions that wait.
+    /// Runs the pending reactions.
     func settle() throws {
         var index = 0
         while index < facts.count {
@@ -123,9 +126,10 @@ final class Transaction {
 
     // MARK: Cache
 
-    /// A value that is read or computed once in this transaction. A change of what it came from calls ``dropCached(_:)``.
+    /// Returns a value that is read or computed once in this transaction. A change of its source must call
+    /// ``dropCached(_:)``.
     func cached<Value>(_ name: String, _ make: () throws -> Value) rethrows -> Value {
-        // In two steps: nothing, cast to an optional, would be taken for a cached nil.
+        // In two steps, because an absent value, cast to an optional, would look like a cached nil.
         if let known = cache[ID(name)], let value = known as? Value { return value }
         let made = try make()
         cache[ID(name)] = made
@@ -136,14 +140,14 @@ final class Transaction {
 
     // MARK: Counts
 
-    /// Changes a user's absolute counts; the version and one `badges:update` follow by themselves.
+    /// Changes a user's absolute counts. The version and one `badges:update` are updated automatically.
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try lock(.user(user))
         changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
         if everChanged.insert(user).inserted { changedUsers.append(user) }
     }
 
-    /// A user's counts as of this transaction.
+    /// Returns a user's counts in this transaction.
     func badges(of user: ID<User>) throws -> SentBadges {
         try settle()
         try storeCounts(of: user)
@@ -153,7 +157,7 @@ final class Transaction {
         return badges.sent(in: epoch)
     }
 
-    /// Stores what waits of several users' counts together: ``badges(of:)`` knows them then.
+    /// Stores the pending counts of several users together, so that ``badges(of:)`` returns them.
     func storeCounts(of users: [ID<User>]) throws {
         try settle()
         var gaining: [(userId: ID<User>, change: BadgeChange)] = []
@@ -190,15 +194,16 @@ final class Transaction {
 
     // MARK: The end
 
-    /// Has an action run once the transaction is durable, before anybody is answered. It must be quick.
+    /// Runs an action once the transaction is durable, before any caller is answered. It must be quick.
     func afterCommit(_ action: @escaping @Sendable () -> Void) { db.afterCommit(action) }
 
-    /// Runs what waits and writes the counts. Nothing may follow.
+    /// Runs the pending reactions and writes the counts. Nothing may follow.
     ///
-    /// - Returns: the events to publish; nil where there are none.
+    /// - Returns: The events to publish; nil if there are none.
     func finish() throws -> PendingEvents? {
         try settle()
-        // Those of many together; what is left is of users whose counts were stored before, and changed again.
+        // The counts of many users are stored together. The remaining users' counts were stored before, and changed
+        // again.
         if changedUsers.count > 1 { try storeCounts(of: changedUsers) }
         for user in changedUsers {
             try storeCounts(of: user)
@@ -215,10 +220,11 @@ final class Transaction {
         return PendingEvents(now: now, drafts: drafts, traceparent: traceparent)
     }
 
-    /// Takes what the caller publishes from the caller's minute. What is within a request's share is bounded by the number
-    /// of requests already. A transaction that is done again is taken twice: rather a little less than no bound.
+    /// Subtracts the published events from the caller's budget of the minute. Events within a request's share are
+    /// already bounded by the number of requests. A retried transaction is subtracted twice, which is better than no
+    /// limit.
     ///
-    /// - Throws: 429 where it is too much.
+    /// - Throws: 429 if the budget is exceeded.
     private func spendEvents() throws(Failure) {
         guard !caller.isService else { return }
         let events = drafts.count - Limits.eventsPerRequest

@@ -3,7 +3,7 @@ import Domain
 import Threads
 import Values
 
-/// Runs transactions: for requests, for streams, and for the work that comes round.
+/// The runner of transactions for requests, streams and periodic work.
 struct TransactionRunner: Sendable {
     let reader: TransactionReader
     let tenants: Tenants
@@ -14,9 +14,9 @@ struct TransactionRunner: Sendable {
     var clock: Clock { reader.clock }
     var settings: Settings { reader.settings }
 
-    /// One write transaction inside a writer's group. Call on the writer's thread, within `Store.write`.
+    /// Runs one write transaction inside a writer's group. To be called on the writer's thread, within `Store.write`.
     ///
-    /// - Parameter traceparent: the trace that its events are of; nil where it is not recorded.
+    /// - Parameter traceparent: The trace of its events; nil if it is not recorded.
     func write<Result>(
         as caller: Caller, in db: Connection, traceparent: String? = nil, _ body: (Transaction) throws -> Result
     ) throws -> Result {
@@ -29,10 +29,10 @@ struct TransactionRunner: Sendable {
     }
 }
 
-/// What a feature does when a fact is recorded, inside the same transaction.
+/// A feature's reaction to a recorded fact, inside the same transaction.
 typealias Reaction = @Sendable (Transaction, Fact) throws -> Void
 
-/// Transactions that only read, and what all transactions share.
+/// The runner of read-only transactions, and the state that all transactions share.
 final class TransactionReader: Sendable {
     let store: Store
     let clock: Clock
@@ -41,7 +41,7 @@ final class TransactionReader: Sendable {
     let reactions: [Reaction]
     let badgeVersions: BadgeVersions
     let limiter: RateLimiter
-    /// Makes the ids of all entities, in one order.
+    /// Creates the ids of all entities, in one order.
     let ids = Locked(IDSequence())
 
     init(
@@ -56,7 +56,7 @@ final class TransactionReader: Sendable {
         badgeVersions = BadgeVersions(isAlone: store.engine == .sqlite)
     }
 
-    /// One read transaction, on the calling thread.
+    /// Runs one read transaction, on the calling thread.
     func read<Result>(as caller: Caller, _ body: (Transaction) throws -> Result) throws -> Result {
         try store.read { db in
             try db.enter(caller.scope)
@@ -64,7 +64,7 @@ final class TransactionReader: Sendable {
         }
     }
 
-    /// The rows of one statement, on the calling thread.
+    /// Passes the rows of one statement to the body, on the calling thread.
     func rows<Result>(of sql: SQL, as caller: Caller, _ body: (RowCursor) throws -> Result) throws -> Result {
         try store.read { db in
             try db.enter(caller.scope)

@@ -5,7 +5,7 @@ public struct Booking: Sendable, Hashable {
     /// How the booking was made.
     public enum Source: String, CaseIterable, Sendable, Hashable {
         case online
-        /// A customer who came without a booking. A walk-in has a place in the line, but no reserved time.
+        /// A customer without a booking. A walk-in has a place in the line, but no reserved time.
         case walkIn
     }
 

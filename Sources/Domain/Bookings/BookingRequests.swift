@@ -23,7 +23,7 @@ public struct BookingDraft: Sendable, Hashable {
     }
 }
 
-/// The body of `POST /v1/shops/{id}/queue/entries`: a customer who waits in the shop.
+/// The body of `POST /v1/shops/{id}/queue/entries`: a customer waiting in the shop.
 public struct WalkIn: Sendable, Hashable {
     public let barberId: ID<Barber>?
     public let service: String

@@ -5,7 +5,7 @@ public struct Conversation: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         /// Two members. Each pair of users has at most one.
         case direct
-        /// Any number of members, who can add others.
+        /// Any number of members. Members can add others.
         case group
     }
 
@@ -16,7 +16,7 @@ public struct Conversation: Sendable, Hashable {
     public let createdBy: ID<User>?
     public let createdAt: Timestamp
     public var memberCount: Int
-    /// The sequence number of the newest message; 0 if there is none.
+    /// The sequence number of the newest message; 0 before the first message.
     public var lastSequence: Int
     /// The sort key of lists of conversations, greatest first: the id of the newest message, or the conversation's own
     /// id until there is a message.

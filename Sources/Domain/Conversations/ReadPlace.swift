@@ -25,7 +25,7 @@ public struct ReadPlace: Sendable, Hashable {
         self.excluded = excluded
     }
 
-    /// Creates the place of a member who joins now.
+    /// Creates the place of a member at the moment of joining.
     public init(joining last: Int) { self.init(joined: last, position: last, excluded: 0) }
 
     public func unread(of last: Int) -> Int { last - position - excluded }

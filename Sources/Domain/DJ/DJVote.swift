@@ -7,7 +7,7 @@ public enum DJVote: String, CaseIterable, Sendable, Hashable {
     /// Withdraws a vote (requirements, decision 9).
     case none
 
-    /// The stored value of a vote; nil for ``none``.
+    /// The stored value of a vote; nil for a withdrawn one.
     public var side: Int? {
         switch self {
         case .up: 1

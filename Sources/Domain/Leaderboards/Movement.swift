@@ -22,8 +22,8 @@ public struct Movement: Sendable {
     }
 }
 
-/// A settled set of changes. A few comparisons tell whether any one of a million entries was moved by them; the earlier
-/// place of the entry need not be stored.
+/// A settled set of changes. A few comparisons decide whether any one of a million entries was moved by them; the
+/// earlier place of the entry need not be stored.
 ///
 /// An unchanged entry is moved by the entries that passed it. Its rank moves by the difference between the numbers of
 /// better scores before and after the changes; its position moves likewise.

@@ -4,8 +4,8 @@ import Rows
 public struct Standing: Sendable, Hashable, Comparable {
     /// The score, transformed so that smaller is better (`Challenge.Order.key`).
     public let key: Int64
-    /// The number of the change by which the score was reached. The changes of a leaderboard are numbered in commit
-    /// order. Among equal scores the number tells which was reached first, and no two standings are equal.
+    /// The number of the change that set the score. The changes of a leaderboard are numbered in commit order. Among
+    /// equal scores, the lower number was reached first, and no two standings are equal.
     public let reached: Int64
 
     public init(key: Int64, reached: Int64) {

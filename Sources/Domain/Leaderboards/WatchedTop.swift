@@ -39,7 +39,7 @@ public struct WatchedTop: Sendable, Hashable {
         return places
     }
 
-    /// Returns the difference to an earlier top: the new or changed lines, and the users who left.
+    /// Returns the difference to an earlier top: the new or changed lines, and the removed users.
     public func changes(since before: WatchedTop) -> (moved: [Move], left: [ID<User>]) {
         var known: [ID<User>: (line: Line, place: Place)] = [:]
         for (line, place) in zip(before.lines, before.places) { known[line.userId] = (line, place) }

@@ -18,7 +18,7 @@ public struct NotificationDraft: Sendable, Hashable {
     public let data: [String: JSONValue]
     /// Whether the notification is created as seen: listed, but without lighting a badge (requirements, decision 17).
     public private(set) var isSeen = false
-    /// The open request that the notification asks to answer. Notifications that senders create have none.
+    /// The open request that the notification asks to answer. Always nil for notifications that senders create.
     private(set) var requestId: ID<UserRequest>?
 
     public var type: NotificationType { namedType ?? NotificationType(for: category) }
@@ -36,8 +36,9 @@ public struct NotificationDraft: Sendable, Hashable {
 }
 
 extension NotificationDraft {
-    /// Reads the body of `POST /v1/notifications`: `{userId, id?, type?, category, priority, title, message,
-    /// lockScreen?, data?}`. The optional id has the meaning of an event's id.
+    /// Reads the body of `POST /v1/notifications`:
+    /// `{userId, id?, type?, category, priority, title, message, lockScreen?, data?}`. The optional id has the meaning
+    /// of an event's id.
     public init(reading fields: inout Fields) {
         let userId: ID<User> = fields.id("userId")
         let eventId = fields.optionalID("id", NotificationEvent.self)?.text

@@ -17,7 +17,7 @@ extension NotificationEvent {
     /// The kind that selects the template. An update that is also a cancellation or a completion counts as that alone
     /// (requirements, decision 18).
     ///
-    /// `status` tells, unless the sender also says that the status did not change.
+    /// The value of `status` decides this, unless the sender also says that the status did not change.
     var effectiveKind: Kind {
         guard kind == .visitUpdated, let status = details[.status]?.lowercased() else { return kind }
         if let changes, !changes.contains("status") { return kind }
@@ -96,7 +96,7 @@ extension String {
     /// word: "Dental Cleaning" becomes "dental cleaning". Otherwise only the first word is lowered: "Follow-up for Ada"
     /// becomes "follow-up for Ada". Capitals inside a word stay, as in "MRI scan" and "McKenzie Therapy".
     ///
-    /// ASCII is processed by bytes. Other text is processed by Unicode scalars; the first scalar of a word tells
+    /// ASCII is processed by bytes. Other text is processed by Unicode scalars; the first scalar of a word decides
     /// whether it is a letter and a capital.
     fileprivate var insideSentence: String {
         // Without a capital there is nothing to lower.

@@ -2,8 +2,8 @@ import Rows
 import Values
 
 extension Post {
-    /// The schema and the table under which streams subscribe to posts: `{"schema": "bellhop", "table": "posts",
-    /// "event": "UPDATE", "filter": "id=in.(…)"}` (ENG E-1).
+    /// The schema and the table under which streams subscribe to posts:
+    /// `{"schema": "bellhop", "table": "posts", "event": "UPDATE", "filter": "id=in.(…)"}` (ENG E-1).
     public static let subscribable = (schema: "bellhop", table: "posts")
 
     /// The column types of ``row``.

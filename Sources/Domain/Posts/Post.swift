@@ -2,11 +2,11 @@ import Values
 
 /// A post of an author, visible to followers or to every user of the tenant.
 public struct Post: Sendable, Hashable, JSONObjectWritable {
-    /// The users who see a post, besides its author.
+    /// The audience of a post, besides its author.
     public enum Visibility: String, CaseIterable, Sendable {
         /// Every user of the tenant.
         case `public`
-        /// The users who follow the author at the moment of reading.
+        /// The followers of the author at the moment of reading.
         case followers
     }
 

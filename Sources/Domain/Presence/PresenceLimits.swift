@@ -1,12 +1,12 @@
 /// The limits of presence. Each comment says what breaks without the limit.
 public enum PresenceLimits {
     /// How long a user counts as present without entering the code again (requirements, decision 13). With a longer
-    /// time, guests who have left choose the music; with a shorter one, guests who stay must enter the code constantly.
+    /// time, departed guests choose the music; with a shorter one, present guests must enter the code constantly.
     public static let lifetimeSeconds: Int64 = 600
     /// How long a booking in progress counts as presence: as long as the longest service. Otherwise a booking that
     /// staff forgot to close would count forever.
     static let bookingSeconds = Int64(BookingLimits.durationMinutes.upperBound) * 60
-    /// How long a code is displayed. A code that is displayed longer can be passed on to people who are not there.
+    /// How long a code is displayed. A code that is displayed longer can be passed on to absent people.
     public static let codeSeconds: Int64 = 60
     /// The number of valid codes: the displayed one and the one before. The code may change while a guest types.
     static let codesValid: Int64 = 2

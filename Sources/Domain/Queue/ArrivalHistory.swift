@@ -1,4 +1,4 @@
-/// Recent arrivals of black-card customers. Later arrivals overtake the customers who wait in the standard lane.
+/// Recent arrivals of black-card customers. Later arrivals overtake waiting customers of the standard lane.
 ///
 /// A window of one to four weeks is a good choice. With fewer than some twenty arrivals, the prior dominates the rate.
 public struct ArrivalHistory: Sendable, Hashable {

@@ -1,8 +1,8 @@
 /// The plain formula of the source document (CUT; requirements, decisions 2, 3 and 7).
 ///
 /// It uses only the number of confirmed bookings, the number of barbers and one average. It ignores the progress of the
-/// current services and customers who will overtake. ``WaitEstimator`` adds to these numbers and does not replace them,
-/// because clients rely on them.
+/// current services and future overtakers. ``WaitEstimator`` adds to these numbers and does not replace them, because
+/// clients rely on them.
 public struct QueueFormula: Sendable, Hashable {
     /// The rule that derives the black-card wait from the average.
     public enum BlackCardRule: String, Sendable, Hashable, CaseIterable {

@@ -10,7 +10,7 @@
 public struct ServiceSample: Sendable, Hashable {
     /// The duration from beginning to end.
     public var minutes: Double
-    /// The planned duration of the booking; nil if it had none.
+    /// The planned duration of the booking, if any.
     public var plannedMinutes: Double?
 
     public init(minutes: Double, plannedMinutes: Double? = nil) {

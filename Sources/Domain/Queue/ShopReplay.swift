@@ -10,9 +10,9 @@
 ///
 /// One pass over the waiting customers also gives the waits of new customers in both lanes. A new black-card customer
 /// starts when a barber is first free and no black-card customer waits for that barber. A new standard customer starts
-/// when no customer at all is left to take, including those who overtake. Neither delays the customers before them, nor
-/// those who are due within minutes. A chair is free for a new customer only if enough others will be free for those
-/// customers (requirements, decision 5).
+/// when no other customer is left to take, overtakers included. Neither delays earlier customers, nor customers that
+/// are due within minutes. A chair is free for a new customer only if enough others will be free for the due customers
+/// (requirements, decision 5).
 struct ShopReplay {
     private struct Customer {
         /// The index into the serving order.
@@ -32,7 +32,7 @@ struct ShopReplay {
     private let barberCount: Int
     private let blackCard: [Customer]
     private let standard: [Customer]
-    /// The customers who have not arrived yet, by time of arrival, with their indices in `called`.
+    /// The expected customers, by time of arrival, with their indices in `called`.
     private let expected: [(customer: Customer, index: Int, isBlackCard: Bool)]
     private let blackCardPerMinute: Double
     private let rateLogDeviation: Double
@@ -134,7 +134,7 @@ struct ShopReplay {
         return nil
     }
 
-    /// Returns the next arrival, after `time`, of a customer who waits for this barber.
+    /// Returns the next arrival, after `time`, of a customer for this barber.
     private func nextReady(after time: Double, barber: Int) -> Double {
         var next = Double.infinity
         func look(_ lane: [Customer], _ offset: Int) {
@@ -148,8 +148,8 @@ struct ShopReplay {
         return next
     }
 
-    /// Whether a new customer in this barber's chair would delay a customer who is due soon. Each of those needs
-    /// another barber who is free by then.
+    /// Whether a new customer in this barber's chair would delay a customer that is due soon. Each due customer needs
+    /// another barber that is free by then.
     private func isReserved(_ barber: Int, at time: Double, forBlackCardOnly: Bool) -> Bool {
         var needed = 0
         for (customer, index, isBlackCard) in expected where customer.ready > time && !called[index] {

@@ -11,7 +11,7 @@ public struct BarberState: Sendable, Hashable {
     /// A service that has begun.
     public struct Service: Sendable, Hashable {
         public var elapsedMinutes: Double
-        /// The planned duration of the booking; nil if it has none.
+        /// The planned duration of the booking, if any.
         public var plannedMinutes: Double?
 
         public init(elapsedMinutes: Double, plannedMinutes: Double? = nil) {
@@ -43,7 +43,7 @@ public struct BarberState: Sendable, Hashable {
     }
 }
 
-/// A customer who has arrived or is due soon, and whose service has not begun.
+/// A customer that has arrived or is due soon, and whose service has not begun.
 public struct WaitingCustomer: Sendable, Hashable {
     public var id: String
     public var lane: QueueLane
@@ -51,9 +51,9 @@ public struct WaitingCustomer: Sendable, Hashable {
     /// is sorted by it. Bookings due within ``WaitLimits/dueHorizonMinutes`` count, later ones do not (requirements,
     /// decision 5).
     public var readyInMinutes: Double
-    /// The requested barber; nil for the first who is free.
+    /// The requested barber; nil for the first free one.
     public var barberId: String?
-    /// The planned duration of the booking; nil if it has none.
+    /// The planned duration of the booking, if any.
     public var plannedMinutes: Double?
 
     public init(

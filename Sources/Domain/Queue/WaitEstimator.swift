@@ -1,13 +1,12 @@
 /// The estimator of waits. It simulates the shop's next hours a few hundred times.
 ///
 /// Each run draws the rest of the current services (given their elapsed times), the services of all waiting customers,
-/// and the black-card customers who will arrive and overtake. It then serves the two lanes as the shop does: a free
-/// barber takes the first of the black-card lane, then the first of the standard lane. The estimate is the median and
-/// the 90th percentile of the runs. The draws are a fixed ``LatinHypercube``, so the same state always gives the same
-/// answer.
+/// and the future black-card customers, which overtake. It then serves the two lanes as the shop does: a free barber
+/// takes the first of the black-card lane, then the first of the standard lane. The estimate is the median and the 90th
+/// percentile of the runs. The draws are a fixed ``LatinHypercube``, so the same state always gives the same answer.
 ///
-/// The model fits shops whose queue moves as described. Staff who call customers in another order and customers who
-/// leave unserved show in ``EstimateAccuracy``, and ``PercentileCalibration`` adapts to them.
+/// The model fits shops whose queue moves as described. If staff call customers in another order, or customers leave
+/// unserved, this shows in ``EstimateAccuracy``, and ``PercentileCalibration`` adapts to it.
 public enum WaitEstimator {
     /// The text of ``QueueEstimate/method``.
     public static let method =

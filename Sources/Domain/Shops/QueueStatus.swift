@@ -15,7 +15,7 @@ public struct QueueStatus: Sendable, Hashable {
     public var queueLength: Int
     /// Barbers on duty (requirements, decision 6).
     public var currentlyServing: Int
-    /// The barbers on duty who take customers.
+    /// The barbers on duty without those on a break.
     var barbersWorking: Int
     /// Bookings in progress.
     public var inService: Int

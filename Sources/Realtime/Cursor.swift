@@ -99,8 +99,7 @@ public enum Resumption: Sendable, Hashable {
     /// - Parameters:
     ///   - oldest: The oldest sequence that the log still stores. A cursor right before it has missed nothing.
     ///   - newest: The newest committed sequence of the log. It is not that of one shard, because a client may come
-    ///     from a shard
-    ///     that was ahead of this one.
+    ///     from a shard that was ahead of this one.
     public static func decide(lastEventID: String?, ids: EventIDs, oldest: Int64, newest: Int64) -> Resumption {
         // A client sends an empty id after a server reset it. It means the same as no id.
         guard let lastEventID, !lastEventID.isEmpty else { return .fresh }

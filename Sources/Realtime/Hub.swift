@@ -95,7 +95,7 @@ public struct Hub {
         replace(slot, scope: Array(scope), topics: topics(of: slot))
     }
 
-    /// Adds one key to the scope. The other keys, of which there may be a thousand, are not touched.
+    /// Adds one key to the scope. The other keys, up to a thousand, are not touched.
     public mutating func add(_ key: String, toScopeOf slot: Int32) {
         precondition(contains(slot), "only a stream that joined can be changed")
         let number = number(of: Route(tenant: streams[Int(slot)].tenant, isTopic: false, text: key))

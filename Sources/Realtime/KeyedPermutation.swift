@@ -11,7 +11,7 @@ public struct KeyedPermutation: Sendable {
 
     /// Creates the permutation of a key.
     ///
-    /// - Parameter key: 16 bytes, all of which are used.
+    /// - Parameter key: 16 bytes. Every bit of it is used.
     public init(key: [UInt8]) {
         precondition(key.count == KeyedPermutation.keyBytes, "a key has 16 bytes")
         var words = stride(from: 0, to: key.count, by: 4).map { start in

@@ -164,7 +164,7 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         isWoken ? .zero : max(.zero, polledAt + pollPause - now)
     }
 
-    /// Returns the next question to the log; nil if none is due. A poll is due by elapsed time, regardless of
+    /// Returns the next question to the log, or nil if it is not due. A poll is due by elapsed time, regardless of
     /// announcements, because a new epoch comes without one.
     public mutating func nextQuestion(at now: Duration, pollPause: Duration) -> Question? {
         let isTimed = now - polledAt >= pollPause

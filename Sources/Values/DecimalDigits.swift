@@ -88,7 +88,7 @@ public struct DecimalDigits: Sendable, Hashable {
         return isTooLarge ? nil : magnitude
     }
 
-    /// The double whose shortest spelling has exactly these digits; nil if there is none.
+    /// The double whose shortest spelling has exactly these digits, if one exists.
     public var exactDouble: Double? {
         // No shortest spelling is longer.
         guard significant.count <= 17 else { return nil }

@@ -1,6 +1,6 @@
 extension RandomAccessCollection {
-    /// Returns the first index whose element satisfies the predicate, by binary search; the end index if there is none.
-    /// The elements that satisfy the predicate must follow all others.
+    /// Returns the first index whose element satisfies the predicate, or the end index, by binary search. The elements
+    /// that satisfy the predicate must follow all others.
     @inlinable
     public func partitioningIndex(where belongsBehind: (Element) -> Bool) -> Index {
         var (low, count) = (startIndex, self.count)

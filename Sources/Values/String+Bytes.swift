@@ -56,9 +56,9 @@ extension [UInt8] {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Returns the first index from `start` on of a byte that a JSON string escapes: a quotation mark, a backslash or a
-    /// control character, including U+007F. Returns the end if there is none. It checks eight bytes at a time, because
-    /// most of the text that is read and written is plain.
+    /// Returns the first index from `start` on of a byte that a JSON string escapes, or the end. These bytes are the
+    /// quotation mark, the backslash and the control characters, including U+007F. It checks eight bytes at a time,
+    /// because most of the text that is read and written is plain.
     @inlinable
     public func endOfPlainText(from start: Int) -> Int {
         firstPlace(from: start) { word in
@@ -67,7 +67,7 @@ extension UnsafeBufferPointer<UInt8> {
         }
     }
 
-    /// Returns the first index from `start` on of a line feed or a carriage return; the end if there is none.
+    /// Returns the first index from `start` on of a line feed or a carriage return, or the end.
     @inlinable
     public func endOfLine(from start: Int) -> Int {
         firstPlace(from: start) { word in
@@ -75,7 +75,7 @@ extension UnsafeBufferPointer<UInt8> {
         }
     }
 
-    /// Returns the first index from `start` on of a matching byte; the end if there is none.
+    /// Returns the first index from `start` on of a matching byte, or the end.
     ///
     /// - Parameter marks: Sets the high bit of each matching byte, lowest byte first. Its carry may also mark bytes
     ///   above the first match.

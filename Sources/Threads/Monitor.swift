@@ -33,7 +33,7 @@ public final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// Waits until `body` returns a result, but for a limited time; nil if it has none at the end.
+    /// Waits until `body` returns a result, or for a limited time; returns nil after that.
     @inlinable
     public func wait<Result, Problem: Error>(
         atMost duration: Duration, for body: (inout State) throws(Problem) -> Result?

@@ -2,7 +2,7 @@
 ///
 /// There is one object for each kind. ``Store/write(lane:_:in:completion:)`` queues an item of it. The body receives
 /// the items that meet in a group of writes, in the order in which they were queued, and returns the value of each. If
-/// the body throws, none of them is stored, and each item is retried on its own. So the error of one item does not
+/// the body throws, all of them are rolled back, and each item is retried on its own. So the error of one item does not
 /// affect the others.
 ///
 /// The class is inlinable, so that it costs no more than code written for its concrete types.

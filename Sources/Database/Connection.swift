@@ -73,7 +73,7 @@ public class Connection {
         return values
     }
 
-    /// Returns the first row mapped to a value; nil if there is none.
+    /// Returns the first row mapped to a value, or nil without a row.
     public func row<Value>(_ sql: SQL, _ map: (Row) throws -> Value) throws -> Value? {
         var value: Value?
         try execute(sql) { row in
@@ -144,7 +144,7 @@ public class Connection {
         preconditionFailure("each form of a connection runs its statements")
     }
 
-    /// Runs several statements one after the other. None of them has a check.
+    /// Runs several statements without a check, one after the other.
     @discardableResult
     func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
         try statements.reduce(0) { try $0 + perform(Self.withoutCheck($1), body) }

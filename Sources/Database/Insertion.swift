@@ -1,7 +1,7 @@
 /// A statement that inserts rows, prepared in forms of 1, 2, 4 and so on up to 64 rows (``RowParts``). The forms are
 /// created once per process.
 public struct Insertion: Sendable {
-    /// 64 rows: some hundred binds, of which PostgreSQL accepts 65,535 and SQLite 32,766.
+    /// 64 rows have some hundred binds; PostgreSQL accepts 65,535 and SQLite 32,766.
     private static let rowsAtOnceBits = 6
 
     private let columns: Int
@@ -13,8 +13,7 @@ public struct Insertion: Sendable {
     /// - Parameters:
     ///   - into: The text before VALUES, which names `columns` columns.
     ///   - rest: The text after the rows, such as ON CONFLICT and RETURNING. Neither text has values yet; `rest` may
-    ///     have
-    ///     placeholders.
+    ///     have placeholders.
     public init(_ into: SQL, columns: Int, _ rest: SQL = "") {
         precondition(columns > 0 && into.binds.isEmpty && rest.binds.isEmpty, "the rows alone have values")
         self.columns = columns
@@ -25,7 +24,7 @@ public struct Insertion: Sendable {
         }
     }
 
-    /// Returns the statements that insert rows, given their concatenated values; none for no rows.
+    /// Returns the statements that insert rows, given their concatenated values. Returns an empty list without rows.
     ///
     /// - Parameter restValues: The values of the text after the rows.
     public func statements(of values: consuming [SQLValue], followedBy restValues: [SQLValue] = []) -> [SQL] {

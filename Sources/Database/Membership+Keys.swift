@@ -17,6 +17,6 @@ extension Membership {
 }
 
 extension Scope {
-    /// Returns the scope with additional keys: those that memberships grant to its owner. For decisions without SQL.
+    /// Returns the scope with the additional keys that memberships grant to its owner. For decisions without SQL.
     public func adding(_ more: some Sequence<String>) -> Scope { Scope(tenant: tenant, keys: keys.union(more)) }
 }

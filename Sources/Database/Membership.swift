@@ -18,7 +18,7 @@ import Visibility
 /// It is a class because of the cycle: a policy refers to a membership, which refers to a table, which has policies.
 public final class Membership: Sendable {
     public let table: Table
-    /// The key by which the caller sees its own rows of the table: `user:{user_id}`.
+    /// The caller's key to its own rows of the table: `user:{user_id}`.
     public let holder: AudienceTemplate
     /// The key that a row grants: `conversation:{conversation_id}`, over the members' own column.
     public let given: AudienceTemplate
@@ -124,8 +124,7 @@ public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringCon
     /// - Parameters:
     ///   - template: A template over the columns of the policy's own table.
     ///   - table: The members' table. It shows all users their own rows, by the plain template `user:{member}`. An
-    ///     index on its
-    ///     tenant, member and `column` answers the query with one lookup.
+    ///     index on its tenant, member and `column` answers the query with one lookup.
     ///   - member: The column of the members' table that names the user.
     ///   - column: The column of the members' table that is compared with the template's column.
     public static func granted(

@@ -84,7 +84,7 @@ enum TableDefinition {
 }
 
 extension Store {
-    /// Applies the migrations that the database lacks, all or none, and returns them.
+    /// Applies all migrations that the database lacks, in one transaction, and returns them.
     ///
     /// On PostgreSQL it also updates the policies to match the tables. The store must have been opened by a role with
     /// that right (`.owner`). Several processes may run it at once.

@@ -8,7 +8,7 @@ public struct RowCursor {
         (self.position, self.run) = (position, run)
     }
 
-    /// Returns the first row mapped to a value; nil if there is none.
+    /// Returns the first row mapped to a value, or nil without a row.
     public func row<Value>(_ map: (Row) throws -> Value) throws -> Value? {
         var value: Value?
         try run { row in

@@ -2,7 +2,7 @@ extension SQL {
     /// The builder of an interpolated `SQL` literal.
     public struct StringInterpolation: StringInterpolationProtocol {
         private(set) var sql = SQL(unchecked: "")
-        /// The pending subquery without a name. The following text tells whether the author gave it one.
+        /// The pending subquery without a name. The following text shows whether the author gave it one.
         private var unnamedSubquery: String?
 
         public init(literalCapacity: Int, interpolationCount: Int) {

@@ -3,7 +3,8 @@ extension SQL {
     struct Woven {
         var text: String
         var binds: [SQLValue]
-        /// Whether the last column of each returned row tells if the written row is within the scope.
+        /// Whether the last column of each returned row contains the result of the check that the written row is within
+        /// the scope.
         var hasCheck: Bool
         /// The table that is written under a scope.
         var written: Table?

@@ -53,7 +53,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return result
     }
 
-    /// Joins the conditions that are not nil with AND; `TRUE` if there are none.
+    /// Joins the conditions that are not nil with AND; `TRUE` if all are nil.
     public static func all(_ conditions: [SQL?]) -> SQL {
         let present = conditions.compactMap(\.self)
         return present.isEmpty ? "TRUE" : joined(present, separator: " AND ")

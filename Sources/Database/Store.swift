@@ -30,8 +30,7 @@ public final class Store: Sendable {
     ///
     /// - Parameters:
     ///   - isSingle: Whether the body runs one statement. On PostgreSQL it then costs one round trip, without a
-    ///     transaction around
-    ///     it.
+    ///     transaction around it.
     ///   - isVital: On PostgreSQL a connection is reserved for such reads, so that they do not wait behind others.
     public func read<Value>(
         isSingle: Bool = false, isVital: Bool = false, _ body: (Connection) throws -> Value
@@ -139,8 +138,8 @@ public final class Store: Sendable {
 
     // MARK: Trouble
 
-    /// The problem that blocks the store; nil if there is none. After `.moved` the files serve nothing any more. With
-    /// `.full`, reads continue, and the last writes found no room.
+    /// The problem that blocks the store, if any. After `.moved` the files serve nothing any more. With `.full`, reads
+    /// continue, and the last writes found no room.
     public var trouble: DatabaseError? {
         if let trouble = backend.trouble { return trouble }
         return backend.queues.contains(where: \.isFull)

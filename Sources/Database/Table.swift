@@ -31,7 +31,7 @@ public struct Unscoped: Sendable {
     public let why: StaticString
 
     /// A reaction writes, on behalf of the service, a row that the caller itself could not write: a customer's
-    /// notification in the transaction of the barber who confirmed.
+    /// notification in the transaction of the confirming barber.
     public static func reaction(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
     /// The service's own records: event log, counters, idempotency keys.
     public static func bookkeeping(_ why: StaticString) -> Unscoped { Unscoped(why: why) }

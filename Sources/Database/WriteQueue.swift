@@ -185,8 +185,7 @@ final class WriteQueue: Sendable {
     /// Records that a batch is decided. It is called before its jobs are answered, so that a caller with an answer
     /// finds room in the queue.
     ///
-    /// - Parameter isFull: Whether the database lacked room for some of it; nil if nothing was written, which tells
-    ///   nothing.
+    /// - Parameter isFull: Whether the database lacked room for some of it; nil if nothing was written.
     func finishBatch(isFull: Bool?, _ change: (inout StoreMetrics) -> Void) {
         state.withLock { queue in
             queue.jobsTaken = 0

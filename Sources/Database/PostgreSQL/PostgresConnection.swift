@@ -145,8 +145,7 @@ final class PostgresConnection: Connection {
         wanted.merge(scope.predicates.settings { vocabulary.settings(of: scope) }) { $1 }
     }
 
-    /// Returns one command for the settings that the statement needs and the server does not have yet; nil if there are
-    /// none.
+    /// Returns one command for the settings that the statement needs and the server does not have yet, or nil.
     private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
         let opening = vocabulary.opening(for: statement)
         var target: [String: String]

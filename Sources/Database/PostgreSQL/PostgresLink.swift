@@ -24,7 +24,7 @@ final class PostgresLink {
     private var unread: [Expected] = []
     /// Whether the connection is unusable, because the server is gone or has not answered in time.
     private(set) var isBroken = false
-    /// The number of completed commands of the last exchange; nil if none was sent.
+    /// The number of completed commands of the last exchange; nil if nothing was sent.
     private(set) var completed: Int?
     /// The results of the last exchange, up to its first error.
     private(set) var results: [PostgresResult] = []
@@ -94,7 +94,8 @@ final class PostgresLink {
         ]
     }
 
-    /// Returns the options for the start of a connection. A pooler accepts none; schema changes have no time limit.
+    /// Returns the options for the start of a connection. A pooler accepts no options; schema changes have no time
+    /// limit.
     private static func startOptions(_ options: StoreOptions) -> String {
         guard !options.isPooled, options.access != .owner else { return "" }
         return sessionSettings(options).map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")

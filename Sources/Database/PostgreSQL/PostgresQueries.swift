@@ -98,7 +98,7 @@ final class PostgresQueries: Sendable {
         var isSlow = false
     }
 
-    /// Returns the next jobs of one kind, for a thread that has finished a batch; none at the end.
+    /// Returns the next jobs of one kind, for a thread that has finished a batch. Returns an empty list at the end.
     private func take(after last: Conversation?) -> [Job] {
         var last = last
         return state.wait { state in

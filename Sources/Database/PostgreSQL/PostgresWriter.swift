@@ -31,7 +31,7 @@ final class CommitTurn: Sendable {
 /// answers all of them.
 ///
 /// Other writers, here and on other replicas, write at the same time. A job locks the data on which it bases its writes
-/// (`Connection.lock`). The first job of a group waits for its locks, because the group holds none yet. A later job
+/// (`Connection.lock`). The first job of a group waits for its locks, because the group holds no locks yet. A later job
 /// that meets a lock held elsewhere is postponed to the next group, so that groups never wait for each other in a
 /// cycle.
 ///
@@ -43,7 +43,7 @@ struct PostgresWriter {
     let options: StoreOptions
     let connect: () throws(DatabaseError) -> PostgresConnection
     var connection: PostgresConnection?
-    /// Distinguishes this writer's marks from those of all other writers, in this process and elsewhere.
+    /// Distinguishes this writer's marks from all others, in this process and elsewhere.
     private let name = PostgresWriter.randomName()
 
     /// The maximum number of attempts of a job. Lost connections, deadlocks and locks held elsewhere are temporary. A
@@ -206,8 +206,8 @@ struct PostgresWriter {
     /// Returns whether a transaction was stored whose COMMIT was sent and not answered.
     ///
     /// A retry could perform it twice, and an error could be reported for a performed one. So the server is queried,
-    /// for as long as a client would wait. The transaction id only tells when the transaction has ended; after a crash
-    /// or a failover it may belong to another one. The mark tells whether it was stored.
+    /// for as long as a client would wait. The transaction id only shows when the transaction has ended; after a crash
+    /// or a failover it may belong to another one. The mark shows whether the transaction was stored.
     private mutating func isStored(_ mark: String, by id: String, lostBy error: any Error) throws -> Bool {
         let deadline = ContinuousClock.now + options.statementTimeout
         while ContinuousClock.now < deadline {

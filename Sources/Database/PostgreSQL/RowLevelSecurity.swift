@@ -10,7 +10,8 @@ import Visibility
 ///
 /// All settings are transaction-local. A session that sets nothing sees nothing.
 public enum RowLevelSecurity {
-    /// The role of which all logins of the service are members. It has no login, owns nothing, and bypasses nothing.
+    /// The role that contains all logins of the service as members. It has no login, owns nothing, and bypasses
+    /// nothing.
     public static let role = "bellhop_service"
 
     /// Returns the statements that install the policies, table by table. They may be repeated.

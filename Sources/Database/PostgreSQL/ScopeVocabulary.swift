@@ -10,7 +10,7 @@ struct ScopeVocabulary: Sendable {
     let kinds: [AudienceTemplate]
     /// The settings that a read of each table needs.
     private let settingsToRead: [String: Set<String>]
-    /// The service's own records, which are open to its transactions, whoever the caller is.
+    /// The service's own records, which are open to its transactions under every scope.
     private let bookkeeping: Set<String>
     /// Tables with rows that some caller may write but not read. Computed once, because every writing statement needs
     /// it.
@@ -27,7 +27,7 @@ struct ScopeVocabulary: Sendable {
             .filter { names.insert($0.setting).inserted }
     }
 
-    /// Returns the templates whose keys a policy reads: its own, and those by which it finds memberships.
+    /// Returns the templates whose keys a policy reads: its own, and the holders of its memberships.
     private static func asked(by policy: Policy) -> [AudienceTemplate] {
         policy.entries.flatMap { [$0.template] + ($0.membership.map { [$0.holder] } ?? []) }
     }
@@ -55,7 +55,7 @@ struct ScopeVocabulary: Sendable {
         return needed
     }
 
-    /// Returns the tables that a statement opens for itself, besides the service's own records; nil if there are none.
+    /// Returns the tables that a statement opens for itself, besides the service's own records, or nil.
     func opening(for woven: SQL.Woven) -> String? {
         var tables = woven.unscoped.filter { !bookkeeping.contains($0) }
         if tables.isEmpty { return nil }

@@ -26,8 +26,8 @@ extension DatabaseFile {
         let ownerName: String?
         let mode: Int
 
-        /// Returns the reason for the denial. Nil if the mode grants the owner, who is the caller, everything needed;
-        /// then something else denies access.
+        /// Returns the reason for the denial. Nil if the mode already grants the calling owner everything needed; then
+        /// something else denies access.
         func denial(to user: uid_t) -> String? {
             guard owner == user else {
                 let name = ownerName.map { "\($0) (uid \(owner))" } ?? "uid \(owner)"

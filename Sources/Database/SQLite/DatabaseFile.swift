@@ -104,8 +104,8 @@ final class DatabaseFile: Sendable {
         return stat(file, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Creates the file if there is none, accessible to this user only. SQLite gives the companion files the mode of
-    /// the database, and would itself leave that mode to the umask.
+    /// Creates the file if it does not exist, accessible to this user only. SQLite gives the companion files the mode
+    /// of the database, and would itself leave that mode to the umask.
     private static func makePrivate(_ path: String) throws(DatabaseError) {
         // Existing files are never opened: closing a descriptor drops all of the process's locks on the file, including
         // SQLite's.

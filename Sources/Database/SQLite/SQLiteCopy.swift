@@ -65,7 +65,7 @@ extension Store {
     /// Replaces an SQLite database, which no service has open, with a copy. At every moment, one of the two is there as
     /// a whole.
     ///
-    /// - Returns: The new path of the old database; nil if there was none.
+    /// - Returns: The new path of the old database, if there was one.
     public static func replace(
         _ url: DatabaseURL, by path: String, keepingAs suffix: String, prepare: (Store) throws -> Void
     ) throws -> String? {

@@ -15,8 +15,8 @@ final class Statement: RowSource {
     var isInUse = false
     var lastUse: UInt64 = 0
 
-    /// The bytes of bound texts and blobs while the statement runs. One copy is enough, and SQLite makes none
-    /// (`SQLITE_STATIC`). They are valid from `bind` to `reset`, the only time in which SQLite reads them.
+    /// The bytes of bound texts and blobs while the statement runs. SQLite uses this copy and makes no other
+    /// (`SQLITE_STATIC`). The bytes are valid from `bind` to `reset`, the only time in which SQLite reads them.
     private var arguments: UnsafeMutableRawBufferPointer
 
     init(_ text: String, in database: OpaquePointer, isPersistent: Bool) throws(DatabaseError) {

@@ -48,7 +48,7 @@ final class Connection {
         if isKnownUniquelyReferenced(&request) { spare = request }
     }
 
-    /// Ends the current request and returns it; nil if there is none.
+    /// Ends the current request and returns it, if there is one.
     func end() -> Request? {
         guard let ended = request else { return nil }
         request = nil

@@ -57,7 +57,7 @@ public struct HeaderFields: Sendable {
     /// Returns the first value of a name.
     public subscript(name: String) -> String? { first { $0.name == name }?.value }
 
-    /// Returns the fields without those of a name.
+    /// Returns the fields, leaving out a name.
     public func without(_ name: String) -> HeaderFields {
         reduce(into: HeaderFields()) { if $1.name != name { $0.append($1) } }
     }

@@ -172,7 +172,7 @@ final class Reactor: @unchecked Sendable {
     }
 
     /// Accepts only the connections that the kernel has already accepted. Closing the listening socket would reset
-    /// them, and lose what they have sent.
+    /// them, and lose the data that they have sent.
     private func stopListening(_ daemon: OpaquePointer) {
         isListening = false
         for _ in 0..<configuration.backlog {

@@ -39,7 +39,7 @@ public final class Request: @unchecked Sendable {
     @exclusivity(unchecked) var refusal: TransportProblem?
     /// Whether it was answered before its body was read.
     var isLeftUnread = false
-    /// The announced length, or the maximum if none is announced.
+    /// The announced length, or the maximum without an announcement.
     var bodyBytesExpected = 0
     @exclusivity(unchecked) var chunks: ChunkFraming?
     /// The list of waiting requests, oldest first.

@@ -3,15 +3,16 @@ import Foundation
 
 /// The receiver of stream sockets from the reactors. It ends them with the server.
 protocol StreamAcceptor: Sendable {
-    /// Reserves a place for one more stream; nil if there is none.
+    /// Reserves a place for one more stream, or returns nil if the server is full.
     func reserve(_ opening: StreamOpening) -> StreamHandOff?
     /// Ends all streams.
     func stop(deadlineSeconds: Double)
 }
 
-/// The transfer of a connection from libmicrohttpd to a place on a shard. The socket gets a second descriptor, and once
-/// the whole head is sent, libmicrohttpd is told that the body is over. It closes its own descriptor; with
-/// `MHD_USE_TURBO` it does so without shutting down the connection. The stream continues on the second descriptor.
+/// The transfer of a connection from libmicrohttpd to a place on a shard. The socket gets a second descriptor. Once the
+/// whole head is sent, the body reader reports the end of the body to libmicrohttpd. libmicrohttpd then closes its own
+/// descriptor; with `MHD_USE_TURBO` it does so without shutting down the connection. The stream continues on the second
+/// descriptor.
 ///
 /// If the transfer is released unused, the place and the descriptor are returned.
 final class StreamHandOff {

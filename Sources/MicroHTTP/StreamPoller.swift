@@ -71,7 +71,7 @@ struct StreamPoller: ~Copyable {
 
     private static var sendFlags: Int32 { Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT) }
 
-    /// Sends bytes. Returns the number that the kernel accepted, 0 if it accepts none now, or the negative error code.
+    /// Sends bytes. Returns the number that the kernel accepted, 0 if the socket is full, or the negative error code.
     @inline(__always)
     func send(_ bytes: UnsafeMutableRawPointer, _ count: Int, to socket: Int32) -> Int {
         Self.outcome { Glibc.send(socket, bytes, count, Self.sendFlags) }

@@ -51,7 +51,7 @@ public protocol StreamProgram: AnyObject, SendableMetatype {
     /// Called about four times a second while there are streams.
     /// - Parameter now: The time in monotonic nanoseconds.
     func ticked(_ now: UInt64)
-    /// The time of the next call of ``woken(_:)``, in monotonic nanoseconds; nil for none. Read after each batch.
+    /// The time of the next call of ``woken(_:)``, in monotonic nanoseconds, or nil. Read after each batch.
     var wakesAt: UInt64? { get }
     /// Called at the time of ``wakesAt``.
     func woken(_ now: UInt64)

@@ -30,8 +30,7 @@ public struct ChangeBatch: Sendable, Hashable {
     ///   - body: JSON. Numbers are never rounded (``TableChange``).
     ///   - delivery: The metadata from the headers.
     ///   - format: The required format of every item; nil to recognize each item by its shape. ``ChangeFormat/batch``
-    ///     requires an
-    ///     array of any formats.
+    ///     requires an array of any formats.
     /// - Throws: A failure if the body as a whole cannot be read: it is too large, it is not JSON, its items cannot be
     ///   separated, or it has too many. An error in one item rejects only that item.
     public init(

@@ -108,8 +108,8 @@ struct ChangeMembers {
         return time
     }
 
-    /// Reads a row: its columns by name. Returns nil if it is absent, null, without columns, or all null, which are the
-    /// ways in which senders express that there is no row. A row with a primary key is none of these.
+    /// Reads a row: its columns by name. Returns nil if it is absent, null, without columns, or all null. Senders
+    /// express the absence of a row in these ways, and a row with a primary key never matches them.
     func row(_ name: String) throws(ChangeFault) -> [String: JSONValue]? {
         guard let value = members[name], value != .null else { return nil }
         guard case .object(let columns) = value else { throw fault(name, "must be an object, not \(value.typeName)") }

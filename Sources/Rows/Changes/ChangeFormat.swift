@@ -17,7 +17,7 @@ public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
     /// A JSON array of any of these. If no format is named, an array may contain every format.
     case batch
 
-    /// Returns the format of an item, recognized by its shape; nil if there is none. Never ``batch``.
+    /// Returns the format of an item, recognized by its shape, or nil for an unknown one. Never ``batch``.
     static func recognize(_ item: [String: JSONValue]) -> ChangeFormat? {
         if item["specversion"] != nil { return .cloudEvents }
         if isDebezium(item) { return .debezium }

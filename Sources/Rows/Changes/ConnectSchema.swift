@@ -9,7 +9,7 @@ import Values
 struct ConnectSchema {
     private let schema: [String: JSONValue]
 
-    /// Creates the schema of `{"schema", "payload"}`; nil if it has none.
+    /// Creates the schema of `{"schema", "payload"}`, or nil without a schema.
     init?(of envelope: ChangeMembers) throws(ChangeFault) {
         guard let object = try envelope.object("schema") else { return nil }
         self.init(object.members)

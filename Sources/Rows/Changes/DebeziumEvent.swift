@@ -96,9 +96,9 @@ struct DebeziumEvent {
         return nil
     }
 
-    /// Returns `debezium:` and the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the JSON `[connector, name,
-    /// schema, table, op, {position}, before, after]` with sorted keys and without spaces. The position consists of the
-    /// members `lsn`, `txId`, `file`, `pos`, … of `source`. Nil if there are none.
+    /// Returns `debezium:` and the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the JSON
+    /// `[connector, name, schema, table, op, {position}, before, after]` with sorted keys and without spaces. The
+    /// position consists of the members `lsn`, `txId`, `file`, `pos`, … of `source`. Nil without any of them.
     ///
     /// The position alone does not distinguish rows: all rows of a snapshot have one `lsn`, and so do rows that one
     /// COPY wrote together. The content alone does not either, because rows may go A→B→A. Both together do. A connector

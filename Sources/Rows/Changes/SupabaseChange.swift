@@ -46,9 +46,9 @@ enum SupabaseChange {
     }
 }
 
-/// A message of `realtime.broadcast_changes()` as a client's handler receives it, `{"event", "payload": {"id",
-/// "operation", …}, "type": "broadcast", "meta"}`, or the whole frame around it, `{"topic", "event": "broadcast",
-/// "payload": {…}, "ref"}`.
+/// A message of `realtime.broadcast_changes()` as a client's handler receives it,
+/// `{"event", "payload": {"id", "operation", …}, "type": "broadcast", "meta"}`, or the whole frame around it,
+/// `{"topic", "event": "broadcast", "payload": {…}, "ref"}`.
 enum BroadcastChange {
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
         var message = members
@@ -142,7 +142,7 @@ enum RealtimeFrame {
         }
     }
 
-    /// Returns the names in `columns`, which lists all columns of the table, even those that the row lacks.
+    /// Returns the names in `columns`, which lists all columns of the table, including columns that the row lacks.
     private static func columns(_ data: ChangeMembers) throws(ChangeFault) -> [String] {
         guard let value = data.value("columns") else { return [] }
         guard case .array(let values) = value else {

@@ -8,10 +8,10 @@ import Values
 ///   nothing is rounded. `9223372036854775807` and `19.90` are numbers; `12345678901234567890` and
 ///   `0.123456789012345678` are strings.
 /// - Debezium events with a schema have dates, times, decimals and JSON columns converted to the same forms. Without a
-///   schema, the connector's own numbers stay, because nothing tells that 17_702 is a date.
+///   schema, the connector's own numbers stay, because nothing identifies 17_702 as a date.
 /// - Binaries stay as sent: `\x6869` in Supabase's formats, base64 in Debezium's.
-/// - Values that the sender did not send are absent from the row, never null (``unchangedColumns``,
-///   ``withheldColumns``).
+/// - Values that the sender did not send are absent from the row, never null
+///   (``unchangedColumns``, ``withheldColumns``).
 public struct TableChange: Sendable, Hashable {
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         case insert = "INSERT"
@@ -52,7 +52,7 @@ public struct TableChange: Sendable, Hashable {
     /// | Debezium, also in CloudEvents | `debezium:{digest}`, see ``DebeziumEvent/deduplicationID`` |
     /// | any other, delivered with a `webhook-id` | `webhook:{webhook-id}/{index}` |
     public var deduplicationID: String?
-    /// The user who made the change (CloudEvents' `authid`), if the format names one.
+    /// The user that made the change (CloudEvents' `authid`), if the format names one.
     public var actorID: String?
     /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).
     public var originID: String?

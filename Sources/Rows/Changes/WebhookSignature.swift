@@ -43,7 +43,7 @@ public enum WebhookSignature {
         public var customMirror: Mirror { Mirror(self, children: []) }
     }
 
-    /// The reason for refusing a delivery. It reveals to attackers only what they sent.
+    /// The reason for refusing a delivery. It reveals nothing to attackers beyond their own input.
     public enum Refusal: String, Error, Sendable, Hashable, CaseIterable {
         case missingID = "webhook-id is missing"
         /// With a full stop, the parts could be divided differently under the same signature.

@@ -19,7 +19,7 @@ enum UUIDText {
     /// Returns the text in lower case if it is a UUID with a capital letter; nil for every other text.
     static func lowercased(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard text.count == 36, text[8] == 0x2D else { return nil }
-        // Nearly all texts have none, and every lookup checks. So this comes first, in a loop without branches.
+        // Nearly all texts have no capitals, and every lookup checks. So this comes first, in a loop without branches.
         var capitals: UInt8 = 0
         for byte in text { capitals |= byte &- 0x41 < 6 ? 1 : 0 }
         guard capitals != 0 else { return nil }
@@ -34,8 +34,8 @@ enum UUIDText {
         return text.map { $0 >= 0x41 && $0 <= 0x46 ? $0 | 0x20 : $0 }
     }
 
-    /// Converts any of PostgreSQL's spellings (in braces, with hyphens after any four digits, or with none) to its
-    /// output form; nil if it is not a UUID.
+    /// Converts any of PostgreSQL's spellings (in braces, with hyphens after any four digits, or without hyphens) to
+    /// its output form; nil if it is not a UUID.
     static func canonical(_ text: [UInt8]) -> [UInt8]? {
         var rest = text[...]
         if rest.first == UInt8(ascii: "{"), rest.last == UInt8(ascii: "}") { rest = rest.dropFirst().dropLast() }
@@ -56,7 +56,7 @@ enum UUIDText {
     }
 }
 
-/// The bytes by which filters compare a text whose column has no declared type.
+/// The form in which filters compare a text whose column has no declared type.
 enum ComparedText {
     /// Returns the canonical spelling of a UUID, of a date or time, or of a number that JSON would have rounded; nil if
     /// the text is already canonical.
@@ -69,7 +69,7 @@ enum ComparedText {
 }
 
 extension String {
-    /// Calls the body with the bytes by which filters compare a text whose column has no declared type.
+    /// Calls the body with the bytes that filters compare for a text whose column has no declared type.
     func withComparedBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         withUTF8Bytes { bytes in
             ComparedText.rewritten(bytes)?.withUnsafeBufferPointer(body) ?? body(bytes)

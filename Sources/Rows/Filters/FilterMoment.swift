@@ -124,7 +124,7 @@ private struct MomentReader {
         return hour < 24 || time == FilterMoment.dayMicroseconds ? time : nil
     }
 
-    /// Reads the offset in microseconds; 0 if there is none.
+    /// Reads the optional offset in microseconds; 0 by default.
     private mutating func offset() -> Int64? {
         guard let sign = byte else { return 0 }
         index += 1

@@ -237,8 +237,8 @@ private struct FilterParser {
         return value
     }
 
-    /// Reads up to a comma outside of parentheses. Quotes and closing parentheses inside belong to the value (`5"
-    /// tall`, `x)`), as with Supabase.
+    /// Reads up to a comma outside of parentheses. Quotes and closing parentheses inside belong to the value
+    /// (`5" tall`, `x)`), as with Supabase.
     private mutating func plainScalar() throws(FilterMistake) -> [UInt8] {
         let start = index
         var opened: [Int] = []

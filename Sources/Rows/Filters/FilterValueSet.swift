@@ -54,7 +54,7 @@ public struct FilterValueSet: Sendable, Hashable {
         self.type = type
     }
 
-    /// Returns a power of two of which at most three quarters are used.
+    /// Returns a power of two, at most three quarters full.
     private static func placeCount(for count: Int) -> Int {
         var places = 4
         while places * 3 < count * 4 { places *= 2 }

@@ -138,7 +138,7 @@ public struct LikePattern: Sendable, Hashable {
             self.accepting = 1 << UInt64(tokens.count - 1)
         }
 
-        /// Advances to the end of the first match of the run; returns false if there is none.
+        /// Advances to the end of the first match of the run; returns false without a match.
         func search(_ rest: inout ScalarReader, isCaseInsensitive: Bool) -> Bool {
             // Most characters are ASCII. For these, building a table of all masks costs less than repeated binary
             // searches.

@@ -7,9 +7,9 @@ public struct RowVersions: Sendable, Hashable {
     public let table: String
     /// Exactly one of the three.
     public let event: TableSubscription.Events
-    /// Nil if there is none (insert), or the feed does not send it.
+    /// Nil for an insert, or if the feed does not send it.
     public let old: Filter.Row?
-    /// Nil if there is none (delete).
+    /// Nil for a delete.
     public let new: Filter.Row?
 }
 
@@ -57,11 +57,11 @@ public struct SubscriptionIndex {
         let table: String
     }
 
-    /// A column by which filters of a table are indexed.
+    /// An indexed column of a table.
     private struct Column {
         /// Distinguishes the values of this table and column from equal values of others.
         let salt: Int
-        /// The type by which its values are compared. A column has one type for the lifetime of the process.
+        /// The type with which its values are compared. A column has one type for the lifetime of the process.
         let type: ColumnType?
         var filterCount = 0
     }
@@ -322,8 +322,8 @@ public struct SubscriptionIndex {
         }
     }
 
-    /// Returns the condition by which to index the filter: the one whose most shared value is shared by the fewest; of
-    /// equal ones, that with the fewest values. Nil if there is none.
+    /// Returns the condition to index the filter by, or nil if the filter has no indexable one. It is the one whose
+    /// most shared value is shared by the fewest; of equal ones, the one with the fewest values.
     private func leastShared(of filter: Filter, table: Int32) -> Int? {
         let places = filter.conditions.indices.filter { filter.conditions[$0].isIndexable }
         guard places.count > 1 else { return places.first }
@@ -452,7 +452,7 @@ public struct SubscriptionIndex {
         tableNumbers[Route(tenant: change.tenant, schema: change.schema, table: change.table)]
     }
 
-    /// Appends the hashes of all values, old and new, by which filters of the table may be found.
+    /// Appends the hashes of all values, old and new, that may lead to filters of the table.
     private func appendHashes(_ change: RowVersions, table: Int, to hashes: inout [UInt64]) {
         let rowColumns = max(change.new?.count ?? 0, change.old?.count ?? 0)
         // Iterates over the smaller set: a client may name any number of columns that no row has.

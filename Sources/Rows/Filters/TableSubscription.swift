@@ -38,7 +38,7 @@ public struct TableSubscription: Sendable, Hashable {
     /// and new row.
     ///
     /// A missing row (the old one of an insert, the new one of a delete) is in no receiver's set. The same holds for an
-    /// old row of which the feed sends only the primary key, if the filter names another column. Such an update is an
+    /// old row if the feed sends only its primary key and the filter names another column. Such an update is an
     /// `enter`, and no receiver gets a `leave`. Feeds that send whole old rows have neither problem.
     public func transition(
         _ event: Events, old: Filter.Row?, new: Filter.Row?, seesOld: Bool, seesNew: Bool

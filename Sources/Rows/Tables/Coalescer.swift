@@ -48,7 +48,7 @@ public struct Coalescer: Sendable {
 
     private struct Stream {
         var pending: [Int32: Pending] = [:]
-        /// The time at which the stream is told that everything is stale; nil if it is not.
+        /// The due time of the message that everything is stale, if the stream overflowed.
         var overflowDue: Int64?
     }
 

@@ -1,7 +1,7 @@
 import Values
 import Visibility
 
-/// A caller for whom memberships are resolved: its tenant, its role and the keys that its token claims.
+/// The caller to resolve memberships for: its tenant, its role and the keys that its token claims.
 public struct MembershipClaimant: Sendable, Hashable {
     public let tenant: ID<Tenant>
     public let role: String
@@ -90,7 +90,7 @@ extension Memberships {
         }
     }
 
-    /// Whether the single row that decides who has the key is known.
+    /// Whether the single deciding row of the key is known.
     private func isDecided(_ index: Int, _ object: String, _ tenant: ID<Tenant>) -> Bool {
         guard memberships[index].rowDecides else { return false }
         return facts[FactName(membership: index, row: object)]?.contains { $0.tenant == tenant } ?? false

@@ -64,8 +64,8 @@ public struct MembershipUpdate: Sendable, Hashable {
 /// The memberships according to ingested rows: a pure structure in memory, cheap to copy.
 ///
 /// Rows take precedence over a token's claims about the same subject; claims count only for subjects without rows. A
-/// subject has rows in two cases. Either some row named the subject: a teacher who had a class and has none now is
-/// known to have none. Or the granted key is the row's own: a class whose row is known has the teacher that the row
+/// subject has rows in two cases. Either some row named the subject: a teacher that had a class and has lost it is
+/// known to have no class. Or the granted key is the row's own: a class whose row is known has the teacher that the row
 /// names, whatever tokens claim.
 ///
 /// It is bounded by ``TableLimits/membershipEntriesMax`` and evicts nothing, because without an entry old claims would
@@ -94,7 +94,7 @@ public struct Memberships: Sendable {
     /// The facts of each row of a membership, one per tenant, because two databases may use the same row ids.
     var facts = ShardedDictionary<FactName, [MembershipFact]>()
     /// For each subject, how many rows grant each object. An empty dictionary means that the subject is known and has
-    /// none.
+    /// no objects.
     var subjects = ShardedDictionary<SubjectName, [ID<Granted>: Int]>()
     let memberships: [Rule]
     /// The memberships in groups that grant keys of one shape, in the order of evaluation.
@@ -107,8 +107,8 @@ public struct Memberships: Sendable {
         let declaration: MembershipDeclaration
         let table: String
         let schema: String
-        /// Whether the row alone decides who has the key: the granted key is made from the row's whole primary key, and
-        /// no other membership grants keys of its shape.
+        /// Whether the row alone decides the holder of the key: the granted key is made from the row's whole primary
+        /// key, and no other membership grants keys of its shape.
         let rowDecides: Bool
     }
 
@@ -310,7 +310,7 @@ public struct Memberships: Sendable {
         tenant(ofRow: row) { $0.table == table }
     }
 
-    /// Returns the tenant that has the row; nil if none or several have it. A guess would show one tenant's rows to
+    /// Returns the single tenant that has the row, or nil. If two have it, a guess would show one tenant's rows to
     /// another.
     private func tenant(ofRow row: String, where isMeant: (Rule) -> Bool) -> ID<Tenant>? {
         guard let index = memberships.firstIndex(where: isMeant) else { return nil }

@@ -15,11 +15,11 @@ public struct RowChange: Sendable, Hashable {
     /// The rows as the feed sent them; nil for a row of another tenant.
     public let old: Row?
     public let new: Row?
-    /// The keys that may see the old row; empty if there was none in this tenant.
+    /// The keys that may see the old row; empty if this tenant had no such row.
     public let oldReaders: [String]
     public let newReaders: [String]
     /// Keys of `newReaders` that the change itself revokes. The change is delivered before the scopes of streams
-    /// change, and holders who lose the row by it must not see its new version.
+    /// change, and holders that lose the row by it must not see its new version.
     public let losses: [KeyLoss]
     public let invalidations: [Invalidation]
     public let cause: InvalidationCause
@@ -112,8 +112,8 @@ public struct Routing: Sendable {
     public let tenants: [ID<Tenant>]
     /// The change as each tenant may see it; empty for an irrelevant change.
     public let changes: [(tenant: ID<Tenant>, change: RowChange)]
-    /// The reason why a relevant change reaches no receiver; nil if it has receivers, or if the row itself defines that
-    /// it has none. The row's memberships count in any case.
+    /// The reason why a relevant change reaches no receiver; nil if it has receivers, or if the row itself excludes all
+    /// receivers. The row's memberships count in any case.
     public let unreached: Failure?
 }
 

@@ -17,7 +17,7 @@ public struct RowWrite: Sendable, Hashable {
     public let operation: RowOperation
     public let old: Row?
     public let new: Row?
-    /// The user who wrote, if the message or its headers name one; otherwise the declared columns are read.
+    /// The writing user, if the message or its headers name one; otherwise the declared columns are read.
     public let actorId: String?
     public let originId: String?
     /// Columns that the sender left out of the new row although they may have changed.
@@ -37,7 +37,7 @@ public struct RowWrite: Sendable, Hashable {
 }
 
 extension RowWrite.Row {
-    /// Returns the row completed with another row's columns. Most rows lack none, and then nothing is copied.
+    /// Returns the row completed with another row's columns. Most rows are complete, and then nothing is copied.
     func completed(by other: Self, except withheld: Set<String> = []) -> Self {
         var row = self
         for (column, value) in other where row[column] == nil && !withheld.contains(column) { row[column] = value }

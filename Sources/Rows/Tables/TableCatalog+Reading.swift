@@ -73,7 +73,7 @@ struct TableFileReader {
         return (tables, topics)
     }
 
-    /// Adds the mistakes that the reader of an object found; returns true if there are none.
+    /// Adds the mistakes that the reader of an object found; returns true if it found no mistake.
     private mutating func close(_ fields: inout Fields) -> Bool {
         do throws(Failure) {
             try fields.finish()

@@ -6,7 +6,7 @@ public struct TableCatalog: Sendable {
     public let tables: [TableDeclaration]
     public let topics: [TopicDeclaration]
     private let places: [Name: Int]
-    /// The memberships in groups that grant keys of one shape, each after those that grant its subjects.
+    /// The memberships in groups that grant keys of one shape, each after the memberships that grant its subjects.
     let membershipOrder: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]
 
     /// Compared by bytes, as databases compare names. Swift strings treat two spellings of one accent as equal.
@@ -53,7 +53,7 @@ public struct TableCatalog: Sendable {
     }
 }
 
-/// A topological order of memberships: each comes after those that grant its subjects.
+/// A topological order of memberships: each comes after the memberships that grant its subjects.
 struct MembershipOrder {
     /// Nil if there is a cycle, whose evaluation would not end.
     let groups: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]?

@@ -1,7 +1,7 @@
 import Values
 import Visibility
 
-/// The audience of one row: a tenant, and keys of which a scope must have one.
+/// The audience of one row: a tenant, and keys. A scope must have one of the keys.
 struct RowAudience: Sendable, Hashable {
     let tenant: ID<Tenant>
     let keys: [String]
@@ -98,7 +98,7 @@ extension TableDeclaration {
     /// Returns the rows of a change with their tenants.
     ///
     /// The old row is completed from stored memberships. A column that is still missing is assumed to be unchanged. So
-    /// receivers who see the new row get an `update` and not an `enter`.
+    /// receivers of the new row get an `update` and not an `enter`.
     func sides(of change: RowWrite, _ memberships: Memberships) throws(Failure) -> (old: Side?, new: Side?) {
         try sides(of: change, completedOld: completedOld(change, memberships), memberships)
     }
@@ -200,7 +200,7 @@ extension TableDeclaration {
         return keys
     }
 
-    /// Returns the row once for each value of the related columns and lists in use; once if there are none.
+    /// Returns the row once for each value of the related columns and lists in use; once without such columns.
     ///
     /// - Throws: `invalid` if there are more than ``TableLimits/keysPerRowMax``.
     func views(

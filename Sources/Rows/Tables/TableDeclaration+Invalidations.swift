@@ -11,7 +11,7 @@ public struct InvalidationCause: Sendable, Hashable {
     public let actorId: String?
     public let originId: String?
 
-    /// Compares bytes, because the equality of causes decides who may see one.
+    /// Compares bytes, because the equality of causes decides their visibility.
     public static func == (left: Self, right: Self) -> Bool {
         left.operation == right.operation && left.table.hasBytes(of: right.table)
             && left.schema.hasBytes(of: right.schema) && left.recordId.hasBytes(of: right.recordId)
@@ -32,10 +32,10 @@ struct Invalidation: Sendable, Hashable {
 }
 
 extension TableDeclaration {
-    /// Returns the query keys that a change makes stale: those of the old row before those of the new one, each once
-    /// per tenant.
+    /// Returns the query keys that a change makes stale: the keys of the old row before the keys of the new one, each
+    /// once per tenant.
     ///
-    /// Old **and** new row fill in keys, each for its own audience. A student who changes classes makes both classes'
+    /// Old **and** new row fill in keys, each for its own audience. A student that changes classes makes both classes'
     /// keys stale.
     func invalidations(
         of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
@@ -77,8 +77,9 @@ extension TableDeclaration {
 
     /// Returns the part of the old row's audience that may receive the cause.
     ///
-    /// The cause is made from the new row. If it names another key or actor than the old row did, holders who see only
-    /// the old row must not learn it. A parent whose child moves to another parent does not learn to whom.
+    /// The cause is made from the new row. If it names another key or actor than the old row did, holders that see only
+    /// the old row must not learn it. A parent whose child moves to another parent does not learn the other parent's
+    /// identity.
     private func causeReaders(
         of cause: InvalidationCause, _ change: RowWrite, _ sides: (old: Side?, new: Side?), _ reach: Reach
     ) -> RowAudience? {

@@ -1,17 +1,18 @@
 import Values
 import Visibility
 
-/// The declaration of one table of an app: who may see its rows, which changes are relevant, and what they invalidate.
+/// The declaration of one table of an app: the audience of its rows, the relevant changes, and the invalidated query
+/// keys.
 ///
 /// ``TableCatalog/init(reading:reserved:)`` reads it from a file, and refuses unsafe or unbounded declarations.
 public struct TableDeclaration: Sendable, Hashable {
     public let schema: String
     public let name: String
     public let primaryKey: [String]
-    /// All columns with the types by which filters compare them; nil if the file does not list them.
+    /// All columns with their types for filters; nil if the file does not list them.
     public let types: ColumnTypes?
     public let tenant: TenantRule
-    /// Who may read a row, and who receives its changes by operation. The latter is never wider than the former.
+    /// The readers of a row, and the receivers of its changes by operation. The latter are never more than the former.
     public let audience: Audience
     /// Columns whose change makes an update relevant, in addition to those from which the audience is made; empty for
     /// all columns.
@@ -25,7 +26,7 @@ public struct TableDeclaration: Sendable, Hashable {
     /// The counts of an `engagement_update` by their names in the event: `likeCount` → `like_count`.
     public let counts: [String: String]
     public let memberships: [MembershipDeclaration]
-    /// Columns that determine who may see a row.
+    /// Columns that determine the readers of a row.
     let audienceColumns: Set<String>
 
     static func audienceColumns(
@@ -66,7 +67,7 @@ public struct TableDeclaration: Sendable, Hashable {
 /// The rule that determines the tenant of a row.
 public enum TenantRule: Sendable, Hashable {
     case constant(String)
-    /// The value of `name`. If the row has none, the tenant of the row of `parent` whose primary key is the value of
+    /// The value of `name`. If it is missing, the tenant of the row of `parent` whose primary key is the value of
     /// `key`. So a link table need not repeat its school.
     case column(name: String?, parent: Parent?)
 

@@ -46,8 +46,8 @@ public enum TableLimits {
     public static let membershipEntriesMax = 1_000_000
     /// Mistakes that are reported at once: enough to fix a file, few enough to read.
     public static let mistakesMax = 20
-    /// A shorter window would send as often as rows arrive. A longer one would exceed the 5 s by which a screen may lag
-    /// behind its database.
+    /// A shorter window would send as often as rows arrive. With a longer one, a screen would lag more than 5 s behind
+    /// its database.
     public static let windowMilliseconds = 50...60_000
     public static let windowDefaultMilliseconds = 1_000
     /// Query keys that wait for one stream. A client that must fetch more than these fetches everything.

@@ -157,14 +157,14 @@ struct BoardState: Sendable {
 
     // MARK: Movement
 
-    /// Takes the movement since the last call, with the number of changes, to be published now; nil if there is none.
+    /// Takes the movement since the last call, with the number of changes, to be published now; nil without changes.
     mutating func takeMovement(at now: Duration) -> (movement: Movement, changes: Int)? {
         guard case .ready(let present) = presence, leaderboard.hasMoved else { return nil }
         defer { (publishedRevision, publishedAt) = (present, now) }
         return (leaderboard.takeMovement(), Int(present - publishedRevision))
     }
 
-    /// Returns the entries of those users who have moved, with their revision.
+    /// Returns the entries of the moved users, with their revision.
     func entries(
         of users: some Sequence<ID<User>>, movedBy movement: SettledMovement
     ) -> (entries: [Leaderboard.Entry], revision: Int64) {

@@ -26,7 +26,7 @@ struct ScoreRow: Sendable, Equatable {
     let userId: ID<User>
     /// Nil if withdrawn.
     var score: Int64?
-    /// The change by which the score was reached.
+    /// The change that set the score.
     var reached: Int64 = 0
     /// The last change of the row.
     var revision: Int64 = 0
@@ -199,7 +199,7 @@ extension ChallengesFeature {
                 """))
     }
 
-    /// Returns the display names of the given users who have one.
+    /// Returns the display names of the given users, as far as they have one.
     static func displayNames(
         of users: some Sequence<ID<User>>, _ board: BoardRow, _ tx: Transaction
     ) throws -> [ID<User>: String] {

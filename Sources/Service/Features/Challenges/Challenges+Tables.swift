@@ -63,7 +63,7 @@ extension ChallengesFeature {
             PRIMARY KEY (tenant, board_id)
         ) STRICT
         """,
-        // The rows that the ticks look for: usually none.
+        // The rows that the ticks look for, which is usually an empty set.
         """
         CREATE INDEX challenge_boards_untold ON challenge_boards (tenant, told_at)
         WHERE revision > told_revision AND is_doomed = 0

@@ -101,7 +101,7 @@ extension ChallengesFeature {
             })
     }
 
-    /// Returns the last published top; nil if there was none of this size.
+    /// Returns the last published top; nil if no top of this size was published.
     private static func publishedTop(of board: BoardRow, _ tx: Transaction) throws -> WatchedTop? {
         let lines = try tx.db.row(
             """

@@ -159,7 +159,8 @@ final class Leaderboards: Sendable {
 
     var moved: [Board] { state.withLock { state in state.moved.compactMap { state.boards[$0] } } }
 
-    /// Removes a leaderboard from the moved ones. It is called before the movement is taken, so that none is lost.
+    /// Removes a leaderboard from the moved ones. It is called before the movement is taken, so that no movement is
+    /// lost.
     func settle(_ board: Board) { state.withLock { _ = $0.moved.remove(board.key) } }
 
     /// Whether leaderboards must be loaded, or ranks published.

@@ -18,7 +18,7 @@ struct RankUpdates: Sendable {
     let boards: Leaderboards
     let log: LogIdentity
     let clock: Clock
-    /// Returns the users of a tenant who have a stream open here.
+    /// Returns the users of a tenant with a stream open here.
     let users: @Sendable (_ tenant: ID<Tenant>) -> [String]
     /// Whether there are any.
     let hasUsers: @Sendable (_ tenant: ID<Tenant>) -> Bool
@@ -67,7 +67,7 @@ struct RankUpdates: Sendable {
         rounds.append(Round(board: board, movement: SettledMovement(movement), changes: changes, users: users))
     }
 
-    /// Looks up some of the connected users, and sends ranks to those who have moved.
+    /// Looks up some of the connected users, and sends their ranks to the moved ones.
     private func advance(_ rounds: inout [Round]) {
         var budget = LeaderboardLimits.lookedUpAtOnceMax
         while budget > 0, let round = rounds.first {
@@ -85,6 +85,6 @@ struct RankUpdates: Sendable {
         }
     }
 
-    /// Users who are looked up under one lock of the leaderboard, for which writers wait.
+    /// Users per lookup under one lock of the leaderboard. Writers wait for the lock.
     private static let lookedUpWithLock = 256
 }

@@ -6,8 +6,8 @@ import Values
 
 /// One stream of an app's log from a position on. It gathers the received messages, and takes them in part by part.
 ///
-/// The server is only told how far the log is stored here, so it retains everything that could be lost. The session
-/// belongs to the reader's thread.
+/// It reports to the server only how far the log is stored here, so the server retains everything that could be lost.
+/// The session belongs to the reader's thread.
 struct SourceSession {
     let link: SourceConnection
     let server: SourceServer

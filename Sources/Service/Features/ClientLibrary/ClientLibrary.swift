@@ -1,8 +1,8 @@
 import MicroHTTP
 import Values
 
-/// bellhop.js as served by the service, so that a page needs no package manager: `import { connect } from
-/// "https://bells.example/bellhop.js"`.
+/// bellhop.js as served by the service, so that a page needs no package manager:
+/// `import { connect } from "https://bells.example/bellhop.js"`.
 ///
 /// `.ci/bundle` makes all files from `Sources/bellhop.js`. They are committed, so that building the service needs no
 /// JavaScript tools.

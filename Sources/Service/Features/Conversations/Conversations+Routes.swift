@@ -94,7 +94,8 @@ extension ConversationsFeature {
 
     // MARK: Members
 
-    /// `PUT …/members/{userId}`: members and backends add a user, for whom earlier messages do not count as unread.
+    /// `PUT …/members/{userId}`: members and backends add a user. Earlier messages do not count as unread for the new
+    /// member.
     private static func join(_ call: Call) throws -> Answer {
         let (id, userId) = try (call.pathID(0, Conversation.self), call.pathUser(1))
         return .write(locking: .conversation(id)) { tx in

@@ -38,7 +38,7 @@ extension ConversationsFeature {
 
     /// Returns a conversation.
     ///
-    /// - Throws: 404 for a conversation that does not exist, and equally for one of which the caller is not a member.
+    /// - Throws: 404 for a conversation that does not exist, and equally if the caller is not a member of it.
     static func require(_ id: ID<Conversation>, _ tx: Transaction) throws -> Conversation {
         try find(id, tx).required("conversation")
     }
@@ -244,7 +244,7 @@ extension ConversationsFeature {
         return erased
     }
 
-    /// Counts a deleted message as excluded for each member who had not read it, except its sender.
+    /// Counts a deleted message as excluded for each member that had not read it, except its sender.
     ///
     /// - Returns: The members whose unread count has changed, with their new places.
     static func exclude(_ erased: Message, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {

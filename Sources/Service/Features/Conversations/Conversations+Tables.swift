@@ -56,7 +56,7 @@ extension ConversationsFeature {
                 CREATE INDEX conversations_abandoned ON conversations (tenant, abandoned_at)
                 WHERE abandoned_at IS NOT NULL
                 """,
-                // The key by which memberships are looked up.
+                // The key for lookups of memberships.
                 """
                 CREATE TABLE conversation_members (
                     tenant TEXT NOT NULL,
@@ -69,7 +69,7 @@ extension ConversationsFeature {
                     CHECK (joined >= 0 AND joined <= position)
                 ) STRICT, WITHOUT ROWID
                 """,
-                // The audience of a message, and the members who have not read a deleted one.
+                // The audience of a message, and the members for which a deleted message was unread.
                 """
                 CREATE INDEX conversation_members_behind
                 ON conversation_members (tenant, conversation_id, position, user_id)

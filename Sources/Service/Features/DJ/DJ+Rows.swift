@@ -140,7 +140,7 @@ extension DJFeature {
             """) == 1
     }
 
-    /// Removes all tracks of a shop, of which there are at most as many as a queue may have.
+    /// Removes all tracks of a shop. A queue has few enough tracks for one statement.
     static func removeAll(of shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
@@ -227,7 +227,7 @@ extension DJFeature {
 
     // MARK: Recount
 
-    /// Recounts all votes, and looks for contradictions in sessions; there must be none.
+    /// Recounts all votes, and looks for contradictions in sessions. A sound database has no differences.
     static let audit = Audit(name: "dj") { db in try recount(in: db) + contradictions(in: db) }
 
     private static let looking = Unscoped.audit("a recount looks at every shop's")

@@ -1,7 +1,8 @@
 import Domain
 import Values
 
-/// DJ mode: guests who are present in a shop choose its music (CUT D-1 to D-5; requirements, decisions 9, 10 and 13).
+/// DJ mode: guests choose the music of a shop while they are present (CUT D-1 to D-5; requirements, decisions 9, 10 and
+/// 13).
 ///
 /// Presence is part of the feature, because a vote checks it in its own transaction.
 enum DJFeature {

@@ -8,7 +8,7 @@ extension DJFeature {
     private static let following = Unscoped.reaction("a booking in progress shows where its customer is")
     private static let bookkeeping = Unscoped.bookkeeping("wrong codes are counted for whoever tries them")
 
-    /// Returns the caller's presence at a shop that lasts longest; nil if there is none now.
+    /// Returns the caller's longest current presence at a shop, if there is one.
     static func presence(in shopId: ID<Shop>, _ tx: Transaction) throws -> Presence? {
         try tx.db.row(
             """

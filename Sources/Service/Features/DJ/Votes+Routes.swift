@@ -46,7 +46,7 @@ extension DJFeature {
         }
     }
 
-    /// `DELETE …/tracks/{trackId}`: for the user who added it, and the shop.
+    /// `DELETE …/tracks/{trackId}`: for the user that added it, and the shop.
     private static func removeTrack(_ call: Call) throws -> Answer {
         let (id, trackId) = try (call.pathID(0, Shop.self), call.pathID(1, DJTrack.self))
         return .write(locking: .dj(id)) { tx in

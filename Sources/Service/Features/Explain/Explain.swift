@@ -3,7 +3,8 @@ import Realtime
 import Rows
 import Values
 
-/// Explanations of why an event reached, or did not reach, a user. For operators of an app who investigate a report.
+/// Explanations of why an event reached, or did not reach, a user. They help operators of an app to investigate a
+/// report.
 enum ExplainFeature {
     /// The dependencies of explanations.
     struct Parts: Sendable {

@@ -124,7 +124,7 @@ struct Explanation: JSONWritable {
         }
     }
 
-    /// Every key by which the event could be received or the row be seen.
+    /// Every key that could make the event receivable or the row visible.
     private var keys: some Sequence<String> {
         var audience = event.audience
         if let change {

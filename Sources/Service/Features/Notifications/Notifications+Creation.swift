@@ -56,7 +56,8 @@ extension NotificationsFeature {
         return results
     }
 
-    /// Inserts notifications, except those of repeated events, even if the earlier notification has been removed since.
+    /// Inserts notifications, except repetitions of events. An event is remembered even after its notification was
+    /// removed.
     ///
     /// - Returns: The number of stored notifications.
     private static func insert(_ notifications: [Notification], _ tx: Transaction) throws -> Int {
@@ -259,7 +260,8 @@ extension NotificationsFeature {
 
     // MARK: Events
 
-    /// Publishes a log event. Clients build their lists from these events, so none may be replaced by a newer one.
+    /// Publishes a log event. Clients build their lists from these events, so a newer one must not replace an earlier
+    /// one.
     private static func publish(_ name: StaticString, of userId: ID<User>, data: [UInt8], _ tx: Transaction) {
         let audience = notifications.read.audience { $0 == "user_id" ? userId.text : nil }
         tx.publish(name, audience: audience, data: data)

@@ -112,7 +112,7 @@ extension NotificationsFeature {
         return .write(locking: .user(call.caller.userId)) { tx in
             let notification = try require(id, tx)
             try remove(notification, tx)
-            // A user who removes it has seen it.
+            // Removing a notification implies having seen it.
             if let requestId = notification.requestId {
                 tx.record(.requestsNoticed([requestId], isSeen: true))
             }

@@ -7,7 +7,7 @@ extension NotificationsFeature {
     static let notifications = Table(
         "notifications", read: ["user:{user_id}"], write: ["user:{user_id}", "tenant:service"])
 
-    /// One row for each user who was ever notified: the number of stored notifications, and the user's data for
+    /// One row for each user that was ever notified: the number of stored notifications, and the user's data for
     /// creating the next one. So a notification needs neither a `COUNT(*)` nor a read of the preferences.
     static let inboxes = Table("inboxes", read: [], write: [])
 

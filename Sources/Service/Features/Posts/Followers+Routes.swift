@@ -51,7 +51,7 @@ extension PostsFeature {
         }
     }
 
-    /// `PUT …/followers/me`: 201; 200 for a user who already follows. A backend names the follower.
+    /// `PUT …/followers/me`: 201; 200 for an existing follower. A backend names the follower.
     private static func follow(_ call: Call) throws -> Answer {
         let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
         guard authorId != followerId else {

@@ -33,7 +33,7 @@ extension PostsFeature {
     private static let followersKey: PolicyEntry = .granted(
         "follower:{author_id}", by: follows, member: "follower_id", of: "author_id")
 
-    /// The key by which followers receive an author's posts.
+    /// The key that gives followers an author's posts.
     static var followed: Membership {
         guard let membership = followersKey.membership else { preconditionFailure("followers have their key by rows") }
         return membership
@@ -43,7 +43,7 @@ extension PostsFeature {
         Migration(
             "0001_posts",
             sql: [
-                // The key by which memberships are looked up.
+                // The key for lookups of memberships.
                 """
                 CREATE TABLE follows (
                     tenant TEXT NOT NULL,

@@ -51,7 +51,7 @@ enum PublishFeature {
                 mistakes += error.fields
             }
         }
-        // All or none, because they are one transaction.
+        // One mistake refuses all events, because they are one transaction.
         guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
         return events
     }

@@ -176,8 +176,7 @@ extension RequestsFeature {
             """)
     }
 
-    /// Stores that the caller has seen the open requests up to one, oldest first. Returns those that were unseen
-    /// before.
+    /// Stores that the caller has seen the open requests up to one, oldest first. Returns the previously unseen ones.
     static func storeSeen(upTo last: ID<UserRequest>, _ tx: Transaction) throws -> [ID<UserRequest>] {
         try tx.db.rows(
             """

@@ -62,7 +62,7 @@ extension ShopsFeature {
     // MARK: Overlaps
 
     /// Refuses a booking that overlaps another one of its barber. It is checked at creation, at confirmation and
-    /// whenever time or barber change, in the write transaction, of which there is one at a time.
+    /// whenever time or barber change, in the write transaction, under the lock of the shop.
     ///
     /// Requests that wait for confirmation reserve their time too. Otherwise a hundred customers could request nine
     /// o'clock, and ninety-nine would be refused later.
@@ -91,7 +91,7 @@ extension ShopsFeature {
             """
     }
 
-    /// Finds every pair of bookings that reserve one barber's time at once; there must be none.
+    /// Finds every pair of bookings that reserve one barber's time at once. A sound database has no such pair.
     static let overlapAudit = Audit(name: "bookings") { db in
         // The same bound as for one booking. Without it, each booking would be compared with all pending ones of its
         // barber.

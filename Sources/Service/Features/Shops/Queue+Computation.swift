@@ -4,8 +4,8 @@ import Values
 
 /// The computation of a shop's queue from its rows.
 ///
-/// All customers in line count, including those whom the caller may not see, because the result consists of numbers
-/// only.
+/// All customers in line count, including customers that are invisible to the caller, because the result consists of
+/// numbers only.
 struct ShopQueue {
     let shop: Shop
     let status: QueueStatus
@@ -103,11 +103,11 @@ struct ShopQueue {
     }
 
     private static func states(of barbers: [Barber], _ serving: [Booking], at now: Timestamp) -> [BarberState] {
-        // A barber who went off duty only finishes the current service, which does not occupy the others.
+        // An off-duty barber only finishes the current service, which does not occupy the others.
         var loose = serving.filter { $0.barberId == nil }
         let isPaused = barbers.allSatisfy(\.isOnBreak)
         return barbers.map { barber in
-            // Bookings without a named barber are assigned to the first barber who is otherwise free.
+            // Bookings without a named barber are assigned to the first otherwise free barber.
             let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())
             // A break has no known end. Customers do not wait for it unless all barbers are on a break.
             let rest = isPaused ? WaitLimits.breakRestMinutes(elapsed: now.minutes(since: barber.updatedAt)) : nil
@@ -121,7 +121,7 @@ struct ShopQueue {
         }
     }
 
-    /// Returns a customer. One who is present has waited since the arrival; another is expected at the booked time.
+    /// Returns a customer. A present customer has waited since the arrival; another is expected at the booked time.
     private static func customer(_ booking: Booking, at now: Timestamp) -> WaitingCustomer {
         let ready = booking.arrivedAt.map { -now.minutes(since: $0) } ?? booking.scheduledStart.minutes(since: now)
         return WaitingCustomer(

@@ -128,7 +128,7 @@ private struct QueueEntry: JSONWritable {
         }
     }
 
-    /// The sort key: customers in service, then the line, then customers who are expected later.
+    /// The sort key: customers in service, then the line, then customers expected later.
     var rank: (Int, Int, Timestamp, ID<Booking>) {
         let group = booking.status == .inProgress ? 0 : position == nil ? 2 : 1
         return (group, position ?? 0, booking.scheduledStart, booking.id)

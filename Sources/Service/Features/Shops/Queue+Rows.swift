@@ -50,9 +50,9 @@ extension ShopsFeature {
             """)
     }
 
-    /// Returns shops whose numbers change without a write: those that change with time, and closed shops when a day
-    /// with bookings begins. The least recently computed come first. Shops whose time of computation is in the future,
-    /// because the clock was set back, are included.
+    /// Returns shops whose numbers change without a write: open shops, because of the passing time, and closed shops
+    /// when a day with bookings begins. The least recently computed come first. Shops whose time of computation is in
+    /// the future, because the clock was set back, are included.
     static func movingShops(computedBefore due: Timestamp, limit: Int, _ tx: Transaction) throws -> [ID<Shop>] {
         try tx.db.rows(
             """
@@ -119,7 +119,7 @@ extension ShopsFeature {
             """)
     }
 
-    /// Deletes the estimate of a customer who leaves unserved, because there is no wait to compare.
+    /// Deletes the estimate of a customer that leaves unserved, because there is no wait to compare.
     static func dropEstimate(of booking: Booking, _ tx: Transaction) throws {
         try tx.db.run(
             """

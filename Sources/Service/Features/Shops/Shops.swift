@@ -87,8 +87,8 @@ enum ShopsFeature {
         }
     }
 
-    /// Whether the customer is present and may be called. A customer who came before the confirmation waits from then
-    /// on.
+    /// Whether the customer is present and may be called. A customer that came before the confirmation waits from the
+    /// confirmation on.
     private static func isInLine(_ booking: Booking) -> Bool {
         booking.status == .confirmed && booking.arrivedAt != nil
     }

@@ -34,7 +34,7 @@ extension StreamsFeature {
         }
     }
 
-    /// `GET /v1/streams/{id}`: the stream's subscriptions, and what it received (ENG E-9).
+    /// `GET /v1/streams/{id}`: the stream's subscriptions, and its delivery figures (ENG E-9).
     @Sendable private static func showStream(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         return ask(id, as: call.caller, .describe, parts) { found in

@@ -8,7 +8,7 @@ enum WebhookLimits {
     static let waitingMax = 100_000
     /// Stored dead webhooks. A longer list would not be read to its end.
     static let deadMax = 10_000
-    /// How long dead webhooks are stored. After that time, nobody is likely to read them.
+    /// How long dead webhooks are stored. Later they are unlikely to be read.
     static let deadSeconds: Int64 = 7 * 24 * 3600
     /// How long a sent notification is remembered, so that it can be withdrawn. No push service keeps a message longer
     /// than that for its phone.

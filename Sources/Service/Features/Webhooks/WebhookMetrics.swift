@@ -2,7 +2,7 @@ import Domain
 import Threads
 import Values
 
-/// The metrics of webhooks: those of this process, and the state of the outbox at the last count.
+/// The metrics of this process's webhooks, and the state of the outbox at the last count.
 final class WebhookMetrics: Sendable {
     private struct State {
         var sent: [WebhookType: Int] = [:]

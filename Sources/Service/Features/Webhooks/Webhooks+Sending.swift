@@ -39,7 +39,7 @@ struct WebhookAttempt: Sendable {
 /// The outcome of an attempt.
 enum WebhookResult: Sendable {
     case accepted
-    /// - Parameter nextAt: The time of the retry; nil if there is none.
+    /// - Parameter nextAt: The time of the retry, or nil after the last attempt.
     case refused(error: String, nextAt: Timestamp?)
     /// The end of the process interrupted it.
     case brokenOff
@@ -64,7 +64,7 @@ extension WebhooksFeature {
 
     /// Returns the due webhooks.
     ///
-    /// - Parameter busy: Those that this process is already sending.
+    /// - Parameter busy: The webhooks that this process is already sending.
     static func due(at now: Timestamp, except busy: Set<Int>, limit: Int) -> SQL {
         let isFree: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
         return """

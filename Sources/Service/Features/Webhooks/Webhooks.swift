@@ -39,7 +39,7 @@ enum WebhooksFeature {
             }, tx)
     }
 
-    /// Deletes the unsent webhooks, and follows those that were sent, or may have been, by a withdrawal.
+    /// Deletes the unsent webhooks. Sends a withdrawal after webhooks that were sent, or may have been.
     private static func withdraw(_ notifications: [Notification], isRemoved: Bool, _ tx: Transaction) throws {
         guard let userId = notifications.first?.userId else { return }
         let taken = try takeBack(notifications.map(\.id), of: userId, tx).filter(\.isMaybeSent)

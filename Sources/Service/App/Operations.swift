@@ -63,7 +63,7 @@ public enum Operations {
 
     /// Replaces the database of a stopped service with a copy.
     ///
-    /// - Returns: The new path of the old database; nil if there was none.
+    /// - Returns: The new path of the old database, if there was one.
     public static func restore(_ settings: Settings, from path: String) throws -> String? {
         try requireFile(settings, "pg_restore fills it: see Docs/operations.md")
         let moment = Clock.system.now().rfc3339.prefix(19).filter { $0.isLetter || $0.isNumber }

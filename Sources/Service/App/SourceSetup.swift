@@ -15,7 +15,7 @@ public struct SourceSetup: Sendable {
     /// The statements to be executed.
     public var statements: [String] { SourceStatements.setup(page.tables, role: role) }
 
-    /// Executes the statements, all or none.
+    /// Executes the statements in one transaction.
     ///
     /// - Returns: Remarks that the operator should know or act on.
     /// - Throws: An error that describes the obstacle in one line.

@@ -21,13 +21,14 @@ enum DoctorLimits {
     static let roundTripSecondsHigh = 0.005
     /// Number of measured round trips. With fewer, a single late one decides.
     static let roundTrips = 20
-    /// Seconds by which two clocks may differ. Above this, timestamps of two machines appear in the wrong order.
+    /// The allowed difference of two clocks, in seconds. Above this, timestamps of two machines appear in the wrong
+    /// order.
     static let clockSecondsLow = 2.0
     /// Above this, tokens are refused as not yet valid, or live longer than they should.
     static let clockSecondsHigh = Double(Limits.clockSkewSeconds)
     /// Seconds within which a stream's first event arrives through all proxies. The service sends it at once.
     static let firstEventSeconds = 5.0
-    /// Seconds by which a heartbeat may be late.
+    /// The allowed delay of a heartbeat, in seconds.
     static let heartbeatSecondsLate = 3.0
     /// Seconds that an address may take to answer.
     static let answerSeconds = 10

@@ -13,7 +13,7 @@ public struct Finding: Sendable, Equatable {
     public let topic: String
     /// The result, in one line.
     public let text: String
-    /// The required action; nil if there is none.
+    /// The required action, if any.
     public let remedy: String?
 
     static func good(_ topic: String, _ text: String) -> Finding {

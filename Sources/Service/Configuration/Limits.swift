@@ -42,7 +42,7 @@ enum Limits {
     static let rateBucketsMax = 100_000
     /// The window of the rate limit (CNT G4).
     static let rateWindowSeconds: Int64 = 60
-    /// Callers who have used less than this fraction of their limit are not shared with other replicas. Most callers
+    /// Callers that have used less than this fraction of their limit are not shared with other replicas. Most callers
     /// never use more.
     static let rateSharedFraction = 10
 

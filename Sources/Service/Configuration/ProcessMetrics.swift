@@ -2,7 +2,7 @@ import Database
 import MicroHTTP
 import Values
 
-/// The metrics and build information of the process, named like those of Prometheus' own clients.
+/// The metrics and build information of the process, with the names of Prometheus' own clients.
 enum ProcessMetrics {
     static func register(in metrics: MetricsRegistry, _ settings: Settings, startedAt: Timestamp) {
         let build = [("version", BellhopVersion.text), ("store", settings.database.engine.rawValue.lowercased())]

@@ -14,7 +14,7 @@ public struct Settings: Sendable {
         public let name: String
         public let help: String
         public let group: String
-        /// The default; nil if there is none.
+        /// The default, if any.
         public let fallback: String?
         public let isSecret: Bool
 
@@ -52,7 +52,7 @@ public struct Settings: Sendable {
     public let serviceTokenDays: Int
     /// How long a replica that is cut off from the database continues to trust tokens.
     public let revocationsTrustedSeconds: Int
-    /// The claims that identify a caller. Each has several paths, of which the first that is present is used.
+    /// The claims that identify a caller. Each has several paths; the first one present is used.
     let claims: [Claim: [[String]]]
     public let reactors: Int
     public let shards: Int
@@ -77,7 +77,7 @@ public struct Settings: Sendable {
     let webhook: WebhookSettings?
     /// Nil if nothing is traced.
     let traces: TraceSettings?
-    /// The app's database whose log is read; nil if none is.
+    /// The app's database whose log is read, if any.
     let source: DatabaseURL?
     /// The replication slot for reading its log.
     let sourceSlot: String

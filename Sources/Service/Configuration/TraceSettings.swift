@@ -4,9 +4,9 @@ import Values
 /// The destination of spans, and the sampling of requests.
 struct TraceSettings: Sendable {
     let url: String
-    /// Headers besides the content type, by which a collector identifies its senders.
+    /// Headers besides the content type that identify the sender to a collector.
     let headers: [(name: String, value: String)]
-    /// The share of requests that begin a trace, among those whose sender has begun none.
+    /// The share of requests that begin a trace, among requests without a sender's trace.
     let share: Double
 
     /// Reads the settings.

@@ -5,7 +5,7 @@ import Rows
 import Threads
 import Values
 
-/// Requests about streams on any replica. Streams of this process are asked directly. Those of another replica are
+/// Requests about streams on any replica. Streams of this process are asked directly. Streams of another replica are
 /// asked through events of the log that reach no stream. So every replica can answer every request, and only the
 /// database connects them.
 struct ReplicaRequests: StreamRequests {
@@ -25,7 +25,8 @@ struct ReplicaRequests: StreamRequests {
             return Dictionary(uniqueKeysWithValues: names.map { ($0, { @Sendable in self.put($0) }) })
         }
 
-        /// Queues an event. An event that does not fit is lost, and its requester is told that no replica answered.
+        /// Queues an event. An event that does not fit is lost, and its requester receives the failure that no replica
+        /// answered.
         private func put(_ event: StreamEvent) {
             events.withLock { if $0.count < mailboxMax { $0.append(event) } }
             thread.wake()

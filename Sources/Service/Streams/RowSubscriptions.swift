@@ -184,7 +184,7 @@ struct RowChangeEncoder {
 }
 
 /// The encoder of invalidations whose windows end at one time. It encodes each batch once for all streams that receive
-/// the same, such as those of a class.
+/// the same, for example the streams of a class.
 struct InvalidationEncoder {
     private struct Form: Hashable {
         let keys: [QueryKey]

@@ -26,7 +26,7 @@ final class StreamAdmission: Sendable {
 
     func hasStream(_ owner: Owner) -> Bool { counts.withLock { $0[owner.tenant]?[owner.userId] != nil } }
 
-    /// Returns the users of a tenant who have an open stream.
+    /// Returns the users of a tenant with an open stream.
     func users(of tenant: ID<Tenant>) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
 
     func hasUsers(of tenant: ID<Tenant>) -> Bool { counts.withLock { $0[tenant] != nil } }

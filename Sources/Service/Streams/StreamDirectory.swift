@@ -51,7 +51,7 @@ struct StreamDirectory: StreamRequests {
             do {
                 let replay = try reader.missedRows(after: draft.lastEventID)
                 // The last round uses no replay: the shard has delivered more than can be read in time, and the stream
-                // is told so.
+                // is asked to resync.
                 draft.replay = rounds > 0 ? replay : nil
             } catch {
                 dependencies.failures.note(.replay, error)

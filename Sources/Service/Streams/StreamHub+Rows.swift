@@ -84,7 +84,7 @@ extension StreamHub {
         return deliveries.count
     }
 
-    /// Returns the subscriptions that a row's values find, or only those of streams that may read it, if these are
+    /// Returns the subscriptions that a row's values find, or only the subscriptions of its readers, if these are
     /// fewer.
     private func matches(of row: RowVersions, only slot: Int32?, among readers: [String]) -> [SubscriptionMatch] {
         var matches: [SubscriptionMatch] = []

@@ -13,7 +13,7 @@ final class StreamHub: StreamProgram {
     /// The data of a stream besides its entry in the hub and its subscription.
     struct Session {
         /// The user of the stream; its lease is returned when the session ends. It is a reference, because the places
-        /// of thousands of streams are in one array, half of which may be free.
+        /// of thousands of streams are in one array, and half of them may be free.
         var opener: StreamOpener
         var lifetime: TokenLifetime
         /// In monotonic nanoseconds; 0 for never.
@@ -252,7 +252,7 @@ final class StreamHub: StreamProgram {
 }
 
 extension StreamEnding {
-    /// - Parameter told: The reason that the client was given before the connection ended, however it ended.
+    /// - Parameter told: The reason that the client received before the connection ended, however it ended.
     init(_ reason: StreamCloseReason, as told: StreamNotice.ClosingReason?) {
         self =
             switch (told, reason) {

@@ -30,8 +30,8 @@ enum StreamLimits {
     /// Records whose counts are in one `engagement_update`, about 50 bytes each. Without this limit, a stream that
     /// watches a whole table would collect all of it.
     static let countsPerEventMax = 1000
-    /// Bytes of the most recent changes that a shard caches. A stream that has read its missed changes needs those of
-    /// the last few milliseconds. Without the cache, it would read forever behind a feed that never pauses.
+    /// Bytes of the most recent changes that a shard caches. A stream that has read its missed changes needs the
+    /// changes of the last few milliseconds. Without the cache, it would read forever behind a feed that never pauses.
     static let recentChangesBytesMax = 512 * 1024
     /// Rounds of reading missed rows while new ones arrive. After them, the client is asked to resync.
     static let replayRoundsMax = 4

@@ -19,7 +19,7 @@ enum StreamMessage: Sendable {
     case opened(StreamHandle, Result<StreamStart, any Error>)
     /// A worker has read the events that a stream missed during its replay; nil if they exceed the replay limit.
     case loaded(StreamHandle, Result<[SharedBytes]?, any Error>)
-    /// The data that was queued for a stream in an earlier batch has been flushed as far as possible.
+    /// The data that was queued for a stream in an earlier batch has been flushed as much as possible.
     case flushed(StreamHandle)
     case revoked(Revocation)
     /// Memberships have changed: scopes that have one of these keys must be recomputed.
@@ -40,7 +40,7 @@ enum StreamMessage: Sendable {
 final class EncodedEvent: Sendable {
     let event: StreamEvent
     let cursor: Cursor
-    /// Whether it is a row change, of which each stream receives its own part.
+    /// Whether it is a row change. Each stream receives its own part of one.
     let isChange: Bool
     /// The span of the delivery, from here to the sockets; nil if it is not traced.
     let span: OpenSpan?
@@ -201,11 +201,11 @@ struct StreamNames: Sendable {
         let generation: UInt32
     }
 
-    /// Distinguishes the stream names of this process from those of earlier processes and other replicas.
+    /// Distinguishes the stream names of this process from the names of earlier processes and other replicas.
     let nonce = String(UInt32.random(in: .min ... .max), radix: 36)
     private let permutation = KeyedPermutation()
 
-    /// Shards have 8 bits, of which the settings allow 64 values. Slots have 24 bits, for at most a million streams.
+    /// Shards have 8 bits; the settings allow 64 shards. Slots have 24 bits, for at most a million streams.
     func name(of stream: StreamHandle) -> StreamName {
         let number = UInt64(stream.shard) << 56 | UInt64(stream.index) << 32 | UInt64(stream.generation)
         return StreamName(nonce: nonce, code: permutation.seal(number))

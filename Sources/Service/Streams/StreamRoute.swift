@@ -4,7 +4,7 @@ import MicroHTTP
 import Threads
 import Values
 
-/// `GET /v1/stream`: decides on a reactor who may open a stream, and hands the connection to a shard.
+/// `GET /v1/stream`: authorizes a stream on a reactor, and hands the connection to a shard.
 struct StreamRoute: Sendable {
     static let pattern = "/v1/stream"
 
@@ -77,7 +77,7 @@ struct StreamRoute: Sendable {
         return wanted
     }
 
-    /// Returns the topics of the query; nil if it names none.
+    /// Returns the topics of the query, if it names any.
     private func topics(_ wanted: Wanted) throws(Failure) -> [String]? {
         guard let text = wanted.topics else { return nil }
         let named = text.split(separator: ",").lazy.map { $0.trimmingCharacters(in: .whitespaces) }

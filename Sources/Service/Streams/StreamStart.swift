@@ -55,8 +55,7 @@ struct StreamReader: Sendable {
     ///
     /// - Parameters:
     ///   - head: The last event that the stream's shard had handled when the stream joined the hub. Everything up to it
-    ///     is read here; everything after it
-    ///     reaches the stream live.
+    ///     is read here; everything after it reaches the stream live.
     func start(streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
         let start = try read { tx in try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head) }
         // The scope lives as long as the stream and is hardly used again, so its cached predicates can be released.
@@ -191,8 +190,7 @@ struct StreamReader: Sendable {
             limit: StreamLimits.replayEventsMax)
     }
 
-    /// Returns the queries that the changes made stale, limited to those that the caller may know; nil if there are
-    /// none.
+    /// Returns the queries that the changes made stale, limited to the queries that the caller may know, or nil.
     private func staleKeys(of changes: [StreamEvent]) -> Coalescer.Batch? {
         var coalescer = Coalescer()
         // One at a time, because a thousand parsed changes take megabytes.

@@ -1,7 +1,7 @@
 import Threads
 import Values
 
-/// Begins spans, and receives those that have ended. There is no tracer if nothing is traced.
+/// Begins spans, and receives ended ones. There is no tracer if nothing is traced.
 final class Tracer: Sendable {
     private let share: Double
     private let clock: Clock

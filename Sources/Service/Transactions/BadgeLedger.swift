@@ -71,7 +71,7 @@ enum BadgeLedger {
         RETURNING messages, requests, bell, version, updated_at
         """
 
-    /// Adds to the counts of users for whom nothing is subtracted, each changed for the first time in its transaction.
+    /// Adds to the counts of users, without subtracting anything, each changed for the first time in its transaction.
     /// Many users take one statement, and on PostgreSQL one round trip.
     static func add(
         _ changes: [(userId: ID<User>, change: BadgeChange)], tenant: ID<Tenant>, at now: Timestamp,
@@ -101,7 +101,7 @@ enum BadgeLedger {
     /// Adds the same change to the counts of several users, each changed for the first time in its transaction. Many
     /// users take one statement, even if something is subtracted.
     ///
-    /// - Returns: Nothing for a user who has no counts yet.
+    /// - Returns: The new counts, without users that have no counts yet.
     static func add(
         _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: ID<Tenant>, at now: Timestamp,
         in db: Connection

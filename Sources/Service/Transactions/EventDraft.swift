@@ -17,7 +17,7 @@ struct EventDraft: Sendable {
     /// The row change whose JSON is `data`.
     var change: PublishedChange?
 
-    /// The key of the state that the event carries; 0 if there is none.
+    /// The key of the state that the event carries; 0 without a state.
     var collapseKey: UInt64 { collapse.map { CollapseKey.of($0) } ?? 0 }
     /// The size as sent to streams.
     var bytes: Int { data.count + (shared?.members.count ?? 0) }
@@ -46,7 +46,8 @@ final class SharedMembers: Sendable {
     }
 }
 
-/// A row change on its way to streams. It is a reference, because an event is copied often, and most have none.
+/// A row change on its way to streams. It is a reference, because events are copied often, and most are not row
+/// changes.
 final class PublishedChange: Sendable {
     let value: RowChange
 
@@ -94,7 +95,7 @@ extension StreamEvent {
             data: SharedMembers.joined(draft.shared?.members, draft.data), traceparent: traceparent)
     }
 
-    /// Whether it is a row change, of which each stream receives its own part.
+    /// Whether it is a row change. Each stream receives its own part of one.
     var isChange: Bool { name == Self.changeName }
     /// Whether it is an event between replicas, which no stream receives.
     var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }

@@ -3,7 +3,7 @@ import Realtime
 import Values
 
 extension EventLog {
-    /// Returns the oldest retained event; one more than the newest if there is none.
+    /// Returns the oldest retained event, or one more than the newest if the log is empty.
     ///
     /// Events before the oldest row's own event are retained too, back to the previous row: they belong to records that
     /// end after it.
@@ -21,8 +21,8 @@ extension EventLog {
     /// order, so the snapshot contains everything up to the newest event.
     static let position: SQL = "SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1"
 
-    /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first, and
-    /// row changes, of which each stream sees its own part. Returns nil if there are more than the limit.
+    /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
+    /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit.
     static func replay(
         in db: Connection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
     ) throws -> [StreamEvent]? {
@@ -40,7 +40,7 @@ extension EventLog {
                 ORDER BY sequence LIMIT \(rowsMax)
                 """)
         }
-        // Grouped, because a user who follows many authors would otherwise need as many queries.
+        // Grouped, because a user with many followed authors would otherwise need as many queries.
         let rest = Array(routes.dropFirst(routesAloneMax))
         for start in stride(from: 0, to: rest.count, by: fetchedAtOnceMax) {
             let group = Array(rest[start..<min(start + fetchedAtOnceMax, rest.count)])
@@ -168,7 +168,7 @@ extension EventLog {
     /// The number of these columns.
     static let contentCount = 10
 
-    /// The shared members of an event. Most events have none, and need no lookup.
+    /// The shared members of an event. Most events share no members, and need no lookup.
     private static let commonMembers: SQL = """
         CASE WHEN events.shared IS NOT NULL THEN (
             SELECT common.members FROM \(shared, unscoped: keeping) AS common

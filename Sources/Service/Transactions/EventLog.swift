@@ -200,8 +200,8 @@ enum EventLog {
         }
     }
 
-    /// Returns the routes of an event. A row change has both kinds: those of the holders whose queries it makes stale,
-    /// and that of its table, for streams that have missed row changes.
+    /// Returns the routes of an event. A row change has both kinds: the keys of the holders whose queries it makes
+    /// stale, and its table's topic, for streams that have missed row changes.
     static func routes(topic: String?, audience: [String]) -> [String] {
         guard let topic else { return audience }
         return topic.hasPrefix(tablePrefix) ? ["#" + topic] + audience : ["#" + topic]

@@ -258,7 +258,7 @@ final class EventPump: Sendable {
 
     /// Catches up, ends all streams, and continues at the follower's new position.
     private func restart(_ change: (inout State) -> Bool) throws {
-        // First the data that decides who may open a stream.
+        // First the data that authorizes streams.
         for step in catchUp { try look { try step($0) } }
         state.withLock { state in
             guard change(&state) else { return }

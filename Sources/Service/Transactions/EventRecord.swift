@@ -15,7 +15,7 @@ struct EventRecord {
     private(set) var sequence: Int64
     /// The index of the last event among the drafts of its transaction.
     private(set) var place: Int
-    /// The shared members, for those of its events whose sign says so.
+    /// The shared members, for its events with the sign `+`.
     private(set) var shared: SharedMembers?
     /// Empty if there is one event.
     private(set) var earlier: [UInt8] = []

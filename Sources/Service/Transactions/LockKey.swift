@@ -2,7 +2,7 @@ import Values
 import Visibility
 
 /// The subject of a write's decision. It is locked before it is read. So on PostgreSQL, where several transactions
-/// write at the same time, those that decide on the same subject run one after the other. On SQLite all writes do.
+/// write at the same time, decisions on the same subject run one after the other. On SQLite all writes do.
 ///
 /// Features add keys of their own kinds, and list the kinds (`Feature.locks`). Two features with the same kind would
 /// wait for each other.

@@ -7,8 +7,8 @@ import Values
 struct Tick: Sendable {
     let name: String
     let everySeconds: Int
-    /// Returns a row if there is work for any tenant. Usually there is none, and then nothing is written. Nil for rare
-    /// work, which always runs.
+    /// Returns a row if there is work for any tenant. Usually there is no work, and then nothing is written. Nil for
+    /// rare work, which always runs.
     var due: (@Sendable (_ now: Timestamp) -> SQL)?
     let body: @Sendable (Transaction) throws -> Void
 }

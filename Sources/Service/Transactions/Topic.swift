@@ -5,9 +5,9 @@ import Visibility
 /// A kind of shared topic, such as `queue:{shopId}`.
 struct TopicKind: Sendable {
     let prefix: String
-    /// Keys that allow subscribing; empty for public topics, of which each subscriber receives only visible events.
+    /// Keys that allow subscribing; empty for public topics. Subscribers of a public topic receive only visible events.
     let audience: [AudienceTemplate]
-    /// Returns the state that a stream receives when it subscribes, as an event's name and data; nil if there is none.
+    /// Returns the initial state for a stream that subscribes, as an event's name and data, or nil.
     let initial: @Sendable (Transaction, _ id: String) throws -> (String, [UInt8])?
 
     init(

@@ -50,11 +50,9 @@ final class Transaction {
     ///   - topic: Nil for an event that reaches the whole audience; `queue:s1` for one that reaches only subscribers of
     ///     the topic in the audience.
     ///   - collapse: The name of the state that the event carries completely; a slow or resuming client gets only the
-    ///     latest. Nil for an event that must not be
-    ///     dropped.
+    ///     latest. Nil for an event that must not be dropped.
     ///   - shared: Members that other events of this transaction have too, stored once for all of them. They come
-    ///     before those of `data`, which must then be a
-    ///     JSON object.
+    ///     before those of `data`, which must then be a JSON object.
     func publish(
         _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
         shared: SharedMembers? = nil, data: [UInt8]
@@ -74,7 +72,7 @@ final class Transaction {
                 data: data))
     }
 
-    /// Publishes a row change, of which each stream receives the part that its scope and its subscriptions allow.
+    /// Publishes a row change. Each stream receives the part that its scope and its subscriptions allow.
     ///
     /// - Parameter tenant: The owner of the rows; nil for the caller's tenant. Only a feed of all tenants may name
     ///   another one.
@@ -199,7 +197,7 @@ final class Transaction {
 
     /// Runs the pending reactions and writes the counts. Nothing may follow.
     ///
-    /// - Returns: The events to publish; nil if there are none.
+    /// - Returns: The events to publish, if any.
     func finish() throws -> PendingEvents? {
         try settle()
         // The counts of many users are stored together. The remaining users' counts were stored before, and changed

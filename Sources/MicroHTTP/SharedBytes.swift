@@ -1,7 +1,7 @@
 /// Bytes that are encoded once and shared by all streams that receive them.
 ///
-/// A class with manual memory instead of an array: the sending loop uses plain pointers to the bytes of a whole batch,
-/// and counts one reference per batch instead of one per stream.
+/// It is a class with manual memory instead of an array. The sending loop uses plain pointers to the bytes of a whole
+/// batch, and counts one reference per batch instead of one per stream.
 ///
 /// `@unchecked Sendable`: the memory is written only in `init`, before the object is shared, and freed in `deinit`,
 /// when it is no longer referenced.

@@ -68,8 +68,8 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
 
     /// Queues bytes for a stream. All bytes that one batch queues for a stream are sent in one system call at its end.
     /// Bytes for a stream that is closed or closing are dropped.
-    /// - Parameter collapse: If not 0, and the stream has a backlog, this replaces the waiting item with the same key,
-    ///   unless that is partly sent, and goes to the end of the backlog.
+    /// - Parameter collapse: If it is not 0, and the stream has a backlog, this replaces the waiting item with the same
+    ///   key. It then goes to the end of the backlog. A partly sent item is not replaced.
     @inlinable
     public func send(_ bytes: SharedBytes, to stream: StreamHandle, collapse: UInt64 = 0) {
         table.send(bytes, to: stream, collapse: collapse)

@@ -20,8 +20,8 @@ public struct LogState<Entry: LogEntry>: Sendable {
     }
 }
 
-/// The decisions of a replica that follows a log to which other replicas also write: which entries to publish, when to
-/// read or poll the log, and when streams must restart.
+/// The decisions of a replica that follows a log to which other replicas also write. It decides which entries to
+/// publish, when to read or poll the log, and when streams must restart.
 ///
 /// It does no I/O and reads no clock, so that a simulation can run every order of events. Its owner guards it with a
 /// lock, performs the returned actions, and reads the log on one thread.

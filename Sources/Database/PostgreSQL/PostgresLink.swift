@@ -84,9 +84,10 @@ final class PostgresLink {
     /// Returns the server's settings for a session of the service.
     ///
     /// The server cancels a statement that takes too long, and a transaction whose client is silent. Otherwise a
-    /// replica that stops midway would keep its row locks, and block all others, until TCP gives up. JIT compilation is
-    /// off. Each statement touches a few rows, but with the policies, or before a table has been analyzed, it can look
-    /// so expensive that the server compiles for half a second what takes a millisecond.
+    /// replica that stops midway would keep its row locks, and block all others, until TCP gives up.
+    ///
+    /// JIT compilation is off. Each statement touches only a few rows. But with the policies, or before a table has
+    /// been analyzed, it can look expensive, and the server would compile for half a second what runs in a millisecond.
     static func sessionSettings(_ options: StoreOptions) -> [(name: String, value: String)] {
         let milliseconds = "\(options.statementTimeout.milliseconds)"
         return [

@@ -77,8 +77,8 @@ public final class SourceConnection {
     /// The server's version as a number, such as 140005.
     public var serverVersion: Int { Int(PQserverVersion(handle)) }
 
-    /// Returns a code for a failed login. libpq provides no code, so only here the server's message is interpreted: a
-    /// parameter that a pooler does not know, and problems that an operator must fix.
+    /// Returns a code for a failed login. libpq provides no code, so the server's message is interpreted, only here. It
+    /// recognizes a parameter that a pooler does not know, and problems that an operator must fix.
     private static func refusal(in message: String) -> String? {
         let states = [
             ("startup parameter", "0A000"), ("password authentication failed", "28P01"),

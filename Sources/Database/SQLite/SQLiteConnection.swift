@@ -200,8 +200,8 @@ final class SQLiteConnection: Connection {
 
     private func configure(_ role: Role) throws(DatabaseError) {
         sqlite3_busy_timeout(database, Int32(clamping: options.busyTimeout.milliseconds))
-        // SQL in the schema cannot call functions with side effects, the schema cannot be edited as data, and a
-        // misspelt column in double quotes is an error and not a string.
+        // SQL in the schema cannot call functions with side effects. The schema cannot be edited as data. A misspelt
+        // column in double quotes is an error and not a string.
         for (option, enabled) in [
             (SQLITE_DBCONFIG_TRUSTED_SCHEMA, Int32(0)), (SQLITE_DBCONFIG_DEFENSIVE, 1),
             (SQLITE_DBCONFIG_DQS_DML, 0), (SQLITE_DBCONFIG_DQS_DDL, 0),

@@ -1,4 +1,4 @@
-/// The limits of conversations. Each comment says what breaks without the limit.
+/// The limits of conversations, each with its reason.
 public enum ConversationLimits {
     /// Members of a conversation. Each message changes a badge of every other member and publishes that member's
     /// counts. That is two events and one row per member, in one transaction for which all other writes wait.

@@ -1,4 +1,4 @@
-/// The limits of DJ mode. Each comment says what breaks without the limit.
+/// The limits of DJ mode, each with its reason.
 public enum DJLimits {
     /// Tracks of one queue: three hours of music. A vote walks the queue to compute a position, and every client that
     /// opens the page receives the whole queue. With all texts at their longest, the queue still fits the buffer of a

@@ -3,7 +3,7 @@ import Values
 
 /// The entries of a challenge in memory, in order. Lookups of a place take time logarithmic in the number of entries.
 ///
-/// An entry takes some 55 bytes plus its id: 16 for its standing, 6 for its place in the order, and the rest for the
+/// An entry takes some 55 bytes plus its id. Its standing takes 16 and its place in the order 6; the rest is for the
 /// lookup by id and for growth.
 public struct Leaderboard: Sendable {
     /// One line of a leaderboard.

@@ -1,4 +1,4 @@
-/// The limits of challenges and their leaderboards. Each comment says what breaks without the limit.
+/// The limits of challenges and their leaderboards, each with its reason.
 public enum LeaderboardLimits {
     /// Challenges of one tenant. Without this limit, a backend that creates one per user would fill the disk with empty
     /// ones.

@@ -1,4 +1,4 @@
-/// The limits of posts and followers. Each comment says what breaks without the limit.
+/// The limits of posts and followers, each with its reason.
 public enum PostLimits {
     /// Bytes of a post's text. One event and every page of a feed contain it.
     public static let textBytesMax = 4000

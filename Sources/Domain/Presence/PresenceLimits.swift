@@ -1,4 +1,4 @@
-/// The limits of presence. Each comment says what breaks without the limit.
+/// The limits of presence, each with its reason.
 public enum PresenceLimits {
     /// How long a user counts as present without entering the code again (requirements, decision 13). With a longer
     /// time, departed guests choose the music; with a shorter one, present guests must enter the code constantly.

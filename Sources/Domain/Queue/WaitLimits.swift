@@ -1,4 +1,4 @@
-/// The limits of an estimate. Each comment says what breaks without the limit.
+/// The limits of an estimate, each with its reason.
 public enum WaitLimits {
     /// A booking that is due within this time counts as waiting; a later one does not (requirements, decision 5).
     public static let dueHorizonMinutes = 15.0

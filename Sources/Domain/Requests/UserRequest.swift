@@ -130,7 +130,7 @@ public enum RequestAnswer: String, CaseIterable, Sendable {
     public var status: UserRequest.Status { self == .accepted ? .accepted : .declined }
 }
 
-/// The limits of requests. Each comment says what breaks without the limit.
+/// The limits of requests, each with its reason.
 public enum RequestLimits {
     /// Open requests of one requester. Without this limit, one user could send a request to every user and light every
     /// badge.

@@ -1,4 +1,4 @@
-/// The limits of a delivery of table changes. Each comment says what breaks without the limit.
+/// The limits of a delivery of table changes, each with its reason.
 public enum ChangeLimits {
     /// Bytes of a whole delivery. Each delivery in progress is in memory once as bytes and once as values.
     public static let bodyBytesMax = 8 << 20

@@ -130,8 +130,8 @@ struct DebeziumEvent {
 
     // MARK: Unavailable values
 
-    /// Removes the placeholders from both rows. If the old row has the value, it is copied to the new row: the column
-    /// is stored out of line and did not change, because otherwise it would have been sent.
+    /// Removes the placeholders from both rows. If the old row has the value, it is copied to the new row. Such a
+    /// column is stored out of line and did not change; otherwise it would have been sent.
     private static func removeUnavailable(_ change: inout TableChange) {
         for (column, value) in change.oldRecord ?? [:] where isUnavailable(value) { change.oldRecord?[column] = nil }
         for (column, value) in change.record ?? [:] where isUnavailable(value) {

@@ -64,9 +64,9 @@ public struct TableChange: Sendable, Hashable {
 
     /// Returns the key of the row: of the new row, or of the old row for a delete.
     ///
-    /// Throws a fault with the pointer `/record/{column}` or `/oldRecord/{column}` (``place(of:)`` maps it to a place
-    /// in the item) if the row or a column is missing, null, or not a scalar, or if the key is longer than
-    /// ``ChangeLimits/primaryKeyBytesMax``.
+    /// Throws a fault if the row or a column is missing, null, or not a scalar, or if the key is longer than
+    /// ``ChangeLimits/primaryKeyBytesMax``. Its pointer is `/record/{column}` or `/oldRecord/{column}`; ``place(of:)``
+    /// maps it to a place in the item.
     public func primaryKey(_ columns: [String]) throws(ChangeFault) -> PrimaryKey {
         if let record { return try PrimaryKey(columns, of: record, at: "/record") }
         guard let oldRecord else { throw ChangeFault("", "names no row: a \(kind.rawValue) has none") }

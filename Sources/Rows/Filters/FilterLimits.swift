@@ -1,5 +1,4 @@
-/// The limits of filters and subscriptions. Each comment says what breaks without the limit. `/v1/config` publishes
-/// them.
+/// The limits of filters and subscriptions, each with its reason. `/v1/config` publishes them.
 public enum FilterLimits {
     /// Bytes of a filter. 1,000 quoted UUIDs take 39,000 bytes, and four such filters in one request are still a small
     /// body. Without this limit, a client chooses how much memory each of its subscriptions takes.

@@ -4,8 +4,8 @@ import Values
 /// next one literal. A character is a Unicode scalar; `*` has no special meaning.
 ///
 /// A text is read at most twice, whatever the pattern. Its two ends are compared in place. The runs between two `%` are
-/// searched with the Shift-And automaton (Baeza-Yates and Gonnet, "A New Approach to Text Searching", 1992), which
-/// follows up to 64 characters at once in a machine word and never goes back.
+/// searched with the Shift-And automaton, which follows up to 64 characters at once in a machine word and never goes
+/// back (Baeza-Yates and Gonnet, "A New Approach to Text Searching", 1992).
 public struct LikePattern: Sendable, Hashable {
     /// The pattern as written, in UTF-8.
     let bytes: [UInt8]

@@ -1,5 +1,5 @@
-/// A debouncer of invalidations by stream and query key, with fixed windows. The first invalidation opens a window. At
-/// its end the stream receives the key once, however many invalidations arrived meanwhile.
+/// A trailing-edge throttle of invalidations by stream and query key, with fixed windows. The first invalidation opens
+/// a window. At its end the stream receives the key once, however many invalidations arrived meanwhile.
 ///
 /// Later invalidations do not extend the window, so a steady flow is delivered once per window. The key is delivered
 /// after the last change of a burst, so no change is missed. It is a pure state machine with one owner: time is a

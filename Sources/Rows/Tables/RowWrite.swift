@@ -46,9 +46,9 @@ extension RowWrite.Row {
 }
 
 extension JSONValue {
-    /// The value as a segment of a key; nil for a value that cannot name anything: null, the empty text, a fraction, a
-    /// list, an object, a text longer than ``TableLimits/keyValueBytesMax``, and a text with U+0000. PostgreSQL cannot
-    /// store U+0000, so such a row would make the whole delivery fail.
+    /// The value as a segment of a key. Nil for a value that cannot name anything: null, the empty text, a fraction, a
+    /// list, an object, or a text longer than ``TableLimits/keyValueBytesMax``. Nil also for a text with U+0000:
+    /// PostgreSQL cannot store it, so such a row would make the whole delivery fail.
     ///
     /// Integers and texts of the same digits make the same key, as in a token's claims.
     var keyText: String? {

@@ -1,5 +1,4 @@
-/// The limits of the service. Each comment says what breaks without the limit. Limits of a single feature are in its
-/// folder.
+/// The limits of the service, each with its reason. Limits of a single feature are in its folder.
 enum Limits {
     /// Bytes of a request's body. A request is in memory as a whole, and requests of users are small.
     static let bodyBytesMax = 64 * 1024
@@ -46,9 +45,9 @@ enum Limits {
     /// never use more.
     static let rateSharedFraction = 10
 
-    /// Events per request of a user that are not counted, and the number per minute that each allowed request stands
-    /// for (`rateLimitUser`). Without this limit, one user within the rate limit could write 150,000 events per minute,
-    /// with messages to 256 members, and fill the log of all users. 19 such messages per minute remain possible.
+    /// Free events per request of a user. Further events are subtracted from a budget per minute: `rateLimitUser` times
+    /// this number. Without it, one user within the rate limit could write 150,000 events per minute, with messages to
+    /// 256 members, and fill the log of all users. With it, 19 such messages per minute are possible.
     static let eventsPerRequest = 32
     /// The same limit for the bytes of events as sent to streams: some 17 messages of 4,000 bytes to 256 members.
     static let eventBytesPerRequest = 64 * 1024

@@ -50,6 +50,8 @@ extension StreamHub {
         rows.noteDelivered(through: head, to: slot)
     }
 
+    /// Delivers a change to the subscriptions that match it.
+    ///
     /// - Parameter slot: Nil for all streams; otherwise the stream that missed the change.
     /// - Returns: The number of streams that it concerns.
     @discardableResult

@@ -1,4 +1,4 @@
-/// The limits of streams. Each comment says what breaks without the limit.
+/// The limits of streams, each with its reason.
 enum StreamLimits {
     /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
     /// Published in `/v1/config`.

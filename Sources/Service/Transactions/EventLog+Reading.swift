@@ -96,7 +96,8 @@ extension EventLog {
     /// Returns the events after a number, oldest first and without gaps, and whether these are all. For replicas beside
     /// which others write.
     ///
-    /// - Parameter limit: If this many are returned, more may follow; if fewer, they are all.
+    /// - Parameter limit: The number of log rows to read, besides those that records span. If there are more, `isAll`
+    ///   is false.
     static func following(
         _ sequence: Int64, limit: Int, in db: Connection
     ) throws -> (events: [StreamEvent], isAll: Bool) {

@@ -66,8 +66,9 @@ final class Leaderboards: Sendable {
         return board.withLock { $0.leaderboard(atLeast: row.revision).map(body) }
     }
 
-    /// Returns the place of a user's standing in a write transaction that has locked the challenge, as if the changes
-    /// of the row and the one of the transaction were committed. Nil if the leaderboard is not in memory.
+    /// Returns the place of a user's standing in a write transaction that has locked the challenge. It counts the
+    /// changes of the row, and the transaction's own, as if they were committed. Nil if the leaderboard is not in
+    /// memory.
     func place(
         of standing: Standing, _ user: ID<User>, behind row: BoardRow, with change: BoardRow?, _ tx: Transaction
     ) throws -> Place? {

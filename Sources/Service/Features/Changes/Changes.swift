@@ -132,15 +132,15 @@ enum ChangesFeature {
     }
 }
 
-/// The limits of stored delivery ids. Each comment says what breaks without the limit.
+/// The limits of stored delivery ids, each with its reason.
 enum ChangeDeduplication {
     /// How long the id of a change is stored; published in `/v1/config`. Senders retry for some hours. A sender that
     /// retries for days has received a failure each time.
     static let deliverySeconds: Int64 = 72 * 3600
     /// Ids that are stored for one feed, about 150 bytes each. Without this limit, a busy feed fills the disk.
     static let deliveriesMax = 1_000_000
-    /// Ids that are deleted at once, for which all writes wait. 50,000 take some 100 ms, and are as many as a feed of
-    /// 10,000 per second adds until the next time.
+    /// Ids that are deleted at once, for which all writes wait. 50,000 take some 100 ms. A feed of 10,000 per second
+    /// adds as many until the next time.
     static let prunedAtOnceMax = 50_000
 }
 

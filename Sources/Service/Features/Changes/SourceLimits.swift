@@ -1,4 +1,4 @@
-/// The limits of reading an app's log. Each comment says what breaks without the limit.
+/// The limits of reading an app's log, each with its reason.
 enum SourceLimits {
     /// Items of one of our transactions, for which all other writes wait. A source transaction with a million rows is
     /// taken in as many parts as necessary, with only one part in memory.

@@ -194,8 +194,8 @@ final class SourceReader: Sendable {
             ["slot": "\(slot)", "reason": "\(loss.rawValue)"])
     }
 
-    /// Reads tables with memberships that were added to the file since. Older changes of them in the log end where this
-    /// read begins.
+    /// Reads tables with memberships that were added to the file since. The log may still bring changes of them that
+    /// are older than this read, and then the newer ones.
     private func readAddedTables(_ server: SourceServer, _ position: SourcePosition) throws -> SourcePosition {
         let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
         guard !added.isEmpty else { return position }

@@ -85,7 +85,7 @@ enum ExplainFeature {
     }
 }
 
-/// The limits of explanations. Each comment says what breaks without the limit.
+/// The limits of explanations, each with its reason.
 enum ExplainLimits {
     /// Room for a token, and as many filtered ids as one stream may have.
     static let bodyBytesMax = 1 << 20

@@ -18,8 +18,9 @@ extension NotificationsFeature {
 
     // MARK: For backends
 
-    /// `POST /v1/events`: 201 with the created notification; 200 with the first one for a repeated event id, whatever
-    /// the rest of the request says; 200 with null if there is nothing to notify of (requirements, decision 18).
+    /// `POST /v1/events`: 201 with the created notification. A repeated event id gives 200 with the first notification,
+    /// whatever the rest of the request says. An event that requires no notification gives 200 with null (requirements,
+    /// decision 18).
     private static func acceptEvent(_ call: Call) throws -> Answer {
         let event = try call.body(NotificationEvent.init(reading:))
         guard let draft = event.draft(appName: call.settings.appName) else {

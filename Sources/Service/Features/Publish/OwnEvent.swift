@@ -81,7 +81,7 @@ struct OwnEvent: Sendable {
     }
 }
 
-/// The limits of apps' events. Each comment says what breaks without the limit.
+/// The limits of apps' events, each with its reason.
 enum PublishLimits {
     /// Events of one request: one transaction, for which other writes wait.
     static let eventsMax = 100

@@ -1,4 +1,4 @@
-/// The limits of webhooks. Each comment says what breaks without the limit.
+/// The limits of webhooks, each with its reason.
 enum WebhookLimits {
     /// Requests that wait for the receiver at the same time, on each replica. If the receiver never answers, this many
     /// users' webhooks wait for the timeout, but no request of the service does.

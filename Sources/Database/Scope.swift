@@ -17,7 +17,8 @@ public struct Scope: Sendable {
         self.predicates = PredicateCache()
     }
 
-    /// The rule of visibility in Swift. `Policy.predicate` is the same rule in SQL.
+    /// Returns whether the scope may see a row. This is the rule of visibility in Swift; `Policy.predicate` is the same
+    /// rule in SQL.
     public func sees(tenant: ID<Tenant>, audience: some Sequence<String>) -> Bool {
         guard tenant == self.tenant else { return false }
         return audience.contains { keys.contains($0) }

@@ -30,12 +30,12 @@ public struct Table: Sendable {
 public struct Unscoped: Sendable {
     public let why: StaticString
 
-    /// A reaction writes, on behalf of the service, a row that the caller itself could not write: a customer's
-    /// notification in the transaction of the confirming barber.
+    /// Returns the reason for a reaction, which writes, on behalf of the service, a row that the caller itself could
+    /// not write. An example is a customer's notification in the transaction of the confirming barber.
     public static func reaction(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
-    /// The service's own records: event log, counters, idempotency keys.
+    /// Returns the reason for the service's own records: event log, counters, idempotency keys.
     public static func bookkeeping(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
-    /// A check over all rows, such as the recount of badges.
+    /// Returns the reason for a check over all rows, such as the recount of badges.
     public static func audit(_ why: StaticString) -> Unscoped { Unscoped(why: why) }
 }
 

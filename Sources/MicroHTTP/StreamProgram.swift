@@ -40,13 +40,13 @@ public enum OverflowAction: Sendable {
 public protocol StreamProgram: AnyObject, SendableMetatype {
     associatedtype Message: Sendable
 
-    /// A client has connected and received the head of its response.
+    /// Called when a client has connected and received the head of its response.
     func streamOpened(_ stream: StreamHandle, context: any Sendable)
-    /// A posted message, in posting order, which includes openings.
+    /// Called for each posted message, in posting order, which includes openings.
     func received(_ message: Message)
-    /// The stream's socket is closed. Called once for every opened stream.
+    /// Called once for every opened stream, when its socket is closed.
     func streamClosed(_ stream: StreamHandle, reason: StreamCloseReason)
-    /// The client's backlog exceeds the limit.
+    /// Called when the client's backlog exceeds the limit.
     func streamOverflowed(_ stream: StreamHandle) -> OverflowAction
     /// Called about four times a second while there are streams.
     /// - Parameter now: The time in monotonic nanoseconds.
@@ -55,7 +55,7 @@ public protocol StreamProgram: AnyObject, SendableMetatype {
     var wakesAt: UInt64? { get }
     /// Called at the time of ``wakesAt``.
     func woken(_ now: UInt64)
-    /// The last opportunity to send something to each stream.
+    /// Called as the last opportunity to send something to each stream.
     func shardWillStop()
 }
 

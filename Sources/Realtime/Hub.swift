@@ -189,7 +189,7 @@ public struct Hub {
         return stream.memberships[..<Int(stream.scopeCount)].contains { keys.numbers.contains($0.key) }
     }
 
-    /// The streams whose scope has one of the keys, each once.
+    /// Returns the streams whose scope has one of the keys, each once.
     public mutating func streams(withAnyOf keys: Keys) -> [Int32] {
         stamp += 1
         var slots: [Int32] = []

@@ -54,6 +54,8 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     }
 
     public enum PollOutcome: Sendable, Equatable {
+        /// The log is unchanged.
+        ///
         /// - Parameter isCaughtUp: Whether all committed entries are published.
         case unchanged(isCaughtUp: Bool)
         /// The log has lost entries, or may have. Give it a new epoch if it still has this one, then poll again.

@@ -106,7 +106,7 @@ struct ServiceTimeDistribution: Sendable, Hashable {
     }
 }
 
-/// The standard normal distribution, accurate far into the upper tail, where a service that runs very late lies.
+/// The standard normal distribution, accurate far into the upper tail, which contains services that run very late.
 enum NormalDistribution {
     /// Returns the probability of a value above `z`.
     static func upperTail(_ z: Double) -> Double {

@@ -81,7 +81,7 @@ struct CloudEvent {
 
     // MARK: Debezium's converter
 
-    /// True for `{"schema", "payload": {"before", "after"}}`, which has no `op` of its own.
+    /// Returns true for `{"schema", "payload": {"before", "after"}}`, which has no `op` of its own.
     private func isEnvelopeLess(_ data: ChangeMembers) -> Bool {
         guard case .object(let payload) = data.members["payload"] else { return false }
         return payload["op"] == nil

@@ -84,7 +84,8 @@ enum FilterNumber: Sendable, Hashable {
         }
     }
 
-    /// Exact: a real here is either outside the range of `Int64` or has a fraction, and then its floor is exact.
+    /// Compares exactly. A real here is either outside the range of `Int64` or has a fraction, and then its floor is
+    /// exact.
     private static func order(_ integer: Int64, _ real: Double) -> FilterOrder {
         if real >= 0x1p63 || real.isNaN { return .less }
         if real < -0x1p63 { return .greater }

@@ -173,7 +173,7 @@ private struct ScalarReader {
     private var start = 0
     private var end: Int
 
-    /// The bytes belong to a `String`, so they are well formed.
+    /// Creates a reader. The bytes belong to a `String`, so they are well formed.
     init(_ utf8: UnsafeBufferPointer<UInt8>) {
         bytes = utf8
         end = utf8.count

@@ -252,6 +252,8 @@ final class StreamHub: StreamProgram {
 }
 
 extension StreamEnding {
+    /// Creates the cause of a stream's end.
+    ///
     /// - Parameter told: The reason that the client received before the connection ended, however it ended.
     init(_ reason: StreamCloseReason, as told: StreamNotice.ClosingReason?) {
         self =

@@ -23,7 +23,7 @@ struct StreamRoute: Sendable {
     /// identity is not reused before the entry is taken.
     private let redemptions = Locked([ObjectIdentifier: (request: Request, outcome: Redemption)]())
 
-    /// The route's handler.
+    /// Handles a request of the route.
     func reply(to request: Request) -> Reply {
         do {
             // A HEAD request checks whether the address serves streams. Opening one would answer with a body.
@@ -125,8 +125,8 @@ struct StreamRoute: Sendable {
 
     // MARK: Tickets
 
-    /// Redeeming a ticket writes. So the request is suspended, the ticket is taken, and the handler runs again with the
-    /// result.
+    /// Opens a stream by a ticket. Redeeming a ticket writes. So the request is suspended, the ticket is taken, and the
+    /// handler runs again with the result.
     private func openByTicket(_ ticket: String, _ request: Request, _ wanted: Wanted) throws -> Reply {
         if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()

@@ -8,8 +8,8 @@ enum StreamTickets {
 
     private static let keeping = Unscoped.bookkeeping("tickets belong to the service, not to a user")
 
-    /// Only the hash is stored, so that a reader of the database cannot open a stream. A ticket has 128 random bits, so
-    /// a plain hash needs no salt.
+    /// Returns the hash of a ticket. Only the hash is stored, so that a reader of the database cannot open a stream. A
+    /// ticket has 128 random bits, so a plain hash needs no salt.
     private static func hash(_ ticket: String) -> [UInt8] { SHA256.hash(ticket.utf8) }
 
     static func insert(_ ticket: String, topics: [String], expiresAt: Timestamp, _ tx: Transaction) throws {

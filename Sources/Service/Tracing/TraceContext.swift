@@ -50,10 +50,10 @@ struct TraceContext: Sendable, Hashable {
     private static let length = 55
     private static let dash = UInt8(ascii: "-")
 
-    /// All zeros is an invalid id.
+    /// Returns a random id. All zeros is an invalid id.
     private static func randomID() -> UInt64 { .random(in: 1 ... .max) }
 
-    /// The standard does not allow upper-case digits.
+    /// Reads hexadecimal digits. The standard does not allow upper-case ones.
     private static func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
         var number: UInt64 = 0
         for byte in digits {

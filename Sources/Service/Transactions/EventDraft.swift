@@ -72,7 +72,7 @@ struct LoggedEvent: Sendable {
 extension LoggedEvent: LogEntry {
     var sequence: Int64 { event.sequence }
 
-    /// The trace is not compared, because readers do not depend on it.
+    /// Returns whether readers receive the same. The trace is not compared, because readers do not depend on it.
     func isSame(as other: LoggedEvent) -> Bool {
         let (one, two) = (event, other.event)
         return one.sequence == two.sequence && one.tenant == two.tenant && one.name == two.name

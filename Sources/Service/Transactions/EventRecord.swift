@@ -117,6 +117,8 @@ struct EarlierEvents {
     private let bytes: [UInt8]
     private var index = 0
 
+    /// Reads the column `earlier`.
+    ///
     /// - Parameter column: Nil if the record has one event.
     init(_ column: [UInt8]?) {
         // A single event with shared members uses all of them.

@@ -17,11 +17,11 @@ struct LockKey: Sendable {
     var id = ""
 
     static func user(_ id: ID<User>) -> LockKey { LockKey(kind: "user", id: id.text) }
-    /// Periodic work, which one replica performs at a time.
+    /// Returns the lock of periodic work, which one replica performs at a time.
     static func tick(_ name: String) -> LockKey { LockKey(kind: "tick", id: name) }
 
-    /// Encoded, so that different keys never share a name, whatever their ids contain, and equal names have equal
-    /// bytes.
+    /// Returns the encoded name. So different keys never share a name, whatever their ids contain, and equal names have
+    /// equal bytes.
     func name(in tenant: ID<Tenant>) -> String { AudienceKey.make(kind, tenant.text, id) }
 
     /// Writes with equal keys are done by the same writer.

@@ -26,7 +26,8 @@ final class LogIdentity: Sendable {
         }
     }
 
-    /// Each epoch has its own key, so numbers that are assigned again have different ids.
+    /// Returns the encoder of an epoch's ids. Each epoch has its own key, so numbers that are assigned again have
+    /// different ids.
     private static func ids(of epoch: String, _ secret: [UInt8]) -> EventIDs {
         let code = AuthenticationKey(secret).code(for: "bellhop event ids\n\(epoch)".utf8)
         return EventIDs(epoch: epoch, key: Array(code.prefix(KeyedPermutation.keyBytes)))

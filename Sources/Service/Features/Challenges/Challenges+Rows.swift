@@ -112,7 +112,7 @@ extension ChallengesFeature {
                 """))
     }
 
-    /// If a scoped statement changed no row, the caller may not write it.
+    /// Checks that a scoped statement changed a row. If it changed no row, the caller may not write it.
     private static func requirePermission(_ changedRows: Int) throws {
         guard changedRows == 1 else { throw Failure.forbidden("You may not change this.", code: "not_permitted") }
     }

@@ -84,7 +84,7 @@ extension PostsFeature {
         }
     }
 
-    /// Changes both counts, and at once what the follower's open streams receive.
+    /// Changes both counts, and at once the keys of the follower's open streams.
     private static func note(
         _ followerId: ID<User>, follows authorId: ID<User>, _ follows: Bool, _ tx: Transaction
     ) throws {

@@ -39,6 +39,8 @@ struct WebhookAttempt: Sendable {
 /// The outcome of an attempt.
 enum WebhookResult: Sendable {
     case accepted
+    /// The receiver did not accept it.
+    ///
     /// - Parameter nextAt: The time of the retry, or nil after the last attempt.
     case refused(error: String, nextAt: Timestamp?)
     /// The end of the process interrupted it.

@@ -1,6 +1,6 @@
 import Values
 
-/// The numbers of likes and reposts of a post. Users see only their own like and repost, never other users'.
+/// The numbers of likes and reposts of a post. A user sees no like or repost of another user; backends see all.
 public struct Engagement: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         case like, repost

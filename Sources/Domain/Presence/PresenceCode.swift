@@ -3,7 +3,7 @@ import Values
 /// The code that a shop displays to its guests as a proof of presence.
 ///
 /// It has six characters of Crockford's base 32, in which no two characters look alike. It is derived from a secret,
-/// the shop and the time window. So nothing is stored, and all replicas compute the same code.
+/// the tenant, the shop and the time window. So nothing is stored, and all replicas compute the same code.
 public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
     private let letters: [UInt8]
 
@@ -14,7 +14,7 @@ public struct PresenceCode: Sendable, Hashable, CustomStringConvertible {
 
     /// Creates a code.
     ///
-    /// - Parameter digest: The digest of the secret, the shop and the window. Each byte gives five bits.
+    /// - Parameter digest: The digest of the secret, the tenant, the shop and the window. Each byte gives five bits.
     public init(digest: some Sequence<UInt8>) {
         letters = digest.prefix(PresenceLimits.codeLength).map { Self.alphabet[Int($0 & 31)] }
         precondition(letters.count == PresenceLimits.codeLength, "a digest has more bytes than a code")

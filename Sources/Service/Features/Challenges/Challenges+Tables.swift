@@ -7,7 +7,7 @@ extension ChallengesFeature {
     /// The leaderboard of each challenge: the number of its changes, and up to which of them are published.
     static let boardRows = Table("challenge_boards", read: [], write: [])
 
-    /// All users see all scores; each user writes only their own.
+    /// All users see all scores. Users write their own; admins and backends write all.
     static let scores = Table(
         "challenge_scores", read: ["everyone"], write: ["user:{user_id}", "tenant:admin", "tenant:service"])
 

@@ -4,8 +4,8 @@ import Values
 import Visibility
 
 extension ConversationsFeature {
-    /// Each member's own place in a conversation. A member's read position is visible to no other user. These rows are
-    /// the membership: a user with one sees the whole conversation, from its first message.
+    /// Each member's own place in a conversation, visible to that member and to backends, but to no other user. These
+    /// rows are the membership: a user with one sees the whole conversation, from its first message.
     static let members = Table(
         "conversation_members", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
 
@@ -13,7 +13,8 @@ extension ConversationsFeature {
         "conversations", read: [seat("conversation:{id}"), "tenant:service"],
         write: [seat("conversation:{id}"), "tenant:service"])
 
-    /// The members of a conversation, visible to its members. Members add others; each member leaves on their own.
+    /// The members of a conversation, visible to its members and to backends. Members add others; each member leaves on
+    /// their own, and backends remove any.
     static let rosters = Table(
         "conversation_rosters", read: [seat("conversation:{conversation_id}"), "tenant:service"],
         write: [seat("conversation:{conversation_id}"), "tenant:service"])

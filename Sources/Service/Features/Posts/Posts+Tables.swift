@@ -4,7 +4,8 @@ import Values
 import Visibility
 
 extension PostsFeature {
-    /// Follower relations, visible to both users. These rows are the membership: a follower has the author's key.
+    /// Follower relations, visible to both users and to backends. These rows are the membership: a follower has the
+    /// author's key.
     static let follows = Table(
         "follows", read: ["user:{follower_id}", "user:{author_id}", "tenant:service"],
         write: ["user:{follower_id}", "tenant:service"])
@@ -20,7 +21,8 @@ extension PostsFeature {
         ],
         write: ["user:{author_id}", "tenant:service", "tenant:admin"])
 
-    /// Each user's own likes and reposts. Others see only their number, at the post.
+    /// Each user's likes and reposts, visible to that user and to backends. Other users see only their number, at the
+    /// post.
     static let engagements = Table(
         "post_engagements", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
 

@@ -2,8 +2,8 @@ import Values
 
 /// A member's read position in a conversation. It gives the unread count without reading any messages.
 ///
-/// Messages are numbered 1, 2, 3 … without gaps; the number of a deleted message is not reused. The reader's own
-/// messages and deleted messages behind the read position are not unread, so their number is stored too:
+/// Messages are numbered 1, 2, 3 … without gaps; the number of a deleted message is not reused. Among the messages
+/// after the read position, the reader's own and the deleted ones are not unread, so their number is stored too:
 ///
 ///     unread = last sequence − read position − excluded
 ///
@@ -16,7 +16,7 @@ public struct ReadPlace: Sendable, Hashable {
     /// unread.
     public let joined: Int
     public private(set) var position: Int
-    /// The number of messages behind the position that are the reader's own, deleted, or both.
+    /// The number of messages after the position that are the reader's own, deleted, or both.
     public private(set) var excluded: Int
 
     public init(joined: Int, position: Int, excluded: Int) {

@@ -8,8 +8,8 @@ public enum FilterLimits {
     public static let conditionsMax = 20
     /// Values of one `in`. A set refers to its values by 16-bit numbers, so that an id takes little memory.
     public static let valuesMax = 1000
-    /// Bytes of a value. This is enough for URLs and composite ids. Without this limit, a thousand values could each
-    /// take as many bytes as a whole filter.
+    /// Bytes of a value. This is enough for URLs and composite ids. Without this limit, a single comparison could take
+    /// all bytes of a filter.
     public static let valueBytesMax = 1024
     /// Bytes of a number or a time. The largest 256-bit integer has 78 digits. Without this limit, a filter could hold
     /// thousands of digits, whose conversion costs more than comparing as many bytes of text.

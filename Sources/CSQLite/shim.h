@@ -3,7 +3,10 @@
 
 #include <sqlite3.h>
 #include <stdint.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // Swift cannot call variadic C functions; each wrapper provides one fixed form.
 
@@ -20,6 +23,15 @@ static inline int csqlite_db_config_flag(sqlite3 *db, int option, int enabled) {
 static inline uint64_t csqlite_file_bytes_max(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
+}
+
+// Gives the calling thread, and the threads that it starts from now on, the rights of a user on files (setfsuid(2)). Other
+// threads keep theirs: the C library's setgroups would change the groups of all, the system call changes this one's.
+static inline int csqlite_use_files_as(uid_t user, gid_t group, int count, const gid_t *groups) {
+    if (syscall(SYS_setgroups, count, groups) != 0) return -1;
+    setfsgid(group);
+    setfsuid(user);
+    return (uid_t)setfsuid((uid_t)-1) == user && (gid_t)setfsgid((gid_t)-1) == group ? 0 : -1;
 }
 
 #endif

@@ -4,8 +4,8 @@ import Synchronization
 import Threads
 
 extension DatabaseFile {
-    /// The identity of the file at a path, independent of its name.
-    struct Identity: Equatable {
+    /// Which file a path leads to, whatever it is called.
+    struct Identity: Hashable {
         let device: UInt
         let number: UInt
     }
@@ -67,13 +67,17 @@ extension DatabaseFile {
     /// With less room, the next transaction of some size fails again.
     private static let roomBytesMin: UInt64 = 1 << 20
 
-    private struct SystemError: Error {
+    struct SystemError: Error {
         let reason: Int32
     }
 
-    private static func identity(of path: String) -> Result<Identity, SystemError> {
+    static func identity(of path: String) -> Result<Identity, SystemError> {
         var status = stat()
         guard stat(path, &status) == 0 else { return .failure(SystemError(reason: errno)) }
-        return .success(Identity(device: UInt(status.st_dev), number: UInt(status.st_ino)))
+        return .success(Identity(status))
     }
+}
+
+extension DatabaseFile.Identity {
+    init(_ status: stat) { self.init(device: UInt(status.st_dev), number: UInt(status.st_ino)) }
 }

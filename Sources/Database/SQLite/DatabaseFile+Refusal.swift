@@ -13,6 +13,8 @@ extension DatabaseFile {
         case EACCES, EPERM:
             guard let place = Place(closestTo: path) else { break }
             return DatabaseError(.readOnly, place.denial(to: geteuid()) ?? plain)
+        case ELOOP:
+            return DatabaseError(.cannotOpen, "\(path) is a symbolic link: name the file itself, or remove the link")
         default: break
         }
         return DatabaseError(.cannotOpen, plain)

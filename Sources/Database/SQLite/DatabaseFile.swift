@@ -4,16 +4,19 @@ import Threads
 
 /// The file of an open database, and the lock that gives this process exclusive ownership.
 ///
-/// A lock file beside the database has an advisory lock (`flock`) and contains the owner's process id. The kernel drops
-/// the lock when the process ends, however it ends, so a stale file never blocks a start. The database file itself is
-/// not locked: other processes of the same user may read it (`sqlite3`, `bellhop check`).
+/// A lock file beside it has an advisory lock (`flock`) and the owner's process id. The database has such a lock too, so
+/// that its second name (a hard link) starts no second process. The kernel drops the locks when the process ends,
+/// however it ends, so a stale file never blocks a start. SQLite's own locks are of another kind (`fcntl`): other
+/// processes of the user may read the file (`sqlite3`, `bellhop check`).
 final class DatabaseFile: Sendable {
     let path: String
     /// The private directory of an in-memory database, removed at the end.
     private let privateDirectory: String?
     /// The open lock file; -1 for a reader, and after the release.
     private let lockDescriptor: Atomic<Int32>
-    /// The identities when the database was opened; empty before that.
+    /// The open and locked database; nil for a reader, and after the release.
+    private let owned = Locked<Owned?>(nil)
+    /// As they were when the database was opened; none before.
     let identities = Locked<[(path: String, identity: Identity?)]>([])
     /// See ``isMoved()``.
     let hasMoved = Atomic<Bool>(false)
@@ -71,7 +74,9 @@ final class DatabaseFile: Sendable {
         }
         guard access != .readOnly else { return }
         do throws(DatabaseError) {
-            try Self.makePrivate(path)
+            try Self.requireNoOwnerOfRemovedFiles(path)
+            let owned = try Self.own(path)
+            self.owned.withLock { $0 = owned }
         } catch {
             release()
             throw error
@@ -84,6 +89,9 @@ final class DatabaseFile: Sendable {
 
     /// Releases the database. Called when its last writing connection is closed.
     func release() {
+        // Before the lock file: closing a descriptor drops the process's `fcntl` locks on the file, and whoever gets the lock
+        // file next may be in this process.
+        owned.withLock { $0.take() }?.giveUp()
         let descriptor = lockDescriptor.exchange(-1, ordering: .acquiringAndReleasing)
         guard descriptor >= 0 else { return }
         // Unlocked after the directory is gone, so that no sweep comes between.
@@ -104,22 +112,8 @@ final class DatabaseFile: Sendable {
         return stat(file, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Creates the file if it does not exist, accessible to this user only. SQLite gives the companion files the mode
-    /// of the database, and would itself leave that mode to the umask.
-    private static func makePrivate(_ path: String) throws(DatabaseError) {
-        // Existing files are never opened: closing a descriptor drops all of the process's locks on the file, including
-        // SQLite's.
-        for file in paths(path) where !permits(file, R_OK | W_OK) {
-            guard errno == ENOENT else { throw refusal(of: file, because: errno) }
-        }
-        guard !permits(path, F_OK) else { return }
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw refusal(of: path, because: errno) }
-        close(descriptor)
-    }
-
-    /// Whether this process has this access to a file or folder. If not, `errno` has the reason.
-    private static func permits(_ path: String, _ access: Int32) -> Bool {
+    /// Whether this process may do that to a file or folder; if not, `errno` says why.
+    static func permits(_ path: String, _ access: Int32) -> Bool {
         faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0
     }
 
@@ -144,8 +138,7 @@ final class DatabaseFile: Sendable {
     }
 
     private static func lock(_ lockPath: String, database: String) throws(DatabaseError) -> Int32 {
-        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw refusal(of: lockPath, because: errno) }
+        let descriptor = try openLock(lockPath, database: database)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let isLocked = errno == EWOULDBLOCK
             let reason = lastSystemError()
@@ -184,6 +177,10 @@ final class DatabaseFile: Sendable {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
         for name in names where name.hasPrefix(privatePrefix) {
             let directory = parent + "/" + name
+            // Others may put a link, or a folder of theirs, where everybody may write.
+            var status = stat()
+            guard lstat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid()
+            else { continue }
             let descriptor = open(directory + "/" + lockName, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
             guard descriptor >= 0 else { continue }
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {

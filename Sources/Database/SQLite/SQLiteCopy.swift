@@ -31,22 +31,42 @@ extension SQLiteConnection {
 }
 
 extension Store {
-    /// Copies an SQLite database to a new file, while a service writes to it.
+    /// Runs work that may make the files of an SQLite database: run by root, they belong to the owner of their folder.
+    public static func asOwner<Value>(of url: DatabaseURL, _ work: () throws -> Value) throws -> Value {
+        guard case .file(let path) = url.location else { return try work() }
+        return try DatabaseFile.asOwner(of: path, work)
+    }
+
+    /// Copies an SQLite database to a new file, beside the service that writes it. Root reads with its own rights, and
+    /// writes with those of the folder's owner.
     ///
     /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(
         _ url: DatabaseURL, to path: String, prepare: (Store) throws -> Void
     ) throws {
+        let source = try openSource(url)
+        try DatabaseFile.asOwner(of: path) { try copy(source, to: path, prepare: prepare) }
+    }
+
+    /// Opens a database to be copied, with the files beside it: they open at the first read.
+    private static func openSource(_ url: DatabaseURL) throws -> SQLiteConnection {
         var options = StoreOptions()
         options.access = .readOnly
-        let source = try DatabaseFile(url, access: .readOnly)
+        let source = try SQLiteConnection(DatabaseFile(url, access: .readOnly), role: .reader, options: options)
+        try source.runScript("SELECT count(*) FROM sqlite_schema")
+        return source
+    }
+
+    private static func copy(
+        _ source: SQLiteConnection, to path: String, prepare: (Store) throws -> Void
+    ) throws {
         let folder = DatabaseFile.folder(of: path)
         guard !FileManager.default.fileExists(atPath: path) else {
             throw DatabaseError(.cannotOpen, "there is a file \(path) already")
         }
         let unfinished = "\(path).unfinished-\(getpid())"
         defer { for end in ["", "-wal", "-shm", ".lock"] { unlink(unfinished + end) } }
-        try SQLiteConnection(source, role: .reader, options: options).copy(to: unfinished)
+        try source.copy(to: unfinished)
         let made = try Store.open(DatabaseURL(file: unfinished))
         do {
             try prepare(made)
@@ -62,20 +82,29 @@ extension Store {
         try DatabaseFile.synchronize(folder)
     }
 
-    /// Replaces an SQLite database, which no service has open, with a copy. At every moment, one of the two is there as
-    /// a whole.
+    /// Puts a copy in the place of an SQLite database that no service has open. At every moment of it, one of the two is
+    /// there, whole. Root reads the copy with its own rights, and does the rest with those of the database's owner.
     ///
     /// - Returns: The new path of the old database, if there was one.
     public static func replace(
         _ url: DatabaseURL, by path: String, keepingAs suffix: String, prepare: (Store) throws -> Void
     ) throws -> String? {
-        let owner = DatabaseFile.owner(of: url)
+        let source = try openSource(DatabaseURL(file: path))
+        guard case .file(let target) = url.location else { throw DatabaseError(.url, "\(url) is no file") }
+        return try DatabaseFile.asOwner(of: target) {
+            try replace(url, by: source, keepingAs: suffix, prepare: prepare)
+        }
+    }
+
+    private static func replace(
+        _ url: DatabaseURL, by source: SQLiteConnection, keepingAs suffix: String, prepare: (Store) throws -> Void
+    ) throws -> String? {
         let file = try DatabaseFile(url, access: .exclusive)
         defer { file.release() }
         let made = file.path + ".restored"
         unlink(made)
         defer { unlink(made) }
-        try copy(DatabaseURL(file: path), to: made, prepare: prepare)
+        try copy(source, to: made, prepare: prepare)
         let kept = DatabaseFile.bytes(file.path) == 0 ? nil : file.path + suffix
         if let kept {
             file.setAside(as: kept)
@@ -83,8 +112,6 @@ extension Store {
                 throw DatabaseError(.ioError, "cannot make \(kept): \(DatabaseFile.lastSystemError())")
             }
         }
-        // If an administrator runs this, the file must stay readable to the service.
-        if let owner { for path in [made, file.path + ".lock"] { chown(path, owner.user, owner.group) } }
         guard rename(made, file.path) == 0 else {
             throw DatabaseError(.ioError, "cannot replace \(file.path): \(DatabaseFile.lastSystemError())")
         }
@@ -103,15 +130,7 @@ extension DatabaseFile {
         for end in ["-wal", "-shm"] { rename(path + end, kept + end) }
     }
 
-    /// Returns the owner of the database, or of its folder if there is no database yet.
-    fileprivate static func owner(of url: DatabaseURL) -> (user: uid_t, group: gid_t)? {
-        guard case .file(let path) = url.location else { return nil }
-        var status = stat()
-        guard stat(path, &status) == 0 || stat(folder(of: path), &status) == 0 else { return nil }
-        return (status.st_uid, status.st_gid)
-    }
-
-    /// Syncs a folder. The name of a file is durable only when its folder is.
+    /// A file's name is durable when its folder is.
     fileprivate static func synchronize(_ folder: String) throws(DatabaseError) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { if descriptor >= 0 { close(descriptor) } }

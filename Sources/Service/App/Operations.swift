@@ -28,9 +28,11 @@ public enum Operations {
     public static func migrate(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions
         if settings.database.engine == .postgreSQL { options.access = .owner }
-        let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
-        defer { store.close() }
-        return try store.migrate(Catalog.migrations, tables: Catalog.tables)
+        return try Store.asOwner(of: settings.database) { [options] in
+            let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+            defer { store.close() }
+            return try store.migrate(Catalog.migrations, tables: Catalog.tables)
+        }
     }
 
     /// Returns the migrations that ``migrate(_:)`` would apply, each with its statements. It changes nothing, and

@@ -1,0 +1,155 @@
+import CSQLite
+import Foundation
+import Threads
+
+extension DatabaseFile {
+    /// The open database with its lock. The descriptor stays open as long as SQLite has the file open: closing any
+    /// descriptor of a file drops all `fcntl` locks that the process has on it, SQLite's too.
+    struct Owned {
+        let descriptor: Int32
+        let identity: Identity
+
+        func giveUp() {
+            DatabaseFile.ownedByThisProcess.withLock { _ = $0.remove(identity) }
+            // A child process that is just being started has a copy of the descriptor, and with it the lock.
+            flock(descriptor, LOCK_UN)
+            close(descriptor)
+        }
+    }
+
+    /// A file of this set is not opened again, since closing it would drop SQLite's locks.
+    private static let ownedByThisProcess = Locked<Set<Identity>>([])
+
+    /// Opens and locks the database. Makes the file, if there is none, for this user alone: SQLite gives the mode of the
+    /// database to the files beside it, and would itself leave that to the umask.
+    ///
+    /// - Throws: `.locked` where another process has the same file open under another name.
+    static func own(_ path: String) throws(DatabaseError) -> Owned {
+        for file in paths(path) where !permits(file, R_OK | W_OK) {
+            guard errno == ENOENT else { throw refusal(of: file, because: errno) }
+        }
+        if case .success(let identity) = identity(of: path), ownedByThisProcess.withLock({ $0.contains(identity) }) {
+            throw ownedUnderAnotherName(path)
+        }
+        let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw refusal(of: path, because: errno) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let reason = errno
+            close(descriptor)
+            guard reason == EWOULDBLOCK else { throw refusal(of: path, because: reason) }
+            throw ownedUnderAnotherName(path)
+        }
+        let identity = Identity(status)
+        ownedByThisProcess.withLock { _ = $0.insert(identity) }
+        return Owned(descriptor: descriptor, identity: identity)
+    }
+
+    private static func ownedUnderAnotherName(_ path: String) -> DatabaseError {
+        DatabaseError(
+            .locked, "\(path) is in use by a process that opened it by another name (a hard link); stop that one first")
+    }
+
+    /// Opens the lock file, and makes it if need be.
+    ///
+    /// - Throws: `.cannotOpen` for anything but a plain file of this user or of the database's owner. Whoever may write
+    ///   into the folder could put a link there, by which root would overwrite a file of its own.
+    static func openLock(_ lockPath: String, database: String) throws(DatabaseError) -> Int32 {
+        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw refusal(of: lockPath, because: errno) }
+        var status = stat()
+        var fault: String?
+        if fstat(descriptor, &status) != 0 {
+            fault = "cannot be examined: \(lastSystemError())"
+        } else if status.st_mode & S_IFMT != S_IFREG {
+            fault = "is no plain file"
+        } else if status.st_nlink > 1 {
+            fault = "is a hard link to another file"
+        } else if !usersOfLock(database).contains(status.st_uid) {
+            fault = "belongs to uid \(status.st_uid), to whom the database does not belong"
+        }
+        guard let fault else { return descriptor }
+        close(descriptor)
+        throw DatabaseError(.cannotOpen, "\(lockPath) \(fault): remove it")
+    }
+
+    private static func usersOfLock(_ database: String) -> Set<uid_t> {
+        var users: Set<uid_t> = [geteuid()]
+        var status = stat()
+        for place in [database, folder(of: database)] where lstat(place, &status) == 0 { users.insert(status.st_uid) }
+        return users
+    }
+
+    /// Refuses a start beside a process that goes on with files that were removed: their lock file cannot stop anybody.
+    ///
+    /// It finds what the system shows of other processes: those of this user (root sees all) in the same container.
+    static func requireNoOwnerOfRemovedFiles(_ path: String) throws(DatabaseError) {
+        let removed = path + ".lock (deleted)"
+        var link = [CChar](repeating: 0, count: removed.utf8.count + 1)
+        for process in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] where Int(process) != nil {
+            let descriptors = "/proc/\(process)/fd"
+            for descriptor in (try? FileManager.default.contentsOfDirectory(atPath: descriptors)) ?? [] {
+                let count = readlink("\(descriptors)/\(descriptor)", &link, link.count)
+                guard count == removed.utf8.count,
+                    link.prefix(count).map({ UInt8(bitPattern: $0) }).elementsEqual(removed.utf8),
+                    // A copy in a child process that is just being started has no lock any more.
+                    let details = FileManager.default.contents(atPath: "/proc/\(process)/fdinfo/\(descriptor)"),
+                    String(decoding: details, as: UTF8.self).contains("FLOCK")
+                else { continue }
+                throw DatabaseError(
+                    .locked,
+                    """
+                    the files of \(path) were removed while process \(process) has them open; stop that one first
+                    """)
+            }
+        }
+    }
+
+    // MARK: Root
+
+    /// Runs work with the rights on files of whoever controls the path, where this process is root's: links in a folder
+    /// of another user must not lead root to what that user may not change. What is made belongs to that user.
+    ///
+    /// - Throws: `.cannotOpen` where root was denied this right; else what the work throws.
+    static func asOwner<Value>(of path: String, _ work: () throws -> Value) throws -> Value {
+        guard geteuid() == 0, let owner = controller(of: path) else { return try work() }
+        var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
+        let count = getgroups(Int32(groups.count), &groups)
+        defer { _ = csqlite_use_files_as(geteuid(), getegid(), count, groups) }
+        guard csqlite_use_files_as(owner.user, owner.group, 0, nil) == 0 else {
+            throw DatabaseError(
+                .cannotOpen, "\(path) belongs to uid \(owner.user), whom this process may not act as: run as that user")
+        }
+        return try work()
+    }
+
+    /// The first user but root to whom a part of the path belongs: from there on, that user decides where it leads. Nil
+    /// where that is root all the way.
+    static func controller(of path: String) -> (user: uid_t, group: gid_t)? {
+        let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        var parts = whole.split(separator: "/").map(String.init)[...]
+        var place: [String] = []
+        var linksLeft = 40
+        while let part = parts.popFirst() {
+            guard part != "." else { continue }
+            guard part != ".." else {
+                _ = place.popLast()
+                continue
+            }
+            let here = "/" + (place + [part]).joined(separator: "/")
+            var status = stat()
+            guard lstat(here, &status) == 0 else { return nil }
+            if status.st_uid != 0 { return (status.st_uid, status.st_gid) }
+            guard status.st_mode & S_IFMT == S_IFLNK else {
+                place.append(part)
+                continue
+            }
+            linksLeft -= 1
+            guard linksLeft > 0, let target = try? FileManager.default.destinationOfSymbolicLink(atPath: here)
+            else { return nil }
+            if target.hasPrefix("/") { place = [] }
+            parts = (target.split(separator: "/").map(String.init) + parts)[...]
+        }
+        return nil
+    }
+}

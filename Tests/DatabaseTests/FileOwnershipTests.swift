@@ -1,0 +1,151 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Database
+
+/// Whose files a database has, and what links in a folder of somebody else lead to.
+@Suite(.timed) struct FileOwnershipTests {
+    /// The user of the image, who owns nothing else here.
+    private static let service: uid_t = 65532
+    private static let isRoot = geteuid() == 0
+    private static let items = Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])
+
+    /// Root's: a backup, and a file that nobody else may write.
+    private let vault: TemporaryDirectory
+    /// The service's, where the test runs as root.
+    private let folder: TemporaryDirectory
+    private let backup: String
+    private let secret: String
+
+    private var database: String { folder.file("a.sqlite") }
+
+    init() throws {
+        vault = try TemporaryDirectory()
+        folder = try TemporaryDirectory()
+        backup = vault.file("backup.sqlite")
+        secret = try vault.write("root's own\n", to: "secret")
+        let store = try Store.open(.file(backup))
+        try store.migrate([Self.items])
+        store.close()
+        #expect(chmod(secret, 0o600) == 0)
+        if Self.isRoot { #expect(chown(folder.path, Self.service, Self.service) == 0) }
+    }
+
+    private func restore() throws -> String? {
+        try Store.replace(.file(database), by: backup, keepingAs: ".before") { _ in }
+    }
+
+    private func owner(_ path: String) -> uid_t? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_uid : nil
+    }
+
+    private func expectSecretUntouched() throws {
+        #expect(try String(contentsOfFile: secret, encoding: .utf8) == "root's own\n")
+        #expect(owner(secret) == geteuid())
+    }
+
+    /// The service's user puts a link in the place of the lock file, and waits for the administrator.
+    @Test(arguments: [true, false])
+    func lockFileThatIsALink_isRefused_andLeadsNowhere(_ isSymbolic: Bool) throws {
+        let lock = database + ".lock"
+        #expect((isSymbolic ? symlink(secret, lock) : link(secret, lock)) == 0)
+        #expect(throws: DatabaseError.self) { try restore() }
+        #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        try expectSecretUntouched()
+        #expect(unlink(lock) == 0)
+        _ = try restore()
+    }
+
+    @Test func lockFileThatIsAPipe_isRefused_andBlocksNobody() throws {
+        #expect(mkfifo(database + ".lock", 0o600) == 0)
+        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        #expect(error?.detail.contains("is no plain file") == true)
+    }
+
+    @Test(.enabled(if: isRoot, "only root may give files away"))
+    func lockFileOfAStranger_isRefused() throws {
+        let lock = database + ".lock"
+        try Data().write(to: URL(fileURLWithPath: lock))
+        #expect(chown(lock, 12_345, 12_345) == 0)
+        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        #expect(error?.detail.contains("belongs to uid 12345") == true)
+    }
+
+    /// The name of the database leads to a database of root's, which a restore would replace.
+    @Test(.enabled(if: isRoot, "only root may write where others may not"))
+    func databaseThatIsALinkOfItsOwner_leadsRootNowhere() throws {
+        let precious = vault.file("precious.sqlite")
+        try Store.open(.file(precious)).close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: precious))
+        #expect(symlink(precious, database) == 0)
+        #expect(throws: DatabaseError.self) { try restore() }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: precious)) == before)
+        #expect(owner(precious) == 0)
+        #expect(!FileManager.default.fileExists(atPath: precious + ".before"))
+    }
+
+    /// The copy that only root may read becomes the service's, with all that lies beside it.
+    @Test(.enabled(if: isRoot, "only root may act as somebody else"))
+    func restoreByRoot_leavesFilesOfTheService() throws {
+        #expect(try restore() == nil)
+        #expect(try restore() == database + ".before")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.sorted() == ["a.sqlite", "a.sqlite.before", "a.sqlite.lock"])
+        for name in names { #expect(owner(folder.file(name)) == Self.service, "\(name)") }
+        #expect(owner(backup) == 0)
+        // Root's rights are back.
+        #expect(FileManager.default.contents(atPath: secret) != nil)
+        #expect(FileManager.default.createFile(atPath: vault.file("new"), contents: nil))
+        #expect(owner(vault.file("new")) == 0)
+    }
+
+    @Test(.enabled(if: isRoot, "only root may act as somebody else"))
+    func backupByRoot_belongsToTheOwnerOfItsFolder() throws {
+        let copy = folder.file("copy.sqlite")
+        try Store.copy(.file(backup), to: copy) { _ in }
+        #expect(owner(copy) == Self.service)
+        let own = vault.file("copy.sqlite")
+        try Store.copy(.file(backup), to: own) { _ in }
+        #expect(owner(own) == 0)
+    }
+
+    @Test(.enabled(if: isRoot, "only root may give folders away"))
+    func controller_isTheFirstUserWhoCouldChangeThePath() throws {
+        let inside = folder.file("inside")
+        #expect(symlink(vault.path, inside) == 0)
+        #expect(DatabaseFile.controller(of: inside + "/secret")?.user == Self.service)
+        let pointer = vault.file("pointer")
+        #expect(symlink(folder.path, pointer) == 0)
+        #expect(DatabaseFile.controller(of: pointer + "/a.sqlite")?.user == Self.service)
+        #expect(DatabaseFile.controller(of: vault.path + "/../" + secret.split(separator: "/").last!) == nil)
+        #expect(DatabaseFile.controller(of: secret) == nil)
+    }
+
+    // MARK: One process
+
+    /// SQLite would write a log beside each name, and the file would be damaged.
+    @Test func secondNameOfTheFile_startsNobody() throws {
+        let store = try Store.open(.file(database))
+        try store.migrate([Self.items])
+        let second = folder.file("b.sqlite")
+        #expect(link(database, second) == 0)
+        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(second)).close() }
+        #expect(error?.code == .locked)
+        try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
+        store.close()
+        try Store.open(.file(second)).close()
+    }
+
+    @Test func removedFiles_startNobody_untilTheirProcessHasClosedThem() throws {
+        let store = try Store.open(.file(database))
+        try store.migrate([Self.items])
+        for suffix in ["", "-wal", "-shm", ".lock"] { #expect(unlink(database + suffix) == 0) }
+        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        #expect(error?.code == .locked)
+        #expect(error?.detail.contains("process \(getpid()) has them open") == true, "\(error?.detail ?? "")")
+        store.close()
+        try Store.open(.file(database)).close()
+    }
+}

@@ -191,7 +191,8 @@ def manual(root, version, known):
         "0": "Done; the service was stopped cleanly.",
         "1": "It failed, with one line that says why.",
         "64": "The command line is wrong.",
-        "75": "The service cannot start for something that passes, such as a database that is away.",
+        "75": "The service cannot start for something that may pass: the database is away, or another process has the port "
+        "or the database file. Start it again.",
         "78": "A setting is wrong, or something else that only an operator can correct.",
     }.items():
         lines += [".TP", f".B {code}", escaped(meaning)]

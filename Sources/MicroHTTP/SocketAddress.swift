@@ -68,14 +68,16 @@ enum SocketAddress {
     }
 
     private static func failure(_ what: String, _ host: String, _ port: Int) -> ServerError {
+        let code = errno
         let reason =
-            switch errno {
+            switch code {
             case EADDRINUSE: "another process listens there"
             case EACCES: "this user may not (ports below 1024 are for root)"
             case EADDRNOTAVAIL: "the address is not one of this machine"
-            default: String(cString: strerror(errno))
+            default: String(cString: strerror(code))
             }
-        return ServerError(description: "cannot \(what) on \(host):\(port): \(reason)")
+        return ServerError(
+            description: "cannot \(what) on \(host):\(port): \(reason)", isAddressInUse: code == EADDRINUSE)
     }
 
     private static func port(of descriptor: Int32) -> Int {

@@ -1,4 +1,5 @@
 import BellhopClient
+import Database
 import Foundation
 import PostgresServer
 import TestSupport
@@ -190,8 +191,49 @@ import Values
             "JWT_SECRET": TestService.secret, "PORT": "\(service.port)", "REACTORS": "2", "DATABASE": "sqlite::memory:",
         ]
         let (status, text) = try BellhopProcess(["serve"], settings: settings, through: ["timeout", "20"]).finish()
-        #expect(status == 78)
+        // The unit starts it again: the other one may be about to end.
+        #expect(status == 75)
         #expect(text.contains("cannot listen on 127.0.0.1:\(service.port): another process listens there"), "\(text)")
+    }
+
+    @Test func portThatIsReleased_isTaken() throws {
+        let other = try LoopbackListener()
+        let settings = ["JWT_SECRET": TestService.secret, "PORT": "\(other.port)", "DATABASE": "sqlite::memory:"]
+        let service = try BellhopProcess(["serve"], settings: settings)
+        try service.awaitText("It is tried again for a moment.")
+        other.stop()
+        #expect(try service.awaitPort() == other.port)
+        service.terminate()
+        #expect(service.finish().status == 0)
+    }
+
+    @Test func fileThatIsReleased_isTaken() throws {
+        let file = folder + "/a.sqlite"
+        let other = try Store.open(DatabaseURL(file: file))
+        let service = try BellhopProcess(
+            ["serve"], settings: Self.settings.merging(["DATABASE": "sqlite:\(file)"]) { $1 })
+        try service.awaitText("It is tried again for a moment.")
+        other.close()
+        _ = try service.awaitPort()
+        service.terminate()
+        #expect(service.finish().status == 0)
+    }
+
+    /// Neither by another name nor beside a process that has lost its files.
+    @Test func databaseThatIsOpen_isOpenedByNoSecondProcess() throws {
+        let (file, second) = (folder + "/a.sqlite", folder + "/b.sqlite")
+        let store = try Store.open(DatabaseURL(file: file))
+        defer { store.close() }
+        #expect(link(file, second) == 0)
+        let linked = try BellhopProcess(["migrate", "--database", "sqlite:\(second)"]).finish()
+        #expect(linked.status == 1)
+        #expect(linked.text.contains("is in use by a process that opened it by another name"), "\(linked.text)")
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+            #expect(unlink(folder + "/" + name) == 0)
+        }
+        let beside = try BellhopProcess(["migrate", "--database", "sqlite:\(file)"]).finish()
+        #expect(beside.status == 1)
+        #expect(beside.text.contains("were removed while process \(getpid()) has them open"), "\(beside.text)")
     }
 
     @Test func controlCharactersOfRequests_doNotReachTheLog() throws {

@@ -29,10 +29,9 @@ public final class App: Sendable {
     let source: SourceReader?
     private let report: ServiceReport
 
-    /// Creates the service.
-    ///
-    /// - Throws: An error that describes the obstacle in one line.
-    public init(settings: Settings, logger: Logger, clock: Clock) throws {
+    /// - Parameter patience: how long to wait for a database file and an address that another process holds.
+    /// - Throws: in one line, what stands in the way.
+    public init(settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero) throws {
         var logger = logger
         logger.logLevel = settings.logLevel
         if settings.database.engine == .postgreSQL {
@@ -53,8 +52,11 @@ public final class App: Sendable {
             spans.map { Tracer(share: traces.share, clock: clock, exporter: $0) }
         }
 
-        // The database, and the data that a start reads from it.
-        let store = try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
+        // The database, and what a start reads from it.
+        var patience = StartPatience(patience, clock: .system, logger: logger)
+        let store = try patience.attempt {
+            try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
+        }
         self.store = store
         // Its threads must not be inside libpq while the process ends, because the libraries that libpq depends on are
         // torn down first.
@@ -116,8 +118,11 @@ public final class App: Sendable {
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
             cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
-        server = try Routing.server(
-            configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards, logger: logger)
+        server = try patience.attempt { [logger] in
+            try Routing.server(
+                configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards,
+                logger: logger)
+        }
         Self.register(server, shards, boards, in: metrics)
         ticker = Ticker(
             runner: runner, ticks: features.flatMap(\.ticks),

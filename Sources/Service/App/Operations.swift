@@ -93,8 +93,9 @@ public enum Operations {
         throw DatabaseError(.url, "\(settings.database) is a server: \(remedy)")
     }
 
-    /// Whether a failed operation may succeed later without intervention.
+    /// Whether a start that has failed may succeed later without a change by the operator.
     public static func passes(_ error: any Error) -> Bool {
+        if StartPatience.isHeldByAnother(error) { return true }
         guard let error = error as? DatabaseError else { return false }
         return error.isTransient && error.cause?.isTransient ?? true
     }

@@ -34,10 +34,11 @@ struct Serve: AsyncParsableCommand {
         let logger = Logger(label: "bellhop")
         let app: App
         do {
-            app = try App(settings: settings, logger: logger, clock: .system)
+            app = try App(settings: settings, logger: logger, clock: .system, patience: App.startPatience)
             try await start(app)
         } catch {
-            // sysexits.h: 75 for what passes, such as a database that is away; 78 for what an operator must correct.
+            // sysexits.h: 75 for what may pass, such as a database that is away or a port that is taken; 78 for what an
+            // operator must correct.
             let passes = Operations.passes(error)
             let (code, reason): (Int32, String) = (passes ? 75 : 78, SettingsLoading.explain(error))
             guard settings.logFormat == .json else { throw Terminal.failure("cannot start: \(reason)", code: code) }

@@ -1,0 +1,53 @@
+import Database
+import Foundation
+import Logging
+import TestSupport
+import Testing
+import Threads
+import Values
+
+@testable import Service
+
+/// How long a start waits for what another process holds.
+@Suite(.timed) struct StartPatienceTests {
+    private let passed = Locked<Duration>(.zero)
+
+    private func patience() -> StartPatience {
+        let clock = Clock(now: { Timestamp(microseconds: 0) }, uptime: { [passed] in passed.withLock { $0 } })
+        return StartPatience(App.startPatience, clock: clock, logger: Logger(label: "test")) { [passed] time in
+            passed.withLock { $0 += time }
+        }
+    }
+
+    @Test func heldFile_isTriedUntilItIsFree() throws {
+        var (tries, patience) = (0, patience())
+        let found = try patience.attempt {
+            tries += 1
+            if tries < 20 { throw DatabaseError(.locked, "in use") }
+            return "open"
+        }
+        #expect(found == "open")
+        #expect(tries == 20)
+    }
+
+    @Test func heldFile_isGivenUpAfterTwoSeconds_andPassesForTheSupervisor() {
+        var patience = patience()
+        let error = #expect(throws: DatabaseError.self) {
+            try patience.attempt { throw DatabaseError(.locked, "in use") }
+        }
+        #expect(passed.withLock { $0 } == .seconds(2))
+        #expect(error.map(Operations.passes) == true)
+        // The time is that of the whole start: nothing else waits any more.
+        #expect(throws: DatabaseError.self) { try patience.attempt { throw DatabaseError(.locked, "in use") } }
+        #expect(passed.withLock { $0 } == .seconds(2))
+    }
+
+    @Test func whatAnOperatorMustCorrect_isNotTriedAgain() {
+        var patience = patience()
+        for code in [DatabaseError.Code.corrupt, .readOnly, .schema, .role, .url] {
+            let error = #expect(throws: DatabaseError.self) { try patience.attempt { throw DatabaseError(code, "no") } }
+            #expect(error.map(Operations.passes) == false, "\(code)")
+        }
+        #expect(passed.withLock { $0 } == .zero)
+    }
+}

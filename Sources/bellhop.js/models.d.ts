@@ -404,7 +404,7 @@ export interface OwnEvent {
   data: any;
   /**
    * Names a state that the event carries whole; where it waits for a slow or resuming stream, the next one replaces
-   * it.
+   * it. Each topic has names of its own, and so have events to keys.
    */
   collapse?: string | null;
 }
@@ -1118,6 +1118,8 @@ export interface ConfigPublish {
 export interface StreamReady {
   streamId: string;
   userId: string;
+  /** The tenant of the token. A client compares it and `userId` with its own token. */
+  tenant: string;
   topics: string[];
   replayed: number;
   omittedKeys?: number;

@@ -11,6 +11,33 @@ import Testing
         ["table": "notes", "filter": .string(number < 10 ? "body=like.%word\(number)%" : "body=gt.x\(number)")]
     }
 
+    /// The places of the mistakes in an answer.
+    private static func places(_ answer: ServiceAnswer) -> [String?]? {
+        answer.json["errors"].array?.map { $0["pointer"].string }
+    }
+
+    /// A client that leaves out what the answer names can have the rest.
+    @Test func refusedSubscriptions_areNamedOneByOne() async throws {
+        let probe = try FeedProbe(["shards": "1"])
+        let stream = try await probe.listen(as: "ann")
+        let ids = (0..<1000).map { "i\($0)" }.joined(separator: ",")
+        let large: [JSON] = (0..<12).map {
+            ["id": .string("s\($0)"), "table": "notes", "filter": .string("id=in.(\(ids))")]
+        }
+        let full = try await stream.replaceSubscriptions(large)
+        #expect(full.status == 422)
+        #expect(Self.places(full) == ["/tables/10/filter", "/tables/11/filter"], "\(full.json)")
+        #expect(try await stream.replaceSubscriptions(Array(large[..<10])).status == 200)
+        let searches: [JSON] = (0..<11).map { ["table": "notes", "filter": .string("body=like.%word\($0)%")] }
+        #expect(Self.places(try await stream.replaceSubscriptions(searches)) == ["/tables/10/filter"])
+        let unknown = try await stream.replaceSubscriptions([
+            ["table": "nothing"], ["table": "notes"], ["table": "notes", "schema": "other"],
+            ["table": "notes", "filter": "id=nonsense"],
+        ])
+        #expect(unknown.status == 422)
+        #expect(Self.places(unknown) == ["/tables/0/table", "/tables/2/table", "/tables/3/filter"], "\(unknown.json)")
+    }
+
     @Test func oneUsersStreams_leaveRoomForOthersFilters() async throws {
         let probe = try FeedProbe(["shards": "1"])
         var streams: [StreamListener] = []

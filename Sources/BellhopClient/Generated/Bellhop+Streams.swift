@@ -182,6 +182,8 @@ extension Bellhop {
     public struct StreamReady: Codable, Sendable, Hashable {
         public let streamId: String
         public let userId: String
+        /// The tenant of the token. A client compares it and `userId` with its own token.
+        public let tenant: String
         public let topics: [String]
         public let replayed: Int
         public let omittedKeys: Int?
@@ -189,11 +191,12 @@ extension Bellhop {
         public let serverTime: Date
 
         public init(
-            streamId: String, userId: String, topics: [String], replayed: Int, omittedKeys: Int? = nil, badges: Badges,
-            serverTime: Date
+            streamId: String, userId: String, tenant: String, topics: [String], replayed: Int, omittedKeys: Int? = nil,
+            badges: Badges, serverTime: Date
         ) {
             self.streamId = streamId
             self.userId = userId
+            self.tenant = tenant
             self.topics = topics
             self.replayed = replayed
             self.omittedKeys = omittedKeys

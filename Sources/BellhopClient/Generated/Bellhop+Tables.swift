@@ -50,7 +50,7 @@ extension Bellhop {
         /// Any JSON, of at most 16 KiB.
         public let data: JSON
         /// Names a state that the event carries whole; where it waits for a slow or resuming stream, the next one
-        /// replaces it.
+        /// replaces it. Each topic has names of its own, and so have events to keys.
         public let collapse: String?
 
         public init(event: String, to: [String]? = nil, topic: String? = nil, data: JSON, collapse: String? = nil) {

@@ -40,7 +40,9 @@ extension BellhopClient {
     /// (EventSource keeps it by itself); if they cannot be, the stream says `stream:resync`. Filters without an `eq` or
     /// `in` have to be evaluated at every change of their table: all streams of a user together may have as many of a
     /// table as one stream may, 10 searches and 90 others (429 `subscriptions.too_many`), and all users' are bounded
-    /// too (503 `subscriptions.full`).
+    /// too (503 `subscriptions.full`). The subscriptions of all streams of a user together have at most 4 MiB (429
+    /// `subscriptions.too_many`). What is refused is named by `errors`, each topic (403 `topic.forbidden`) and each
+    /// table or filter (422) by its pointer, up to 20: without those, the rest is accepted.
     ///
     /// `PUT /v1/streams/{id}/subscriptions`
     @discardableResult

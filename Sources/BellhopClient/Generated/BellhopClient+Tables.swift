@@ -33,8 +33,10 @@ extension BellhopClient {
     ///
     /// An event reaches the streams that hold one of the keys of `to`, or those that named `topic` and hold a key of
     /// its audience, which the file of tables declares. Streams resume behind it as behind any other event. An array is
-    /// one transaction: all of its events are published, or none. Names of events do not begin as the service's own do.
-    /// 202: they are on disk, and on their way.
+    /// one transaction: all of its events are published, or none. Names of events do not begin as the service's own do,
+    /// and some that mean something else to browsers are refused (`error`, `open`, `message`, `close`, `abort`, and the
+    /// members of every JavaScript object, such as `constructor`). A key has a prefix, such as `user:`; `everyone` is
+    /// the only one without. 202: they are on disk, and on their way.
     ///
     /// `POST /v1/publish`
     ///

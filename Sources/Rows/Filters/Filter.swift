@@ -43,7 +43,10 @@ public struct Filter: Sendable, Hashable {
     /// The number of values in all conditions, which determines the memory of the filter.
     public var valueCount: Int { conditions.reduce(0) { $0 + $1.test.valueCount } }
 
-    /// The number of conditions that search texts. Each costs more than all other conditions together.
+    /// About how many bytes of memory its conditions take.
+    var storedBytes: Int { conditions.reduce(0) { $0 + $1.column.utf8.count + $1.test.storedBytes } }
+
+    /// Conditions that search texts, each of which costs more than all others together.
     var searchCount: Int {
         conditions.count { if case .like(let pattern) = $0.test { pattern.isSearch } else { false } }
     }
@@ -97,6 +100,19 @@ public struct FilterCondition: Sendable, Hashable {
         case isDistinct(FilterValue)
 
         var valueCount: Int { if case .within(let set) = self { set.count } else { 1 } }
+
+        /// What stands beside a value's text: the condition, its parts, and its place in the index.
+        private static let valueBytes = 64
+
+        var storedBytes: Int {
+            switch self {
+            case .compare(_, let value), .isDistinct(let value): value.bytes.count + Self.valueBytes
+            case .within(let set): set.storedBytes + set.count * Self.valueBytes
+            // Its characters stand there a second time, as words of memory.
+            case .like(let pattern): pattern.bytes.count * 9 + Self.valueBytes
+            case .identity: Self.valueBytes
+            }
+        }
     }
 
     public enum Comparison: String, Sendable, CaseIterable {

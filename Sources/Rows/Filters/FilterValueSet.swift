@@ -21,6 +21,7 @@ public struct FilterValueSet: Sendable, Hashable {
     let type: ColumnType?
 
     public var count: Int { Int(valueCount) }
+    var storedBytes: Int { storage.count }
 
     /// Creates a set. Of values with the same bytes, it stores the first.
     ///

@@ -57,7 +57,12 @@ public struct SubscriptionIndex {
         let table: String
     }
 
-    /// An indexed column of a table.
+    private struct Holder: Hashable {
+        let tenant: ID<Tenant>
+        let user: ID<User>
+    }
+
+    /// A column by which filters of a table are indexed.
     private struct Column {
         /// Distinguishes the values of this table and column from equal values of others.
         let salt: Int
@@ -148,16 +153,22 @@ public struct SubscriptionIndex {
     private let valuesMax: Int
     private let scannedPerTableMax: Int
     private let scannedPerUserMax: Int
-    /// The number of values in all stored filters.
+    private let bytesPerUserMax: Int
+    /// Whose each slot's subscriptions are, and how many bytes they have.
+    private var holdings: [Int32: (holder: Holder, bytes: Int)] = [:]
+    /// The sums of them.
+    private var bytesOfHolders: [Holder: Int] = [:]
+    /// Values in all stored filters.
     public private(set) var valueCount = 0
 
     public init(
         valuesMax: Int = FilterLimits.valuesPerIndexMax, scannedPerTableMax: Int = FilterLimits.scannedPerTableMax,
-        scannedPerUserMax: Int = FilterLimits.scannedPerUserMax
+        scannedPerUserMax: Int = FilterLimits.scannedPerUserMax, bytesPerUserMax: Int = FilterLimits.bytesPerUserMax
     ) {
         self.valuesMax = valuesMax
         self.scannedPerTableMax = scannedPerTableMax
         self.scannedPerUserMax = scannedPerUserMax
+        self.bytesPerUserMax = bytesPerUserMax
     }
 
     public var subscriptionCount: Int { entries.count - freeEntries.count }
@@ -185,6 +196,9 @@ public struct SubscriptionIndex {
             users.append("")
         }
         users[Int(slot)] = user
+        let (holder, bytes) = (Holder(tenant: tenant, user: user), Self.bytes(of: subscriptions))
+        holdings[slot] = (holder, bytes)
+        bytesOfHolders[holder, default: 0] += bytes
         var numbers: [Int32] = []
         numbers.reserveCapacity(subscriptions.count)
         for (ordinal, subscription) in subscriptions.enumerated() {
@@ -199,6 +213,13 @@ public struct SubscriptionIndex {
         let numbers = slots[Int(slot)]
         slots[Int(slot)] = []
         for number in numbers { removeEntry(number) }
+        guard let (holder, bytes) = holdings.removeValue(forKey: slot) else { return }
+        let left = bytesOfHolders[holder, default: 0] - bytes
+        bytesOfHolders[holder] = left == 0 ? nil : left
+    }
+
+    private static func bytes(of subscriptions: [TableSubscription]) -> Int {
+        subscriptions.reduce(0) { $0 + $1.storedBytes }
     }
 
     public func subscriptions(of slot: Int32) -> [TableSubscription] {
@@ -215,6 +236,16 @@ public struct SubscriptionIndex {
         for subscriptions: [TableSubscription], slot: Int32, tenant: ID<Tenant>, user: ID<User>
     ) throws(Failure) {
         try TableSubscription.requireWithinLimits(of: subscriptions, at: "/tables")
+        let freedBytes = holdings[slot]?.bytes ?? 0
+        let bytes =
+            (bytesOfHolders[Holder(tenant: tenant, user: user)] ?? 0) - freedBytes + Self.bytes(of: subscriptions)
+        guard bytes <= bytesPerUserMax else {
+            throw Failure(
+                .rateLimited, "subscriptions.too_many",
+                "The subscriptions of your streams together have more than \(bytesPerUserMax) bytes. Name fewer values, or "
+                    + "close another stream first.",
+                retryAfterSeconds: 30)
+        }
         let added = subscriptions.reduce(0) { $0 + $1.filter.valueCount }
         let own = slot < slots.count ? slots[Int(slot)] : []
         let freed = own.reduce(0) { $0 + entries[Int($1)].filter.valueCount }

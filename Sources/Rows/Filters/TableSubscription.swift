@@ -34,8 +34,13 @@ public struct TableSubscription: Sendable, Hashable {
         self.selection = selection
     }
 
-    /// Returns the transition that a change of this table causes for a receiver with the given visibility of the old
-    /// and new row.
+    /// About how many bytes of memory it takes: its texts, and what stands around each value.
+    public var storedBytes: Int {
+        id.utf8.count + schema.utf8.count + table.utf8.count + filter.storedBytes
+            + (selection?.columns.reduce(0) { $0 + $1.utf8.count + MemoryLayout<String>.stride } ?? 0)
+    }
+
+    /// The transition that a change of this table causes for a receiver that may see the old and new row as given.
     ///
     /// A missing row (the old one of an insert, the new one of a delete) is in no receiver's set. The same holds for an
     /// old row if the feed sends only its primary key and the filter names another column. Such an update is an
@@ -75,10 +80,15 @@ extension TableSubscription: JSONObjectWritable {
 extension TableSubscription {
     /// Reads all subscriptions of one stream and collects up to 20 mistakes, each with its place (`/tables/3/filter`).
     ///
-    /// - Parameter columns: Returns the declared columns of a table; nil for a table without declared columns.
+    /// A client that leaves out what the mistakes name can subscribe to the rest.
+    ///
+    /// - Parameters:
+    ///   - columns: the declared columns of a table; nil for one whose columns are not declared.
+    ///   - isDeclared: whether there is such a table.
     /// - Throws: ``Failure`` of kind `invalid`.
     public static func list(
-        _ values: [JSONValue], at pointer: String, columns: (_ schema: String, _ table: String) -> ColumnTypes?
+        _ values: [JSONValue], at pointer: String, columns: (_ schema: String, _ table: String) -> ColumnTypes?,
+        isDeclared: (_ schema: String, _ table: String) -> Bool = { _, _ in true }
     ) throws(Failure) -> [TableSubscription] {
         guard values.count <= FilterLimits.subscriptionsPerStreamMax else {
             throw .invalid(
@@ -99,6 +109,11 @@ extension TableSubscription {
                 if !ids.insert(subscription.id).inserted {
                     mistakes.append(Failure.Field("\(place)/id", "stands twice: '\(subscription.id)'"))
                 }
+                if !isDeclared(subscription.schema, subscription.table) {
+                    mistakes.append(
+                        Failure.Field(
+                            "\(place)/table", "no table \(subscription.schema).\(subscription.table) is declared"))
+                }
             } catch {
                 mistakes += error.fields
             }
@@ -108,20 +123,35 @@ extension TableSubscription {
         return subscriptions
     }
 
-    /// Refuses a list that exceeds the limits of a stream.
+    /// Refuses what is more than one stream may have, and names the subscriptions that find no room behind those before
+    /// them.
     static func requireWithinLimits(of subscriptions: [TableSubscription], at pointer: String) throws(Failure) {
-        func require(_ count: Int, max: Int, _ what: String) throws(Failure) {
-            guard count <= max else {
-                throw .invalid(pointer, "a stream has at most \(max) \(what), and these are \(count)")
+        guard subscriptions.count <= FilterLimits.subscriptionsPerStreamMax else {
+            throw .invalid(
+                pointer,
+                "a stream has at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions, and these are "
+                    + "\(subscriptions.count)")
+        }
+        var mistakes: [Failure.Field] = []
+        func require(_ count: (Filter) -> Int, max: Int, _ what: String) {
+            let counts = subscriptions.map { count($0.filter) }
+            let whole = counts.reduce(0, +)
+            guard whole > max else { return }
+            var taken = 0
+            for (index, count) in counts.enumerated() where count > 0 {
+                if taken + count <= max {
+                    taken += count
+                } else {
+                    mistakes.append(
+                        Failure.Field(
+                            "\(pointer)/\(index)/filter",
+                            "finds no room: a stream has at most \(max) \(what), and these are \(whole)"))
+                }
             }
         }
-        try require(subscriptions.count, max: FilterLimits.subscriptionsPerStreamMax, "subscriptions")
-        try require(
-            subscriptions.reduce(0) { $0 + $1.filter.valueCount }, max: FilterLimits.valuesPerStreamMax,
-            "values in all its filters")
-        try require(
-            subscriptions.reduce(0) { $0 + $1.filter.searchCount }, max: FilterLimits.searchesPerStreamMax,
-            "conditions that search a text between two '%'")
+        require(\.valueCount, max: FilterLimits.valuesPerStreamMax, "values in all its filters")
+        require(\.searchCount, max: FilterLimits.searchesPerStreamMax, "conditions that search a text between two '%'")
+        guard mistakes.isEmpty else { throw .invalid(Array(mistakes.prefix(mistakesMax))) }
     }
 
     /// More mistakes are not helpful, and 100 subscriptions could have thousands.

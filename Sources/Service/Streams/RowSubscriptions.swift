@@ -37,7 +37,9 @@ struct RowSubscriptions {
     private var watchesOfSlot: [Int32: [Watch]] = [:]
 
     init(shards: Int) {
-        index = SubscriptionIndex(valuesMax: FilterLimits.valuesPerIndexMax / max(1, shards))
+        index = SubscriptionIndex(
+            valuesMax: FilterLimits.valuesPerIndexMax / max(1, shards),
+            bytesPerUserMax: max(FilterLimits.bytesPerUserOfShardMin, FilterLimits.bytesPerUserMax / max(1, shards)))
     }
 
     // MARK: Subscriptions

@@ -180,7 +180,7 @@ struct StreamRoute: Sendable {
     private func open(_ caller: Caller, _ wanted: Wanted, _ ticketTopics: [String]) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.now)
         let topics = try topics(wanted) ?? ticketTopics
-        try StreamTopics.requireHeard(topics, by: caller, dependencies)
+        try StreamTopics.requireHeard(topics, by: caller, dependencies) { _ in "?topics" }
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
         var lease: StreamLease?
         if !caller.isService {

@@ -143,6 +143,7 @@ struct StreamReader: Sendable {
             bytes += StreamNotice.event("stream:ready", at: ids.cursor(readyAt)) { writer in
                 writer.member("streamId", streamId)
                 writer.member("userId", caller.userId)
+                writer.member("tenant", caller.tenant)
                 writer.member("topics", [StreamTopics.personal] + topics)
                 writer.member("replayed", events.count)
                 if caller.omittedKeys > 0 { writer.member("omittedKeys", caller.omittedKeys) }

@@ -40,14 +40,24 @@ enum StreamTopics {
         return (kind, String(topic[topic.index(after: colon)...]))
     }
 
-    /// Refuses an app's topics that the caller may not receive.
+    /// Where each topic of a body's list stands, first.
+    static func places(_ named: [String]) -> (_ topic: String) -> String {
+        { topic in
+            let place = named.firstIndex { Array($0.utf8) == Array(topic.utf8) }
+            return place.map { "/topics/\($0)" } ?? "/topics"
+        }
+    }
+
+    /// Refuses topics of an app's own that a caller may not hear, and names up to 20 of them.
     ///
     /// Keys that rows of the service grant are not looked up here. If such a key may open a topic, any caller can
     /// subscribe to the topic, and a caller without the key receives nothing of it.
     static func requireHeard(
-        _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies
+        _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies,
+        _ pointer: (_ topic: String) -> String
     ) throws(Failure) {
         var keys: Set<String>?
+        var refused: [String] = []
         for topic in topics {
             guard let (kind, id) = split(topic, kinds: dependencies.topicKinds), !kind.audience.isEmpty else {
                 continue
@@ -58,9 +68,14 @@ enum StreamTopics {
                 template.key { _ in id }.map(held.contains) ?? false
                     || dependencies.live.contains { template.mayEqual($0.membership.given) }
             }
-            guard !isHeard else { continue }
-            throw Failure(.forbidden, "topic.forbidden", "The token holds no key by which \(topic) is heard.")
+            if !isHeard { refused.append(topic) }
+            if refused.count == mistakesMax { break }
         }
+        guard let first = refused.first else { return }
+        let more = refused.count > 1 ? ", nor \(refused.count - 1) more" : ""
+        throw Failure(
+            .forbidden, "topic.forbidden", "The token holds no key by which \(first) is heard\(more).",
+            fields: refused.map { Failure.Field(pointer($0), "the token holds no key by which \($0) is heard") })
     }
 
     private static func mistake(in text: String, kinds: [TopicKind]) -> String? {

@@ -9,6 +9,18 @@ import Testing
 
 /// Rows that come from the app's own log, over a real server's replication.
 @Suite(.timed) struct SourceTests {
+    /// The transaction fails, as a request would: nobody would hear of it.
+    @Test func keyWithoutAPrefix_isRefusedByTheFunction() async throws {
+        let app = try AppDatabase()
+        let error = #expect(throws: (any Error).self) {
+            try app.run(#"SELECT bellhop.publish('order:changed', "to" => array['everyone', 'ada'], data => '1')"#)
+        }
+        #expect(error.map { "\($0)" }?.contains("nobody holds the key \"ada\"") == true)
+        try app.run(#"SELECT bellhop.publish('order:changed', "to" => array['everyone', 'user:ada'], data => '1')"#)
+        try app.run("SELECT bellhop.publish('order:changed', topic => 'order:ada', data => '1')")
+        try await app.drop()
+    }
+
     @Test func rows_comeInOrder_onceEach_overRestarts() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

@@ -26,7 +26,7 @@ enum SourceStatements {
             ALTER PUBLICATION \(publication)
                 SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)
             """,
-            notify, publish,
+            notify, requirePrefixes, publish,
             """
             COMMENT ON SCHEMA bellhop IS 'Events of one''s own transaction: GRANT USAGE to those who may send them'
             """,
@@ -56,6 +56,22 @@ enum SourceStatements {
         $$
         """
 
+    /// A key without a prefix is held by nobody. The transaction that names one fails, as `POST /v1/publish` does.
+    private static let requirePrefixes = """
+        CREATE OR REPLACE FUNCTION bellhop.require_prefixes(keys text[])
+        RETURNS text[] LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            unheld text := (SELECT one FROM unnest(keys) AS one WHERE one <> 'everyone' AND strpos(one, ':') = 0 LIMIT 1);
+        BEGIN
+            IF unheld IS NOT NULL THEN
+                RAISE EXCEPTION 'bellhop.publish: nobody holds the key "%"', unheld
+                    USING ERRCODE = '22023', HINT = format('Did you mean user:%s?', unheld);
+            END IF;
+            RETURN keys;
+        END
+        $$
+        """
+
     private static let publish = """
         CREATE OR REPLACE FUNCTION bellhop.publish(
             event text, "to" text[] DEFAULT NULL, topic text DEFAULT NULL, data jsonb DEFAULT 'null',
@@ -63,7 +79,7 @@ enum SourceStatements {
         RETURNS void LANGUAGE sql VOLATILE AS $$
             SELECT pg_logical_emit_message(true, 'bellhop', (
                 jsonb_build_object('kind', 'publish', 'event', event, 'data', data, 'tenant', tenant)
-                || CASE WHEN "to" IS NULL THEN '{}' ELSE jsonb_build_object('to', "to") END
+                || CASE WHEN "to" IS NULL THEN '{}' ELSE jsonb_build_object('to', bellhop.require_prefixes("to")) END
                 || CASE WHEN topic IS NULL THEN '{}' ELSE jsonb_build_object('topic', topic) END
                 || CASE WHEN collapse IS NULL THEN '{}' ELSE jsonb_build_object('collapse', collapse) END)::text)
         $$

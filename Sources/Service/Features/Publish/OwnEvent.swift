@@ -7,8 +7,8 @@ struct OwnEvent: Sendable {
     let name: String
     let audience: [String]
     let topic: String?
-    /// The name of the state that the event carries completely. A newer event of the same state replaces one that has
-    /// not been sent yet.
+    /// Names the state that the event carries whole: one that has not been sent yet is replaced by the next. States of
+    /// one topic have names of their own, and so have those that go to keys.
     let collapse: String?
     let data: [UInt8]
 
@@ -39,9 +39,22 @@ struct OwnEvent: Sendable {
     func publish(_ tx: Transaction) {
         tx.publish(
             named: name, audience: audience, topic: topic,
-            // Separated from the names of the service's own states.
-            collapse: collapse.map { "publish:\($0)" }, data: data)
+            // Apart from the names of the service's own states.
+            collapse: collapse.map { name in topic.map { "publish:\($0.utf8.count):\($0)\(name)" } ?? "publish::\(name)"
+            },
+            data: data)
     }
+
+    /// The one key without a prefix: every caller of the tenant holds it.
+    private static let everyone = "everyone"
+
+    /// Names that a client of a browser would take for something else: EventSource's own events, and what every object of
+    /// JavaScript has, where a client looks up who listens to a name.
+    private static let reservedNames: Set<String> = [
+        "abort", "close", "error", "message", "open",
+        "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__", "constructor",
+        "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "prototype", "toLocaleString", "toString", "valueOf",
+    ]
 
     private static func name(_ fields: inout Fields, _ rules: Rules) -> String {
         let name = fields.string("event", bytesMax: PublishLimits.nameBytesMax)
@@ -53,6 +66,8 @@ struct OwnEvent: Sendable {
         if !isPlain {
             fields.reject(
                 "event", "must be words of letters, digits, _ - and . with colons between, such as order:changed")
+        } else if reservedNames.contains(name) {
+            fields.reject("event", "means something else to browsers: give it another name than \(name)")
         } else if rules.taken.contains(parts[0]) {
             fields.reject("event", "begins as events of the service do; name it otherwise than \(parts[0])")
         }
@@ -62,8 +77,12 @@ struct OwnEvent: Sendable {
     private static func keys(_ fields: inout Fields) -> [String] {
         let keys = fields.strings("to", countMax: PublishLimits.keysMax, bytesMax: PublishLimits.keyBytesMax) ?? []
         if fields.has("to"), keys.isEmpty { fields.reject("to", "must name at least one key, such as user:ada") }
-        for (index, key) in keys.enumerated() where !AudienceKey.isKey(key) {
-            fields.reject("to/\(index)", "is no key such as user:ada or shop:s1:staff")
+        for (index, key) in keys.enumerated() {
+            if !AudienceKey.isKey(key) {
+                fields.reject("to/\(index)", "is no key such as user:ada or shop:s1:staff")
+            } else if key != everyone, !key.contains(":") {
+                fields.reject("to/\(index)", "is held by nobody: did you mean user:\(key)?")
+            }
         }
         return keys
     }

@@ -14,10 +14,12 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     /// The URL in a form that is safe to show: without the password of a server's address.
     public let description: String
 
+    /// - Throws: `.url`, in words that quote nothing in which a password may stand.
     public init(_ text: String) throws(DatabaseError) {
         if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") {
             location = .server(address: text)
             description = Self.shown(text)
+            _ = try ServerAddress(parsing: text)
             return
         }
         description = text

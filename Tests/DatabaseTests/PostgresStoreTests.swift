@@ -285,7 +285,9 @@ import Testing
         #expect(error?.code == .unavailable)
         #expect(error?.isTransient == true)
         #expect(error?.description.contains("secret") == false)
-        #expect(try DatabaseURL("postgres://me:p@ss/w@h:5/db?password=x").description.contains("p@ss") == false)
+        let cut = #expect(throws: DatabaseError.self) { try DatabaseURL("postgres://me:p@ss/w@h:5/db?password=x") }
+        #expect(cut?.description.contains("p@ss") == false)
+        #expect(try DatabaseURL("postgres://me:p%40ss@h:5/db?password=x").description == "postgres://me@h:5/db")
         #expect(try DatabaseURL("postgresql://me:pw@a:1,b:2/db?x=y").description == "postgresql://me@a:1,b:2/db")
     }
 

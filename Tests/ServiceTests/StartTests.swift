@@ -160,6 +160,58 @@ import Values
         #expect(text.contains("\(file + suffix) belongs to root (uid 0)"), "\(text)")
     }
 
+    /// libpq's own words would hold the password, or half of it.
+    @Test(arguments: [
+        "postgres://bellhop:pla%nted@db.example/bellhop", "postgres://bellhop:planted@[::1/bellhop",
+        "postgres://bellhop:planted/x@db.example/bellhop", "postgres://bellhop:12/planted@db.example/bellhop",
+        "postgres://bellhop:x@planted@db.example/bellhop",
+        "postgres://bellhop:planted@db.example/bellhop?ssl_mode=planted",
+        "postgres://bellhop:planted@db.example:54x/bellhop",
+    ])
+    func databaseAddressThatCannotBeRead_isNotRepeated(_ url: String) throws {
+        let settings = ["JWT_SECRET": TestService.secret, "DATABASE": url]
+        let commands = [
+            ["serve"], ["doctor"], ["migrate"], ["check"], ["backup", folder + "/copy"],
+            ["source", "setup", "--tables", "todo", "--database", url],
+        ]
+        for command in commands {
+            let (status, text) = try BellhopProcess(command, settings: settings).finish()
+            #expect(status != 0 && status != 75, "\(command): \(text)")
+            #expect(text.contains("URL cannot be read"), "\(command): \(text)")
+            for part in ["planted", "pla%", "nted"] { #expect(!text.contains(part), "\(command): \(text)") }
+        }
+    }
+
+    /// Everybody on the server would read the tables.
+    @Test(arguments: ["public", "PUBLIC", "none", "pg_monitor", ""])
+    func readerWhoIsEverybody_isRefused(_ role: String) throws {
+        let (status, text) = try BellhopProcess(["source", "setup", "--sql", "--tables", "todo", "--role", role])
+            .finish()
+        #expect(status == 64)
+        #expect(text.contains("is no role that can read"), "\(text)")
+        #expect(!text.contains("GRANT"))
+    }
+
+    /// The listener is on another machine as far as its name says, and TLS verifies nobody.
+    @Test func serverThatIsNotVerified_isWarnedOf() throws {
+        let database = try TestDatabase(on: PostgresServer.shared())
+        defer { database.drop() }
+        let settings = Self.settings.merging([
+            "DATABASE": database.url, "DATABASE_LISTEN": "postgres://bellhop:planted@127.1:1/x?sslmode=require",
+        ]) { $1 }
+        let service = try BellhopProcess(["serve"], settings: settings)
+        _ = try service.awaitPort()
+        service.terminate()
+        let (status, text) = service.finish()
+        #expect(status == 0)
+        let warnings = text.split(separator: "\n").filter { $0.contains("is not verified") }
+        #expect(warnings.count == 1, "\(text)")
+        for part in ["BELLHOP_DATABASE_LISTEN", "host=127.1", "sslmode=require", "verify-full"] {
+            #expect(warnings.first?.contains(part) == true, "\(text)")
+        }
+        #expect(!text.contains("planted"))
+    }
+
     @Test func missingSecret_isNamedByItsVariable() throws {
         let (status, text) = try BellhopProcess(["serve"]).finish()
         #expect(status == 78)

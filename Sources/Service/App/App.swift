@@ -240,6 +240,7 @@ public final class App: Sendable {
         webhooks?.start()
         source?.start()
         warnOfLoweredLimits()
+        warnOfUnverifiedServers()
         logger.info(
             "Bellhop is listening.",
             metadata: [
@@ -263,7 +264,18 @@ public final class App: Sendable {
         }
     }
 
-    /// The port on which the service listens.
+    private func warnOfUnverifiedServers() {
+        for (setting, hosts, mode) in settings.unverifiedServers {
+            logger.warning(
+                "A PostgreSQL on another machine is not verified: passwords and rows can be read and changed on the way.",
+                metadata: [
+                    "setting": "\(Settings.Key.variable(setting))", "host": "\(hosts.joined(separator: ","))",
+                    "sslmode": "\(mode)", "remedy": "sslmode=verify-full&sslrootcert=/path/to/ca.pem",
+                ])
+        }
+    }
+
+    /// The port that is listened on.
     public var port: Int { server.port }
 
     /// Returns after the clock has advanced by this many seconds.

@@ -12,7 +12,16 @@ public struct SourceSetup: Sendable {
         (self.page, self.role) = (page, role)
     }
 
-    /// The statements to be executed.
+    /// What is wrong with the name of a reader: a grant to PUBLIC would open the tables to every login of the server.
+    public static func mistake(inRole role: String) -> String? {
+        guard ["public", "none"].contains(role.lowercased()) || role.hasPrefix("pg_") || role.isEmpty else {
+            return nil
+        }
+        return
+            "\(role.isEmpty ? "an empty name" : role) is no role that can read: make a login for it, such as bellhop_reader"
+    }
+
+    /// What would be done.
     public var statements: [String] { SourceStatements.setup(page.tables, role: role) }
 
     /// Executes the statements in one transaction.

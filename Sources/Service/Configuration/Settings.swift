@@ -95,8 +95,14 @@ public struct Settings: Sendable {
     public let drainSeconds: Int
     public let shutdownSeconds: Int
 
-    /// Returns the address of the service. A health check needs nothing else, and should not read a file of tables each
-    /// time.
+    /// The servers of these settings that are on another machine and are not verified (see ``DatabaseURL/unverified``).
+    var unverifiedServers: [(setting: String, hosts: [String], sslMode: String)] {
+        [("database", Optional(database)), ("databaseListen", databaseListen), ("source", source)].compactMap {
+            setting, url in url?.unverified.map { (setting, $0.hosts, $0.sslMode) }
+        }
+    }
+
+    /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
     public static func address(reader: ConfigReader) throws -> (host: String, port: Int) {
         try address(SettingsReader(reader: reader))
     }

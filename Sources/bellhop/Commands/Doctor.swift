@@ -15,6 +15,8 @@ struct Doctor: AsyncParsableCommand {
               bellhop doctor --config bellhop.yaml
               bellhop doctor --url https://bells.example --token "$TOKEN"
 
+            Without --token, a token goes to this machine, to BELLHOP_URL and to the host setting only.
+
             ✓ is good, ! should be mended, ✗ must be. Exit code 1 with any ✗; with --strict also with any !.
             """)
 
@@ -23,6 +25,9 @@ struct Doctor: AsyncParsableCommand {
 
     @Option(help: "Opens a stream there (or BELLHOP_TOKEN); else a token is made by the settings' secret.")
     var token: String?
+
+    @Flag(help: "Send the token to --url, whoever answers there.")
+    var sendToken = false
 
     @Option(help: "Replicas on one PostgreSQL.")
     var replicas = 2
@@ -51,11 +56,18 @@ struct Doctor: AsyncParsableCommand {
         }
         let (settings, mistakes) = try await settings.examine()
         for finding in Examination.findings(of: mistakes) { show(finding) }
+        if let file = self.settings.file {
+            let secrets = SettingsLoading.secrets(in: file)
+            Examination.finding(ofSettingsFile: file, secrets: secrets).map(show)
+        }
         if mistakes.isEmpty, let settings {
             let doctor = Examination(settings, replicas: replicas)
             await doctor.examine(show)
             if let url {
-                doctor.examine(publicAddress: ServiceAccess.address(url), token: streamToken(settings), show)
+                doctor.examine(
+                    publicAddress: ServiceAccess.address(url),
+                    known: ProcessInfo.processInfo.environment["BELLHOP_URL"],
+                    token: streamToken(settings), isTrusted: sendToken || token != nil, show)
             }
         }
         guard faults > 0 || (strict && warnings > 0) else { return }

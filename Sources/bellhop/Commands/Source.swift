@@ -35,6 +35,7 @@ struct Source: ParsableCommand {
 
         func validate() throws {
             guard sql || database != nil else { throw ValidationError("--database is needed, or --sql.") }
+            if let mistake = role.flatMap(SourceSetup.mistake) { throw ValidationError("--role: \(mistake).") }
         }
 
         func run() throws {

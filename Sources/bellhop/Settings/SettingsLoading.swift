@@ -32,10 +32,12 @@ struct SettingsFlags: ParsableArguments {
         try await read { try Settings.address(reader: $0) }
     }
 
+    /// The settings file, if there is one.
+    var file: String? { config ?? ProcessInfo.processInfo.environment["BELLHOP_CONFIG"] }
+
     private func read<Value>(_ value: (ConfigReader) throws -> Value) async throws -> Value {
         do {
             let environment = ProcessInfo.processInfo.environment
-            let file = config ?? environment["BELLHOP_CONFIG"]
             return try value(await SettingsLoading(flags: flags, environment: environment, file: file).reader())
         } catch {
             throw Terminal.failure("\(SettingsLoading.explain(error))", code: 78)
@@ -115,6 +117,19 @@ struct SettingsLoading {
             return try await FileProvider<YAMLSnapshot>(filePath: FilePath(file))
         } catch {
             throw ValidationError("the settings file \(file): \(error)")
+        }
+    }
+
+    /// The names of the secrets that stand in a settings file, and of databases whose address has a password.
+    static func secrets(in file: String) -> [String] {
+        guard let text = try? text(of: file), let root = try? Yams.compose(yaml: text, .basic) else { return [] }
+        let secret = Set(Settings.catalog.filter(\.isSecret).map(\.name))
+        return (root.mapping ?? [:]).compactMap { key, value in
+            guard let name = key.string else { return nil }
+            let text = value.string ?? "-"
+            // Of an address, the password is the secret.
+            if text.hasPrefix("postgres") { return text.contains(/:[^@\/]+@|password=/) ? name : nil }
+            return secret.contains(name) && !text.isEmpty && !text.hasPrefix("sqlite:") ? name : nil
         }
     }
 

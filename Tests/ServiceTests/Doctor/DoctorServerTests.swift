@@ -71,7 +71,7 @@ import Testing
     ///
     /// - Parameter patience: so long that what arrives on a slow machine is in time, unless a test waits for its end.
     private func look(
-        at address: String, token: String?, heartbeatSeconds: Int = 1,
+        at address: String, token: String?, known: String? = nil, isTrusted: Bool = false, heartbeatSeconds: Int = 1,
         patience: StreamPatience = StreamPatience(firstEventSeconds: 300, heartbeatSecondsLate: 300)
     ) async throws -> [Finding] {
         let settings = try TestService.settings([
@@ -82,7 +82,9 @@ import Testing
                 var found: [Finding] = []
                 var examination = Examination(settings, replicas: 1)
                 examination.patience = patience
-                examination.examine(publicAddress: address, token: token) { found.append($0) }
+                examination.examine(publicAddress: address, known: known, token: token, isTrusted: isTrusted) {
+                    found.append($0)
+                }
                 done.resume(returning: found)
             }
         }
@@ -121,6 +123,23 @@ import Testing
             patience: StreamPatience(firstEventSeconds: firstEventSeconds, heartbeatSecondsLate: 0))
         DoctorTests.expect(.fault, "stream", text, in: found)
         #expect(StreamPatience().firstEventSeconds == 5)
+    }
+
+    /// Another way to write 127.0.0.1, which the doctor does not take for this machine.
+    @Test func token_goesToOwnAddressesAlone_unlessTheOperatorSaysSo() async throws {
+        let stranger = try ScriptedReceiver { _ in .status(200) }
+        defer { stranger.stop() }
+        let address = "http://127.1:\(stranger.port)"
+        func tokensSent() -> Int { stranger.deliveries.all.count { $0.headers["authorization"] != nil } }
+        let found = try await look(at: address, token: "planted")
+        DoctorTests.expect(.warning, "stream", "no token was sent to \(address)", in: found)
+        #expect(tokensSent() == 0)
+        _ = try await look(at: address, token: "planted", isTrusted: true)
+        #expect(tokensSent() == 1)
+        _ = try await look(at: address, token: "planted", known: "127.1:8080")
+        #expect(tokensSent() == 2)
+        _ = try await look(at: "http://localhost:\(stranger.port)", token: "planted")
+        #expect(tokensSent() == 3)
     }
 
     @Test func addresses_whereNobodyIs_areFaults() async throws {

@@ -119,6 +119,29 @@ import Values
         #expect(try Self.doctor([], ["JWT_SECRET": ""]).text.contains("no token could be verified"))
     }
 
+    @Test func settingsFileWithSecrets_thatOthersCanRead_isFound() throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("jwtSecret: \(TestService.secret)\ndatabase: 'sqlite::memory:'\n", to: "b.yaml")
+        #expect(chmod(file, 0o644) == 0)
+        var text = try Self.doctor(["--config", file], [:]).text
+        #expect(
+            text.contains("! settings file: \(file) holds jwtSecret, and every user of this machine can read"),
+            "\(text)")
+        #expect(text.contains("chmod o= \(file)"))
+        #expect(chmod(file, 0o640) == 0)
+        text = try Self.doctor(["--config", file], [:]).text
+        #expect(text.contains("✓ settings file: only its owner and group can read"), "\(text)")
+        // The package's file is for everybody to read, and holds none.
+        let plain = try directory.write("database: 'sqlite::memory:'\nport: 0\n", to: "plain.yaml")
+        #expect(chmod(plain, 0o644) == 0)
+        #expect(try !Self.doctor(["--config", plain], [:]).text.contains("settings file"))
+    }
+
+    @Test func serverThatIsNotVerified_isAWarning() async throws {
+        let found = try await Self.findings(["database": "postgres://bellhop@127.1:1/none"])
+        Self.expect(.warning, "TLS", "127.1 is not verified (sslmode=prefer)", in: found)
+    }
+
     @Test func warnings_countWhereTheyAreToCount() throws {
         let directory = try TemporaryDirectory()
         let settings = ["DATABASE": "sqlite:\(directory.file("new.sqlite"))", "STREAMS_MAX": "100000"]

@@ -30,6 +30,12 @@ public struct Examination: Sendable {
         case .file(let path): FileCheck(settings, path: path).examine(report)
         case .server: ServerCheck(settings, replicas: replicas).examine(report)
         }
+        for (setting, hosts, mode) in settings.unverifiedServers {
+            report(
+                .warning(
+                    "TLS", "\(hosts.joined(separator: ", ")) is not verified (sslmode=\(mode))",
+                    "add sslmode=verify-full&sslrootcert=/path/to/ca.pem to \(Settings.Key.variable(setting))"))
+        }
         report(MachineCheck.temporaryFolder(NSTemporaryDirectory()))
         await KeyCheck(settings).examine(report)
         if let source = settings.source { report(examine(source)) }
@@ -37,19 +43,65 @@ public struct Examination: Sendable {
 
     /// Checks through the address that clients use.
     ///
-    /// - Parameter token: Opens a stream; nil skips that check.
-    public func examine(publicAddress: String, token: String?, _ report: (Finding) -> Void) {
+    /// - Parameters:
+    ///   - token: opens a stream; nil leaves that out.
+    ///   - isTrusted: whether the operator has said that the token may go there. Else it goes to this machine alone, and
+    ///     to `known`, the address of the service.
+    public func examine(
+        publicAddress: String, known: String?, token: String?, isTrusted: Bool, _ report: (Finding) -> Void
+    ) {
+        let own = [known, settings.host].compactMap { $0.flatMap(Self.host) }
+        let isKnown = Self.host(of: publicAddress).map(own.contains) ?? false
+        if token != nil, !isTrusted, !isKnown, !Self.isLoopback(publicAddress) {
+            report(
+                .warning(
+                    "stream", "no token was sent to \(publicAddress): whoever answers there could use it",
+                    "give --send-token if it is your service, or set BELLHOP_URL to it"))
+            return PublicAddressCheck(
+                publicAddress, token: nil, heartbeatSeconds: settings.heartbeatSeconds, patience: patience
+            ).examine { if $0.topic != "stream" { report($0) } }
+        }
         PublicAddressCheck(
             publicAddress, token: token, heartbeatSeconds: settings.heartbeatSeconds, patience: patience
         ).examine(report)
     }
 
-    /// Returns a finding for each invalid setting.
+    /// Whether others of this machine may read the secrets of a settings file.
+    ///
+    /// - Parameter secrets: the names of the secrets that stand in it.
+    public static func finding(ofSettingsFile file: String, secrets: [String]) -> Finding? {
+        var status = stat()
+        guard !secrets.isEmpty, stat(file, &status) == 0 else { return nil }
+        guard status.st_mode & 0o007 != 0 else {
+            return .good("settings file", "only its owner and group can read \(file)")
+        }
+        return .warning(
+            "settings file",
+            "\(file) holds \(secrets.sorted().joined(separator: ", ")), and every user of this machine can read or write it "
+                + "(mode \(String(status.st_mode & 0o777, radix: 8)))",
+            "chmod o= \(file)")
+    }
+
+    /// One for each setting that cannot be used.
     public static func findings(of mistakes: [Settings.Mistake]) -> [Finding] {
         mistakes.map { mistake in
             let lines = mistake.description.split(separator: "\n").map { $0.drop { $0 == " " } }
             return .fault("settings", lines.joined(separator: "; "), "correct it; bellhop serve --help lists all")
         }
+    }
+
+    /// The host of an address as people write it; nil for one that stands for every address of this machine.
+    private static func host(of address: String) -> String? {
+        let text = address.contains("://") ? address : "http://" + address
+        guard let host = URLComponents(string: text)?.host?.lowercased(), !["0.0.0.0", "::", "[::]"].contains(host)
+        else { return nil }
+        return host
+    }
+
+    private static func isLoopback(_ address: String) -> Bool {
+        guard let host = host(of: address) else { return false }
+        return host == "localhost" || host == "[::1]" || host == "::1"
+            || host.hasPrefix("127.") && host.split(separator: ".").count == 4
     }
 
     private var tables: Finding {

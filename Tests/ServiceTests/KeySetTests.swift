@@ -2,6 +2,7 @@ import BellhopClient
 import Foundation
 import TestSupport
 import Testing
+import Threads
 import Values
 
 @testable import Service
@@ -50,6 +51,30 @@ import Values
         ("a shared secret by the good key's id", #"{"kty":"oct","kid":"k1","alg":"HS256","k":"\#(bytes32)"}"#),
         ("no type", "{}"), ("no object", "7"), ("null", "null"), ("a list", "[]"),
     ]
+
+    @Test func keysThatWereLeftOut_areWarnedOf_butNotWhenTheyAreGone() async throws {
+        var issuer = try Issuer()
+        try issuer.add("k1")
+        try issuer.publish(beside: [Self.useless[0].1])
+        let time = Locked<Duration>(.zero)
+        let (logger, lines) = RecordedLog.logger()
+        let keys = try SigningKeys(
+            source: issuer.file.path,
+            clock: Clock(now: { Timestamp(microseconds: 0) }, uptime: { time.withLock { $0 } }), logger: logger
+        ) {}
+        #expect(lines().contains { $0.contains("cannot be verified by") && $0.contains("skipped=1") })
+        try issuer.publish()
+        time.withLock { $0 += .seconds(3600) }
+        keys.refresh {}
+        try await eventually("the set was read again") {
+            lines().count { $0.contains("The signing keys are here.") } == 2
+        }
+        try "{\"keys\": []}".write(to: issuer.file, atomically: true, encoding: .utf8)
+        time.withLock { $0 += .seconds(3600) }
+        keys.refresh {}
+        try await eventually("an empty set is warned of") { lines().contains { $0.contains("holds no key") } }
+        #expect(!lines().contains { $0.contains("skipped=0") }, "\(lines())")
+    }
 
     @Test(arguments: KeySetTests.useless.indices)
     func uselessKey_leavesTheOthersUsable(_ index: Int) async throws {

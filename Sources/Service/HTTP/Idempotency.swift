@@ -61,8 +61,10 @@ enum Idempotency {
                         "must be 1 to \(Limits.idempotencyKeyBytesMax) visible characters without spaces")
                 ])
         }
+        // No token has an empty `sub`: a backend without one and a backend that is called alike are two callers.
         return Claim(
-            tenant: call.caller.tenant, userId: call.caller.userId.text, route: route, key: key,
+            tenant: call.caller.tenant, userId: call.caller.isNameless ? "" : call.caller.userId.text, route: route,
+            key: key,
             fingerprint: fingerprint(of: call.request))
     }
 

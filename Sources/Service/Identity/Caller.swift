@@ -13,6 +13,8 @@ final class Caller: Sendable {
     let isService: Bool
     /// A backend whose token names no tenant, or a feed that has proved itself: it may send rows of every tenant.
     let isOfAllTenants: Bool
+    /// A backend whose token has no `sub`; its role stands in the place of an id.
+    let isNameless: Bool
     /// `standard` or `blackCard`, where the token says.
     let tier: String?
     /// The keys the caller has: what it may see and change follows from them alone.
@@ -31,13 +33,15 @@ final class Caller: Sendable {
     /// Without a token: issued before all others, and for ever.
     init(
         tenant: ID<Tenant>, userId: ID<User>, role: String, isService: Bool, isOfAllTenants: Bool = false,
-        tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0, tokenId: String? = nil,
+        isNameless: Bool = false, tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0,
+        tokenId: String? = nil,
         sessionId: String? = nil, issuedAt: Timestamp = Timestamp(microseconds: 0),
         expiresAt: Timestamp = Timestamp(microseconds: .max)
     ) {
         owner = Owner(tenant: tenant, userId: userId)
         (self.role, self.isService) = (role, isService)
-        (self.isOfAllTenants, self.tier, self.scope, self.claims) = (isOfAllTenants, tier, scope, claims)
+        (self.isOfAllTenants, self.isNameless) = (isOfAllTenants, isNameless)
+        (self.tier, self.scope, self.claims) = (tier, scope, claims)
         (self.omittedKeys, self.tokenId, self.sessionId) = (omittedKeys, tokenId, sessionId)
         (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
         // An id has no NUL.
@@ -67,7 +71,7 @@ final class Caller: Sendable {
         let isSame = keys == scope.keys
         return Caller(
             tenant: tenant, userId: userId, role: role, isService: isService, isOfAllTenants: isOfAllTenants,
-            tier: tier, scope: isSame ? scope : Scope(tenant: tenant, keys: keys),
+            isNameless: isNameless, tier: tier, scope: isSame ? scope : Scope(tenant: tenant, keys: keys),
             claims: isSame ? claims : keys == claimed ? nil : claimed, omittedKeys: omitted, tokenId: tokenId,
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }

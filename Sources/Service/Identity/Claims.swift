@@ -13,11 +13,15 @@ struct Claims: Sendable {
     func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
         guard case .object(let members) = payload else { throw Self.refusal("The token's payload is no object.") }
         let role = try text(payload, .role) ?? "authenticated"
-        let isService = role == "service_role" || role == "service"
+        let isService = Self.backendNames.contains(role)
         // A backend's key, such as Supabase's of service_role, is of nobody.
         let anonymous = isService && members["sub"] == nil ? role : nil
         guard let subject = anonymous ?? members.string("sub"), Fields.isIdentifier(subject) else {
             throw Self.refusal("The token has no usable sub.")
+        }
+        // What is stored under a backend's name must not be found by a user who was given it as an id.
+        guard isService || !Self.backendNames.contains(subject) else {
+            throw Self.refusal("The token's sub is a name that only backends may have.")
         }
         let (issuedAt, expiresAt) = try lifetime(of: members, at: now, isService: isService)
         if isFromIssuer { try checkOrigin(of: members) }
@@ -25,11 +29,14 @@ struct Claims: Sendable {
         let tenant = ID<Tenant>(named ?? "default")
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
-            isOfAllTenants: isService && named == nil, tier: try text(payload, .tier),
+            isOfAllTenants: isService && named == nil, isNameless: anonymous != nil, tier: try text(payload, .tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
             tokenId: try identifier(members, "jti"), sessionId: try identifier(members, "session_id"),
             issuedAt: issuedAt, expiresAt: expiresAt)
     }
+
+    /// The roles of backends, and what backends are called whose token has no `sub`.
+    private static let backendNames: Set<String> = ["service_role", "service"]
 
     /// What is wrong with a token, as a client may switch on it.
     enum Refusal: String, CaseIterable {

@@ -148,7 +148,12 @@ struct SigningKeys: Sendable {
     /// Once for each set of keys that are left out: it is fetched again every ten minutes.
     private func report(_ set: KeySet, after before: KeySet?) {
         logger.info("The signing keys are here.", metadata: ["keys": "\(set.usedCount)"])
-        guard set.skipped != before?.skipped ?? [] || (set.keys.isEmpty && before?.keys.isEmpty != true) else { return }
+        let hasBecomeEmpty = set.keys.isEmpty && before?.keys.isEmpty != true
+        guard set.skippedCount > 0 else {
+            if hasBecomeEmpty { logger.warning("The key set holds no key. No token can be verified.") }
+            return
+        }
+        guard hasBecomeEmpty || set.skipped != before?.skipped else { return }
         logger.warning(
             "The key set holds keys that tokens cannot be verified by.",
             metadata: [

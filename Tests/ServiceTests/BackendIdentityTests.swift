@@ -1,0 +1,37 @@
+import BellhopClient
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// Backends whose tokens name nobody, and those who are called as they are.
+@Suite(.timed) struct BackendIdentityTests {
+    private static func token(_ service: TestService, _ claims: [String: JSON]) -> String {
+        let now = service.clock.now.seconds
+        let lifetime: [String: JSON] = ["iat": .integer(now - 60), "exp": .integer(now + 600)]
+        return TestService.sign(claims.merging(lifetime) { $1 })
+    }
+
+    /// An answer that was stored for the one is not replayed to the other.
+    @Test func backendCalledAsTheNameless_hasAnswersOfItsOwn() async throws {
+        let service = try TestService.start()
+        let nameless = service.anyone.with(token: Self.token(service, ["role": "service_role"]))
+        let named = service.anyone.with(token: Self.token(service, ["role": "service_role", "sub": "service_role"]))
+        let event: JSON = ["event": "e", "to": ["user:ada"], "data": 1]
+        for (client, replayed) in [(nameless, false), (named, false), (nameless, true), (named, true)] {
+            let answer = try await client.post("/v1/publish", event, headers: ["Idempotency-Key": "k1"])
+            #expect(answer.status == 202, "\(answer.text)")
+            #expect((answer[header: "Idempotency-Replayed"] == "true") == replayed)
+        }
+    }
+
+    /// What is stored under a backend's name would be theirs.
+    @Test(arguments: ["service_role", "service"])
+    func user_isNotCalledAsABackend(_ name: String) async throws {
+        let service = try TestService.start()
+        let answer = try await service.anyone.with(token: Self.token(service, ["sub": .string(name)])).get("/v1/me")
+        #expect(answer.status == 401)
+        #expect(answer.json["code"] == "invalid_token")
+    }
+}

@@ -49,7 +49,16 @@ private func hideQuery(of request: Request, in target: UnsafePointer<CChar>, _ l
     if request.pathLength + 1 < length { UnsafeMutablePointer(mutating: target)[request.pathLength + 1] = 0 }
 }
 
-/// Keeps addresses encoded, because the router and the handlers decode them.
+/// libmicrohttpd 0.9.75 says so right before it answers, and gives no other sign. Where a version says it in other words,
+/// its own answers come through, and `FramingTests` fails.
+func libraryHasLogged(
+    _ context: UnsafeMutableRawPointer?, _ format: UnsafePointer<CChar>?, _: UnsafeMutableRawPointer?
+) {
+    guard let context, let format, strstr(format, "Content-Length") != nil else { return }
+    Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().refuseUnusableLength()
+}
+
+/// Addresses stay as they came: decoding is the router's and the handlers' business.
 func keepEscapes(
     _: UnsafeMutableRawPointer?, _: OpaquePointer?, _ text: UnsafeMutablePointer<CChar>?
 ) -> Int {

@@ -42,7 +42,9 @@ final class Reactor: @unchecked Sendable {
     /// Called at the end of this turn.
     private var afterTurn: [@Sendable () -> Void] = []
     private var isListening = true
-    /// Nil before the start and after the stop.
+    /// Whose request began last.
+    private var lastOpened: Connection?
+    /// Nil before the start and from the stop on.
     var lingering: LingeringSockets?
     private var firstWaiting: Request?
     private unowned(unsafe) var lastWaiting: Request?
@@ -66,6 +68,15 @@ final class Reactor: @unchecked Sendable {
         lingering = LingeringSockets(pollDescriptor: pollDescriptor)
         let context = Unmanaged.passUnretained(self).toOpaque()
         var options = [
+            // It must come first. C takes the function's address as an integer; the type before the cast is the one it calls:
+            // a `va_list`, which is not read, is passed as a pointer on x86-64 and on ARM.
+            MHD_OptionItem(
+                .EXTERNAL_LOGGER,
+                unsafeBitCast(
+                    libraryHasLogged
+                        as @convention(c) (
+                            UnsafeMutableRawPointer?, UnsafePointer<CChar>?, UnsafeMutableRawPointer?
+                        ) -> Void, to: Int.self), context),
             MHD_OptionItem(.LISTEN_SOCKET, Int(listening)),
             MHD_OptionItem(.CONNECTION_LIMIT, configuration.connectionsMaxOfReactor),
             MHD_OptionItem(.CONNECTION_TIMEOUT, configuration.connectionTimeoutSeconds),
@@ -96,7 +107,9 @@ final class Reactor: @unchecked Sendable {
                         ) -> Int, to: Int.self), context),
             MHD_OptionItem(.END, 0),
         ]
-        let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
+        let flags =
+            MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
+            | MHD_USE_ERROR_LOG.rawValue
         daemon = cmhd_start(flags, accessHandler, context, &options)
         guard let daemon else { throw ServerError(description: "libmicrohttpd refused to start") }
         daemonDescriptor = cmhd_epoll_descriptor(daemon)
@@ -446,10 +459,34 @@ final class Reactor: @unchecked Sendable {
         // libmicrohttpd has not announced the end of the previous request.
         completed(connection)
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
+        lastOpened = connection
         return connection.begin(target, receivedAt: configuration.clock.now())
     }
 
-    /// Finishes the connection's request, if it has one.
+    /// Answers a head whose Content-Length the library refuses, before the library does: it would write its answer twice.
+    ///
+    /// The library does not say which connection it is working on. So each one is answered that waits for the rest of a
+    /// head and has such a length in it already; it would be refused when the rest is there.
+    func refuseUnusableLength() {
+        // As a rule it is the one whose request began last, since a head comes in one piece.
+        if let lastOpened, refuseUnusableLength(of: lastOpened) { return }
+        for connection in connections where refuseUnusableLength(of: connection) {}
+    }
+
+    private func refuseUnusableLength(of connection: Connection) -> Bool {
+        guard let request = connection.request, connection.phase == .head,
+            let problem = BodyFraming.refusal(ofLengthIn: connection.handle)
+        else { return false }
+        let descriptor = cmhd_connection_descriptor(connection.handle)
+        guard descriptor >= 0 else { return false }
+        request.isLeftUnread = true
+        answerPast(request, on: descriptor, with: problem)
+        // What the library writes now goes nowhere, and it closes the connection.
+        shutdown(descriptor, Int32(SHUT_WR))
+        return true
+    }
+
+    /// The connection's request is over, if it has one.
     func completed(_ connection: Connection) {
         guard let request = connection.end() else { return }
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)
@@ -474,7 +511,8 @@ final class Reactor: @unchecked Sendable {
 
     func closed(_ connection: Connection) {
         completed(connection)
-        // The socket is closed after this.
+        if lastOpened === connection { lastOpened = nil }
+        // The socket is closed behind this.
         if connection.lingers, case let descriptor = cmhd_connection_descriptor(connection.handle), descriptor >= 0 {
             lingering?.add(descriptor, configuration.clock.now())
         }

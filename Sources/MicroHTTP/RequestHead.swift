@@ -1,3 +1,4 @@
+import CMicroHTTPD
 import Glibc
 
 /// A request's head as libmicrohttpd has left it in its buffer. It is read once for deviations that libmicrohttpd
@@ -129,7 +130,18 @@ enum BodyFraming: Equatable {
         if case .unusable(let detail) = self { detail } else { nil }
     }
 
-    /// Returns the number; nil if malformed.
+    /// What is wrong with the Content-Length among the headers that the library has read so far; nil: nothing, or there is
+    /// none.
+    static func refusal(ofLengthIn connection: OpaquePointer) -> TransportProblem? {
+        guard let text = MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") else { return nil }
+        let bytes = UnsafeRawPointer(text).assumingMemoryBound(to: UInt8.self)
+        let value = UnsafeBufferPointer(start: bytes, count: strlen(text))
+        guard number(value) == nil else { return nil }
+        let isNumber = !value.isEmpty && value.allSatisfy { (48...57).contains($0) }
+        return isNumber ? .bodyTooLarge(max: 0) : .malformed(detail: "Content-Length is no number.")
+    }
+
+    /// Nil for what is no number.
     private static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
         var number = 0
         for byte in bytes {

@@ -82,14 +82,22 @@ import Values
             student([:], [column: 9]), of: "students",
             [
                 "s1": detail, "s2": ["leaderboard/c1*"], "t1": detail.union(["teacher-dashboard"]),
-                "a1": detail.union(["admin-dashboard"]),
+                "a1": detail.union(["admin-dashboard", "students"]),
             ])
     }
 
-    /// FR-009: old and new are compared, unrelated columns are skipped
-    @Test func student_renamed_isSilent() throws {
-        try expect(student([:], ["name": "Eve"]), of: "students", [:])
-        #expect(try !world.table("students").matters(student([:], ["name": "Eve"]), memberships: world.memberships))
+    /// FR-009, FR-017: other columns make no figures stale; the detail and the admin's lists show them.
+    @Test(arguments: ["name", "photo_url", "notes"])
+    func studentsOtherColumns_invalidateTheDetail_andTheAdminsLists(_ column: String) throws {
+        try expect(
+            student([:], [column: "new"]), of: "students",
+            ["s1": ["student/s1"], "t1": ["student/s1"], "a1": ["student/s1", "students"]])
+    }
+
+    /// FR-009: old and new are compared.
+    @Test func studentWrittenWithoutAChange_isSilent() throws {
+        try expect(student([:], [:]), of: "students", [:])
+        #expect(try !world.table("students").matters(student([:], [:]), memberships: world.memberships))
         // A number that is written another way is the same number.
         try expect(student([:], ["points": .number(5.0)]), of: "students", [:])
     }
@@ -223,7 +231,8 @@ import Values
         }
         let whole = try table.reach(of: write([]), memberships: world.memberships)
         #expect(whole.new?.keys == ["student:s1", "class:c1:staff", "tenant:admin"])
-        #expect(!table.matters(write(["name"]), memberships: world.memberships))
+        // A name that its sender cut off may be another one.
+        #expect(table.matters(write(["name"]), memberships: world.memberships))
         let cut = try table.reach(of: write(["class_id"]), memberships: world.memberships)
         #expect(cut.old?.keys.contains("class:c1:staff") == true)
         #expect(cut.new?.keys == ["student:s1", "tenant:admin"])

@@ -28,7 +28,7 @@ extension Post {
     public func engagementChange(readers: [String]) -> RowChange {
         RowChange(
             ofOwn: Self.subscribable, .update, recordId: id.text, old: row, new: row, readers: readers,
-            windowMilliseconds: Int(PostLimits.engagementIntervalSeconds) * 1000,
+            windowMilliseconds: PostLimits.engagementWindowMilliseconds,
             countColumns: ["likeCount": "like_count", "repostCount": "repost_count"])
     }
 

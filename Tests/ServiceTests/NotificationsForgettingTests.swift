@@ -1,3 +1,4 @@
+import BellhopClient
 import Database
 import Rows
 import TestSupport
@@ -34,6 +35,61 @@ import Values
                 try (0..<4).map { try row.text($0) }.joined(separator: ":")
             }
         }
+    }
+
+    /// A full inbox leaves a row for each notification that falls out: the last 1,000 of a user are enough.
+    @Test func removedRowsOfAUser_areBounded() throws {
+        let store = try Store.open(DatabaseURL("sqlite::memory:"))
+        defer { store.close() }
+        try store.migrate(NotificationsFeature.migrations)
+        let kept = NotificationsFeature.removedKeptMax
+        let left = try store.writeAndWait { db in
+            for (user, count) in [("u1", kept + 300), ("u2", kept + 1)] {
+                try db.run(
+                    """
+                    WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(count))
+                    INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priority, title, message,
+                        lock_screen, data, sounds, vibrates, created_at, removed_at)
+                    SELECT 't', \(user), \(user) || '-' || n, 'e' || n, 'VISIT', 'visit', 1, '', '', '', '{}', 0, 0, 1, n
+                    FROM numbers
+                    """)
+            }
+            try db.run("UPDATE notifications SET removed_at = NULL WHERE user_id = 'u1' AND event_id IN ('e1', 'e2')")
+            try db.run(NotificationsFeature.trimming(of: "u1", tenant: "t"))
+            return try db.rows(
+                """
+                SELECT user_id, count(*), count(removed_at), coalesce(min(removed_at), 0) FROM notifications
+                GROUP BY user_id ORDER BY user_id
+                """
+            ) { row in [try row.text(0)] + (try (1...3).map { "\(try row.integer($0))" }) }
+        }
+        #expect(left == [["u1", "\(kept + 2)", "\(kept)", "301"], ["u2", "\(kept + 1)", "\(kept + 1)", "1"]])
+    }
+
+    /// Seldom enough to cost little, and often enough to bound what is there.
+    @Test func trimming_comesAfterOneRemovalOfManyOnAverage() {
+        let due = (0..<6400).count { NotificationsFeature.isTrimDue(after: ID("n\($0)")) }
+        #expect((50...150).contains(due), "\(due)")
+    }
+
+    @Test func inboxThatIsFull_forgetsWhatFellOutLongAgo() async throws {
+        let service = try TestService.start(["notificationsKept": "1"])
+        let backend = service.client(as: .service())
+        let count = NotificationsFeature.removedKeptMax + 200
+        for start in stride(from: 0, to: count, by: 100) {
+            let answers = try await concurrently(start..<(start + 100)) { number in
+                try await backend.post(
+                    "/v1/events", ["id": .string("e\(number)"), "type": "visit.created", "userId": "ada"]
+                ).status
+            }
+            #expect(answers.allSatisfy { $0 == 201 })
+        }
+        let rows = try service.app.store.read { db in
+            try db.integer("SELECT count(*) FROM \(NotificationsFeature.notifications, unscoped: .bookkeeping("test"))")
+        }
+        // The last trim was some removals ago; without any there would be as many rows as events.
+        #expect(try #require(rows) < count)
+        try service.expectExactCounts()
     }
 
     @Test func textsOfLongRemoved_areErased() throws {

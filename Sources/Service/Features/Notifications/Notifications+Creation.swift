@@ -251,6 +251,8 @@ extension NotificationsFeature {
                 WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId) AND id = \(removed.id)
                     AND removed_at = \(tx.now)
                 """)
+        } else if isTrimDue(after: removed.id) {
+            try tx.db.run(trimming(of: removed.userId, tenant: tx.tenant))
         }
         let ids = JSONWriter.object { $0.member("ids", [removed.id]) }
         publish("notification:removed", of: removed.userId, data: ids, tx)

@@ -1,5 +1,6 @@
 import Database
 import Domain
+import Realtime
 import Values
 
 /// A user's notifications: the newest and most important ones, up to a configured number, with exact counts.
@@ -78,6 +79,28 @@ enum NotificationsFeature {
 
     private static let textRetentionSeconds: Int64 = 24 * 3600
     private static let eventRetentionSeconds: Int64 = 30 * 24 * 3600
+    /// Removed notifications of one user whose events are recognized, the last ones. Without it each notification of a full
+    /// inbox leaves a row for 30 days, and the database grows with the traffic.
+    static let removedKeptMax = 1000
+    /// After how many removals, on average, a user's removed rows are trimmed: that reads all of them.
+    static let trimmedEvery: UInt64 = 64
+
+    /// Decided by the id, so that it needs no counter.
+    static func isTrimDue(after removed: ID<Notification>) -> Bool {
+        FNV1a.hash(removed.text.utf8) % trimmedEvery == 0
+    }
+
+    /// Deletes those of a user's removed notifications that are behind the last ``removedKeptMax``, some at once.
+    static func trimming(of userId: ID<User>, tenant: ID<Tenant>) -> SQL {
+        """
+        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NOT NULL AND (user_id, event_id) IN (
+            SELECT user_id, event_id FROM notifications
+            WHERE tenant = \(tenant) AND user_id = \(userId) AND event_id IS NOT NULL AND removed_at IS NOT NULL
+            ORDER BY removed_at DESC, id DESC LIMIT \(forgottenAtOnceMax) OFFSET \(removedKeptMax))
+        """
+    }
+
     /// Rows of one step, for which all writes wait; 2,000 take some milliseconds.
     private static let forgottenAtOnceMax = 2000
 

@@ -3,9 +3,11 @@
 FROM docker.io/library/swift:6.3-bookworm AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev libssl-dev pkg-config rsync tzdata \
+        ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev libssl-dev pkg-config python3 \
+        rsync tzdata \
     && rm -rf /var/lib/apt/lists/*
 COPY Package.swift openapi.yaml /context/
+COPY .ci/sbom /context/.ci/sbom
 # What the binary has in it besides Sources.
 COPY Deploy/tables /context/Deploy/tables
 COPY Benchmarks/Simulation /context/Benchmarks/Simulation
@@ -27,6 +29,8 @@ RUN --mount=type=cache,id=bellhop,target=/cache,sharing=locked \
     && install -D -m 755 "$binary" /image/usr/bin/bellhop \
     && ldd "$binary" | grep -o '/[^ )]*' | sort -u | while read -r library; do \
         mkdir -p "/image$(dirname "$library")" && cp -L "$library" "/image$library" || exit 1; done \
+    && mkdir -p /image/usr/share/doc/bellhop \
+    && .ci/sbom "$binary" Package.resolved > /image/usr/share/doc/bellhop/bellhop.spdx.json \
     && install -D -m 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
     && mkdir -p /image/usr/share /owned/data && cp -a /usr/share/zoneinfo /image/usr/share/zoneinfo \
     && rm -rf /image/usr/share/zoneinfo/right /image/usr/share/zoneinfo/posix \

@@ -369,7 +369,9 @@ def check_workflows(root):
             steps = job.get("steps", [job])
             require(steps is not job.get("steps") or "timeout-minutes" in job, path, f"{name} may run for six hours")
             for used in (step["uses"] for step in steps if "uses" in step):
-                known = (root / used).is_file() if used.startswith("./") else re.fullmatch(r"actions/[a-z-]+@v\d+", used)
+                # A tag can be moved to other code, a commit cannot.
+                pinned = re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", used)
+                known = (root / used).is_file() if used.startswith("./") else pinned
                 require(known, path, f"{name} uses {used}")
             text = "\n".join(step.get("run", "") for step in steps)
             for target in re.findall(r"(?m)(?:^|[=\w] )make ([a-z-]+)", text):

@@ -24,6 +24,10 @@ public class Connection {
     /// row is undone even if the error is caught.
     private var violation: DatabaseError?
 
+    /// Statements that were run since the connection was opened, without those that control transactions: by them tests
+    /// hold what an operation costs to its bound.
+    public private(set) var statementCount = 0
+
     init() {}
 
     public var engine: DatabaseEngine { preconditionFailure("each form of a connection says which it is") }
@@ -44,7 +48,8 @@ public class Connection {
     /// Runs several statements and returns the total number of changed rows. On PostgreSQL this takes one round trip.
     @discardableResult
     public func run(_ statements: [SQL]) throws -> Int {
-        try perform(statements) { _ in true }
+        statementCount &+= statements.count
+        return try perform(statements) { _ in true }
     }
 
     /// Runs statements whose results are not needed, for the last step of a group (``GroupStep``). On PostgreSQL they
@@ -66,6 +71,7 @@ public class Connection {
     /// Returns the rows of several statements, in order. On PostgreSQL this takes one round trip.
     public func rows<Value>(of statements: [SQL], _ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
+        statementCount &+= statements.count
         try perform(statements) { row in
             values.append(try map(row))
             return true
@@ -124,6 +130,7 @@ public class Connection {
 
     @discardableResult
     private func execute(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
+        statementCount &+= 1
         let woven = sql.woven()
         guard woven.hasCheck else { return try perform(woven, body) }
         var goesOn = true

@@ -30,4 +30,71 @@ import Values
         #expect(throws: Failure.self) { try StreamTopics.parse(texts, kinds: []) { _ in "?topics" } }
         #expect(count == 20)
     }
+
+    // MARK: Resumption by many keys
+
+    private static func resume(
+        _ keys: [String], in log: LoggedTransactions, through: Int64, limit: Int = 1000
+    ) throws -> (changes: [Int64]?, replayed: [StreamEvent]?, statements: Int) {
+        try log.service.app.store.read { db in
+            let before = db.statementCount
+            let changes = try EventLog.recentChanges(
+                in: db, tenant: "default", routes: keys, through: through, within: .seconds(10), limit: limit)
+            let replayed = try EventLog.replay(
+                in: db, tenant: "default", routes: keys, scope: Scope(tenant: "default", keys: Set(keys)),
+                after: through, through: log.newest, limit: limit)
+            return (changes?.map(\.sequence), replayed, db.statementCount - before)
+        }
+    }
+
+    /// Changes and other events of one to three of 300 keys, some before the window that is looked at again and some in it.
+    private static func logOfManyKeys(
+        _ service: TestService, _ keys: [String], seed: UInt64
+    ) async throws -> LoggedTransactions {
+        let log = try LoggedTransactions(service)
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<60 {
+            let drafts = (0..<Int.random(in: 1...30, using: &random)).map { _ in
+                let audience = Set((0..<3).compactMap { _ in keys.randomElement(using: &random) }).sorted()
+                let isChange = Bool.random(using: &random)
+                return LoggedTransactions.Draft(name: isChange ? "table:change" : "test:event", audience: audience)
+            }
+            try await log.publish(drafts)
+            service.clock.advance(seconds: Int64.random(in: 0...2, using: &random))
+        }
+        return log
+    }
+
+    /// What keys find in groups is what each would find alone, on both stores.
+    @Test(arguments: [false, true]) func resumptionByManyKeys_findsWhatEachKeyFindsAlone(onServer: Bool) async throws {
+        let service = try onServer ? TestService.startReplicas().0 : TestService.start()
+        let keys = (0..<300).map { "room:\($0)" }
+        let log = try await Self.logOfManyKeys(service, keys, seed: 7)
+        for through in stride(from: log.start, through: log.newest, by: 311) {
+            let together = try Self.resume(keys, in: log, through: through)
+            let alone = try keys.map { try Self.resume([$0], in: log, through: through) }
+            #expect(Set(together.changes ?? []) == Set(alone.flatMap { $0.changes ?? [] }))
+            #expect(together.changes == together.changes?.sorted())
+            let expected = log.expected(of: keys, by: Set(keys), after: through, through: log.newest)
+            // An event that several of a group's keys receive is one of the events that may be found.
+            #expect(together.replayed == expected, "behind \(through) of \(log.newest)")
+        }
+        let all = try Self.resume(keys, in: log, through: log.newest)
+        let count = try #require(all.changes?.count)
+        #expect(count > 10)
+        #expect(try Self.resume(keys, in: log, through: log.newest, limit: count).changes == nil)
+        #expect(try Self.resume(keys, in: log, through: log.newest, limit: count + 1).changes == all.changes)
+    }
+
+    /// Attack: a stream of a user with 10,000 memberships resumes again and again. Harm: each time the database is asked
+    /// 10,000 questions.
+    @Test func resumptionByTenThousandKeys_costsTenTimesThatOfTen() async throws {
+        let service = try TestService.start()
+        let keys = (0..<10_000).map { "room:\($0)" }
+        let log = try await Self.logOfManyKeys(service, keys, seed: 8)
+        let few = try Self.resume(Array(keys.prefix(10)), in: log, through: log.newest)
+        let many = try Self.resume(keys, in: log, through: log.newest)
+        #expect(many.changes?.isEmpty == false)
+        #expect(many.statements <= 10 * few.statements, "\(many.statements), and \(few.statements) with ten keys")
+    }
 }

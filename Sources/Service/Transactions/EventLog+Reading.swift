@@ -40,16 +40,13 @@ extension EventLog {
                 ORDER BY sequence LIMIT \(rowsMax)
                 """)
         }
-        // Grouped, because a user with many followed authors would otherwise need as many queries.
-        let rest = Array(routes.dropFirst(routesAloneMax))
-        for start in stride(from: 0, to: rest.count, by: fetchedAtOnceMax) {
-            let group = Array(rest[start..<min(start + fetchedAtOnceMax, rest.count)])
-            // Padded with its last element, so that the text of the statement stays the same.
-            let padding = Array(repeating: group[group.count - 1], count: fetchedAtOnceMax - group.count)
+        for group in groups(of: routes) {
+            // Distinct, since an event has a row for each of the group's routes: rows that only repeat an event must not cut
+            // off another one.
             try note(
                 """
-                SELECT sequence FROM \(Self.routes, unscoped: keeping)
-                WHERE tenant = \(tenant) AND route IN \(values: group + padding)
+                SELECT DISTINCT sequence FROM \(Self.routes, unscoped: keeping)
+                WHERE tenant = \(tenant) AND route IN \(values: group)
                     AND sequence > \(after) AND sequence < \(end)
                 ORDER BY sequence LIMIT \(rowsMax)
                 """)
@@ -75,20 +72,41 @@ extension EventLog {
         // A change has the routes of all its receivers. Each route finds it, and it is read once. It is always a record
         // of its own.
         var found: Set<Int> = []
-        for route in routes {
+        typealias Recent = (sequence: Int, isChange: Bool, createdAt: Timestamp)
+        func read(_ row: Row) throws -> Recent {
+            (try row.integer(0), try row.text(1) == change.description, try row.moment(2))
+        }
+        for route in routes.prefix(routesAloneMax) {
             let recent = try db.rows(
                 """
-                SELECT event.sequence, event.name
+                SELECT event.sequence, event.name, event.created_at
                 FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
                     WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
                     ORDER BY sequence DESC LIMIT \(limit)) AS recent
                 JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
                 WHERE event.created_at >= \(start.microseconds)
-                """
-            ) { row in (sequence: try row.integer(0), isChange: try row.text(1) == change.description) }
+                """, read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
             // If the limit is reached, a row that was cut off may be a change.
             guard recent.count < limit, found.count < limit else { return nil }
+        }
+        guard routes.count > routesAloneMax else { return try fetch(found.sorted(), in: db) }
+        // The rows of a group come from all places of the log, so the statement needs an end that it does not look behind.
+        let oldest = try Self.sequence(before: start, through: sequence, in: db)
+        var rowsLeft = groupedRowsMax
+        for group in groups(of: routes) {
+            let recent = try db.rows(
+                """
+                SELECT event.sequence, event.name, event.created_at
+                FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                    WHERE tenant = \(tenant) AND route IN \(values: group)
+                        AND sequence > \(oldest) AND sequence <= \(sequence)
+                    LIMIT \(rowsLeft)) AS recent
+                JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
+                """, read)
+            rowsLeft -= recent.count
+            found.formUnion(recent.lazy.filter { $0.isChange && $0.createdAt >= start }.map(\.sequence))
+            guard rowsLeft > 0, found.count < limit else { return nil }
         }
         return try fetch(found.sorted(), in: db)
     }
@@ -136,7 +154,45 @@ extension EventLog {
         return found.first
     }
 
-    /// Routes that are queried one by one: as many as most scopes have keys.
+    /// A number that is before all events of a moment and later, and not far before them: what lies between is at most as
+    /// much as what has come since, or a first step.
+    private static func sequence(before moment: Timestamp, through newest: Int64, in db: Connection) throws -> Int64 {
+        var distance = firstStep
+        while distance < newest {
+            let looked = newest - distance
+            let createdAt = try db.row(
+                """
+                SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence >= \(looked)
+                ORDER BY sequence LIMIT 1
+                """
+            ) { try $0.moment(0) }
+            // A record is found by its last event, so its others are before the next one.
+            guard let createdAt, createdAt >= moment else { return looked }
+            distance *= 2
+        }
+        return 0
+    }
+
+    /// How far the first look back goes: nearer ones would save less than a statement costs.
+    private static let firstStep: Int64 = 1024
+
+    /// Rows of routes that are looked at in groups for recent changes: an event has a row for each key that receives it, and
+    /// not every event is a change. Without a bound, a reader of many busy keys would occupy a worker.
+    private static let groupedRowsMax = 16_384
+
+    /// Routes of one group: 10,000 routes are 39 statements.
+    private static let groupedRoutes = 256
+
+    /// The routes behind those that are asked for alone, in groups of one size, so that the statement's text is one: the
+    /// last group is filled up with its last route. A statement for each route would take seconds for 10,000 routes.
+    private static func groups(of routes: [String]) -> [[String]] {
+        stride(from: routesAloneMax, to: routes.count, by: groupedRoutes).map { start in
+            let group = routes[start..<min(start + groupedRoutes, routes.count)]
+            return Array(group) + repeatElement(group[group.endIndex - 1], count: groupedRoutes - group.count)
+        }
+    }
+
+    /// Routes that are asked for one by one: as many as most scopes have keys.
     private static let routesAloneMax = 32
     /// Binds of one statement: few enough that there are only a few texts of statements.
     private static let fetchedAtOnceMax = 128

@@ -14,9 +14,13 @@ public enum JSONValue: Sendable, Hashable {
     /// attack. A repeated key, a lone surrogate, invalid UTF-8 and anything after the document are errors, and every
     /// error gives the byte offset. Nesting is limited, so that reading cannot exhaust the stack.
     ///
-    /// - Parameter isExact: Whether numbers that would be rounded become strings (``exactNumber(_:)``).
-    public init(parsing bytes: [UInt8], depthMax: Int = 32, isExact: Bool = false) throws(Failure) {
-        var reader = JSONReader(bytes: bytes, depthMax: depthMax, isExact: isExact)
+    /// - Parameters:
+    ///   - isExact: numbers that would be rounded become strings (``exactNumber(_:)``).
+    ///   - lastKeyWins: a repeated key replaces the earlier one, as in PostgreSQL's `jsonb`, and is no error.
+    public init(
+        parsing bytes: [UInt8], depthMax: Int = 32, isExact: Bool = false, lastKeyWins: Bool = false
+    ) throws(Failure) {
+        var reader = JSONReader(bytes: bytes, depthMax: depthMax, isExact: isExact, lastKeyWins: lastKeyWins)
         self = try reader.document()
     }
 
@@ -75,11 +79,12 @@ extension JSONValue: JSONWritable {
     }
 }
 
-/// The reader behind ``JSONValue/init(parsing:depthMax:isExact:)``: one pass over the bytes.
+/// The reader behind ``JSONValue/init(parsing:depthMax:isExact:lastKeyWins:)``: one pass over the bytes.
 private struct JSONReader {
     let bytes: [UInt8]
     let depthMax: Int
     let isExact: Bool
+    let lastKeyWins: Bool
     var index = 0
     var depth = 0
 
@@ -148,7 +153,9 @@ private struct JSONReader {
             index += 1
             skipSpace()
             let member = try value()
-            guard members.updateValue(member, forKey: key) == nil else {
+            // Swift takes keys of equivalent letters for the same; only the same bytes replace one another.
+            let isRepeated = lastKeyWins && members.index(forKey: key).map { members[$0].key.hasBytes(of: key) } == true
+            guard members.updateValue(member, forKey: key) == nil || isRepeated else {
                 throw failure("the key '\(key.prefix(64))' stands twice, the second time before the value that ends")
             }
             skipSpace()

@@ -27,13 +27,20 @@ public struct SourceError: Error, Sendable, CustomStringConvertible {
 public final class SourceConnection {
     /// The interval at which a wait checks whether to stop, in milliseconds.
     private static let pauseMilliseconds: Int32 = 250
-    /// The text formats, and the timeouts that end a session whose peer disappeared silently. The slot and the lock of
-    /// a dead process are released within ten seconds.
-    private static let settings: [(name: String, value: String)] = [
-        ("DateStyle", "ISO"), ("IntervalStyle", "postgres"), ("TimeZone", "UTC"), ("bytea_output", "hex"),
-        ("extra_float_digits", "1"), ("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"),
-        ("row_security", "off"), ("wal_sender_timeout", "8000"), ("tcp_keepalives_idle", "4"),
-        ("tcp_keepalives_interval", "2"), ("tcp_keepalives_count", "2"),
+    /// Seconds for a statement of an ordinary session. All of them read a few rows of catalogs or write one message, in
+    /// milliseconds; one that takes longer hangs, and with it the reader, which nobody would notice.
+    public static let statementSecondsMax = 30
+    /// Seconds for a table's lock. A request that waits keeps all later ones of the app waiting behind it.
+    public static let lockSecondsMax = 5
+
+    /// Of every session. The schemas come first: nothing of the app is found by its name alone, so that no function,
+    /// operator or cast of the app runs with the reader's rights. Then what texts are written by, and what ends a session
+    /// whose other end has vanished: within ten seconds, nobody has the slot or the lock of a process that is gone.
+    private static let settings = [
+        "search_path = pg_catalog, pg_temp", "DateStyle = ISO", "IntervalStyle = postgres", "TimeZone = 'UTC'",
+        "bytea_output = hex", "extra_float_digits = 1", "idle_in_transaction_session_timeout = 0", "row_security = off",
+        "wal_sender_timeout = 8000", "tcp_keepalives_idle = 4", "tcp_keepalives_interval = 2",
+        "tcp_keepalives_count = 2",
     ]
 
     private let handle: OpaquePointer
@@ -69,7 +76,12 @@ public final class SourceConnection {
         }
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         PQsetnonblocking(handle, 1)
-        for setting in Self.settings { _ = try ask("SET \(setting.name) = '\(setting.value)'") }
+        // A stream of replication is one statement, and takes no locks of tables.
+        let timeouts = [
+            "statement_timeout = '\(replicates ? 0 : Self.statementSecondsMax)s'",
+            "lock_timeout = '\(replicates ? 0 : Self.lockSecondsMax)s'",
+        ]
+        for setting in Self.settings + timeouts { _ = try ask("SET \(setting)") }
     }
 
     deinit { PQfinish(handle) }
@@ -124,6 +136,32 @@ public final class SourceConnection {
         }
         if let failure { throw failure }
         return rows
+    }
+
+    /// Runs `COPY … TO STDOUT`, and gives each line as it comes. If the receiver throws, the connection is of no more use.
+    public func copyOut(_ text: String, _ receive: (ArraySlice<UInt8>) throws -> Void) throws {
+        guard PQsendQueryParams(handle, text, 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
+        while let result = try nextResult() {
+            let status = PQresultStatus(result.handle)
+            if status == PGRES_COPY_OUT { break }
+            throw error(of: result)
+        }
+        while true {
+            var buffer: UnsafeMutablePointer<CChar>?
+            let count = PQgetCopyData(handle, &buffer, 1)
+            defer { PQfreemem(buffer) }
+            if count > 0, let buffer {
+                try receive(Array(UnsafeRawBufferPointer(start: buffer, count: Int(count)))[...])
+            } else if count == 0 {
+                try waitForInput(Self.pauseMilliseconds)
+                if shouldStop() { throw SourceError(nil, "the service stops") }
+            } else {
+                break
+            }
+        }
+        while let result = try nextResult() {
+            if PQresultStatus(result.handle) != PGRES_COMMAND_OK { throw error(of: result) }
+        }
     }
 
     private func error(of result: PostgresResult) -> SourceError {

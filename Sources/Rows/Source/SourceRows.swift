@@ -13,20 +13,17 @@ public struct SourceRows: Sendable {
 
     /// A row's change; its columns are those of the log.
     ///
-    /// - Parameters:
-    ///   - old: nil where the log has none.
-    ///   - ask: the value of a text form that only the server can tell, by the number of its type.
-    /// - Throws: a `ChangeFault` for a row that cannot be taken, and whatever `ask` throws.
+    /// - Parameter old: nil where the log has none.
+    /// - Throws: for a row that cannot be taken.
     public func change(
-        _ kind: TableChange.Kind, old: SourceTuple?, new: SourceTuple?, committedAt: Timestamp?,
-        ask: (ArraySlice<UInt8>, UInt32) throws -> JSONValue
-    ) throws -> TableChange {
+        _ kind: TableChange.Kind, old: SourceTuple?, new: SourceTuple?, committedAt: Timestamp?
+    ) throws(ChangeFault) -> TableChange {
         var change = TableChange(
             format: nil, schema: relation.schema, table: relation.name, kind: kind, commitTimestamp: committedAt,
             oldRecordPointer: "/oldRecord")
-        change.oldRecord = try old.map { try row($0, at: "/oldRecord", isOld: true, ask) }
+        if let old { change.oldRecord = try row(old, at: "/oldRecord", isOld: true) }
         guard let new else { return change }
-        change.record = try row(new, at: "/record", isOld: false, ask)
+        change.record = try row(new, at: "/record", isOld: false)
         // A value that is stored apart and did not change: the old row has it where the table sends whole rows.
         for (column, value) in zip(relation.columns, new.values) where value == .unchanged {
             if let before = change.oldRecord?[column.name] {
@@ -42,9 +39,16 @@ public struct SourceRows: Sendable {
         .truncation(of: relation.schema, relation.name, committedAt: committedAt)
     }
 
+    /// A row of the table as it stands, from a line of `COPY … TO STDOUT`.
+    public func snapshot(ofLine line: ArraySlice<UInt8>) throws(ChangeFault) -> TableChange {
+        TableChange(
+            format: nil, schema: relation.schema, table: relation.name, kind: .snapshot,
+            record: try row(try SourceTuple(copied: line), at: "/record", isOld: false))
+    }
+
     private func row(
-        _ tuple: SourceTuple, at pointer: String, isOld: Bool, _ ask: (ArraySlice<UInt8>, UInt32) throws -> JSONValue
-    ) throws -> [String: JSONValue] {
+        _ tuple: SourceTuple, at pointer: String, isOld: Bool
+    ) throws(ChangeFault) -> [String: JSONValue] {
         guard tuple.values.count == relation.columns.count else {
             throw ChangeFault(
                 pointer, "has \(tuple.values.count) values, and the table \(relation.columns.count) columns")
@@ -64,7 +68,6 @@ public struct SourceRows: Sendable {
                 } catch {
                     throw ChangeFault("\(pointer)/\(ChangeMembers.step(column.name))", error.reason)
                 }
-                if row[column.name] == nil { row[column.name] = try ask(text, column.type) }
             }
         }
         return row
@@ -72,15 +75,52 @@ public struct SourceRows: Sendable {
 }
 
 extension TableChange {
-    /// A row of a table that is read as it stands.
-    public static func snapshot(of schema: String, _ table: String, _ record: [String: JSONValue]) -> TableChange {
-        TableChange(format: nil, schema: schema, table: table, kind: .snapshot, record: record)
-    }
-
     /// All rows of a table are gone.
     public static func truncation(
         of schema: String, _ table: String, committedAt: Timestamp? = nil
     ) -> TableChange {
         TableChange(format: nil, schema: schema, table: table, kind: .truncate, commitTimestamp: committedAt)
+    }
+}
+
+extension SourceTuple {
+    /// Reads a line of `COPY … TO STDOUT` in its text format: values between tabs, `\N` for null, escapes by a backslash.
+    public init(copied line: ArraySlice<UInt8>) throws(ChangeFault) {
+        let tab = UInt8(ascii: "\t")
+        let end = line.last == UInt8(ascii: "\n") ? line.endIndex - 1 : line.endIndex
+        var values: [Value] = []
+        for field in line[..<end].split(separator: tab, omittingEmptySubsequences: false) {
+            if field.elementsEqual([UInt8(ascii: "\\"), UInt8(ascii: "N")]) {
+                values.append(.null)
+            } else {
+                values.append(.text(try Self.unescaped(field)))
+            }
+        }
+        self.init(values)
+    }
+
+    private static func unescaped(_ field: ArraySlice<UInt8>) throws(ChangeFault) -> ArraySlice<UInt8> {
+        let backslash = UInt8(ascii: "\\")
+        guard field.contains(backslash) else { return field }
+        var text: [UInt8] = []
+        text.reserveCapacity(field.count)
+        var rest = field
+        while let byte = rest.popFirst() {
+            guard byte == backslash else {
+                text.append(byte)
+                continue
+            }
+            switch rest.popFirst() {
+            case UInt8(ascii: "b"): text.append(0x08)
+            case UInt8(ascii: "f"): text.append(0x0C)
+            case UInt8(ascii: "n"): text.append(0x0A)
+            case UInt8(ascii: "r"): text.append(0x0D)
+            case UInt8(ascii: "t"): text.append(0x09)
+            case UInt8(ascii: "v"): text.append(0x0B)
+            case let letter?: text.append(letter)
+            case nil: throw ChangeFault("/record", "has a line that ends within an escape")
+            }
+        }
+        return text[...]
     }
 }

@@ -1,12 +1,16 @@
 import Values
 
-/// How the text form of a PostgreSQL type becomes JSON, as `to_jsonb` would write it.
+/// How the text form of a PostgreSQL type becomes JSON.
+///
+/// Everything is decided here, by numbers and columns of `pg_type`. The app's database is never asked to convert a value:
+/// a cast, a function or a domain's check of the app would run with the reader's rights.
 ///
 /// The text forms are those of a session with `DateStyle` ISO, `IntervalStyle` postgres, `TimeZone` UTC and
-/// `bytea_output` hex.
-public indirect enum SourceType: Sendable, Hashable {
+/// `bytea_output` hex. Types that PostgreSQL ships become what its `to_jsonb` writes.
+public indirect enum SourceType: Sendable {
     case boolean, number
-    /// Its text as it is: texts, ids, dates, times, intervals, networks, ranges, enumerations, binaries.
+    /// Its text as it is: texts, ids, dates, times, intervals, networks, ranges, enumerations, binaries, and all types
+    /// that an extension brings.
     case text
     /// `2026-01-10 09:30:00.5`
     case timestamp
@@ -14,14 +18,26 @@ public indirect enum SourceType: Sendable, Hashable {
     case timestampWithZone
     case json, jsonb
     case array(of: SourceType, delimiter: UInt8)
-    /// Only the server knows: composite types, and those for which somebody made a cast to JSON.
-    case asked
+    /// `1 2 3`
+    case vector(of: SourceType)
+    /// `(1,"a b",)`
+    case composite([Attribute])
+
+    /// One column of a composite type.
+    public struct Attribute: Sendable {
+        public let name: String
+        public let type: SourceType
+
+        public init(name: String, type: SourceType) { (self.name, self.type) = (name, type) }
+    }
 
     /// Types that PostgreSQL ships, by their numbers in `pg_type`, which never change. Others are looked up there.
     public static let known: [UInt32: SourceType] = {
         var known: [UInt32: SourceType] = [
             16: .boolean, 114: .json, 3802: .jsonb, 1114: .timestamp, 1184: .timestampWithZone, 1000: comma(.boolean),
             199: comma(.json), 3807: comma(.jsonb), 1115: comma(.timestamp), 1185: comma(.timestampWithZone),
+            // int2vector, oidvector
+            22: .vector(of: .number), 30: .vector(of: .text),
         ]
         // smallint, integer, bigint, real, double precision, numeric
         for id: UInt32 in [21, 23, 20, 700, 701, 1700] { known[id] = .number }
@@ -36,44 +52,38 @@ public indirect enum SourceType: Sendable, Hashable {
 
     private static func comma(_ element: SourceType) -> SourceType { .array(of: element, delimiter: UInt8(ascii: ",")) }
 
-    /// The value; nil where only the server knows it.
+    /// Returns the value.
     ///
     /// - Throws: what is no value of the type.
-    public func json(of text: ArraySlice<UInt8>) throws(ChangeFault) -> JSONValue? {
+    public func json(of text: ArraySlice<UInt8>) throws(ChangeFault) -> JSONValue {
         switch self {
         case .boolean: return .bool(text.first == UInt8(ascii: "t"))
         case .number: return Self.number(try Self.string(text))
         case .text: return .string(try Self.string(text))
         case .timestamp: return .string(Self.moment(try Self.string(text), hasZone: false))
         case .timestampWithZone: return .string(Self.moment(try Self.string(text), hasZone: true))
-        case .jsonb: return try Self.document(text)
-        case .json:
-            // What jsonb writes otherwise, or refuses: an exponent, a name that stands twice.
-            if Self.hasExponent(text) { return nil }
-            return try? Self.document(text)
+        case .jsonb: return try Self.document(Array(text), lastKeyWins: false)
+        case .json: return try Self.document(try Self.withoutExponents(text), lastKeyWins: true)
         case .array(let element, let delimiter):
             var reader = ArrayReader(text, element, delimiter)
             return try reader.array()
-        case .asked: return nil
+        case .vector(let element):
+            var values: [JSONValue] = []
+            for part in text.split(separator: UInt8(ascii: " ")) { values.append(try element.json(of: part)) }
+            return .array(values)
+        case .composite(let attributes):
+            var reader = CompositeReader(text)
+            return .object(try reader.members(attributes))
         }
     }
 
-    /// Reads what the server answered.
-    public static func document(_ text: ArraySlice<UInt8>) throws(ChangeFault) -> JSONValue {
+    private static func document(_ text: [UInt8], lastKeyWins: Bool) throws(ChangeFault) -> JSONValue {
         do throws(Failure) {
-            return try JSONValue(parsing: Array(text), depthMax: ChangeLimits.embeddedDepthMax, isExact: true)
+            return try JSONValue(
+                parsing: text, depthMax: ChangeLimits.embeddedDepthMax, isExact: true, lastKeyWins: lastKeyWins)
         } catch {
             throw ChangeFault("", "has a document that cannot be taken: \(error.detail)")
         }
-    }
-
-    /// Reads a row that the server has written whole, by `to_jsonb`.
-    public static func row(_ text: ArraySlice<UInt8>) throws(ChangeFault) -> [String: JSONValue] {
-        guard text.count <= ChangeLimits.itemBytesMax else {
-            throw ChangeFault("", "has \(text.count) bytes; at most \(ChangeLimits.itemBytesMax) are taken")
-        }
-        guard case .object(let row) = try document(text) else { throw ChangeFault("", "is no row") }
-        return row
     }
 
     private static func string(_ text: ArraySlice<UInt8>) throws(ChangeFault) -> String {
@@ -84,20 +94,24 @@ public indirect enum SourceType: Sendable, Hashable {
         return string
     }
 
-    private static func hasExponent(_ text: ArraySlice<UInt8>) -> Bool {
-        zip(text, text.dropFirst()).contains { (48...57).contains($0) && $1 | 0x20 == UInt8(ascii: "e") }
-    }
+    // MARK: Numbers
 
     /// NaN and the infinities are texts.
     private static func number(_ text: String) -> JSONValue {
         if text.utf8.contains(where: { $0 | 0x20 == UInt8(ascii: "n") }) { return .string(text) }
-        return .exactNumber(withoutExponent(text))
+        return .exactNumber(withoutExponent(text) ?? text)
     }
 
-    /// `1.5e-07` as `0.00000015`: numeric has no exponents, and jsonb's numbers are numeric.
-    private static func withoutExponent(_ text: String) -> String {
-        let parts = text.split(separator: "e", maxSplits: 1)
-        guard parts.count == 2, let exponent = Int(parts[1]), abs(exponent) <= 400 else { return text }
+    /// The largest exponent that is written out as zeros. `double precision` has 324, `numeric` 131,072: a few bytes of a
+    /// document would become megabytes.
+    private static let exponentMax = 2_000
+
+    /// `1.5e-07` as `0.00000015`: `numeric` has no exponents, and the numbers of `jsonb` are `numeric`. Nil for an
+    /// exponent above ``exponentMax``.
+    private static func withoutExponent(_ text: String) -> String? {
+        let parts = text.split(maxSplits: 1, whereSeparator: { $0 == "e" || $0 == "E" })
+        guard parts.count == 2 else { return text }
+        guard let exponent = Int(parts[1]), (-exponentMax...exponentMax).contains(exponent) else { return nil }
         let isNegative = parts[0].hasPrefix("-")
         let mantissa = parts[0].drop { $0 == "-" }.split(separator: ".", maxSplits: 1)
         let whole = String(mantissa.first ?? "0")
@@ -109,9 +123,62 @@ public indirect enum SourceType: Sendable, Hashable {
         }
         if digits.utf8.count < point { digits += String(repeating: "0", count: point - digits.utf8.count) }
         let cut = digits.utf8.index(digits.startIndex, offsetBy: point)
+        let integer = digits[..<cut].drop { $0 == "0" }
         let fraction = digits[cut...]
-        return (isNegative ? "-" : "") + digits[..<cut] + (fraction.isEmpty ? "" : "." + fraction)
+        return (isNegative ? "-" : "") + (integer.isEmpty ? "0" : integer) + (fraction.isEmpty ? "" : "." + fraction)
     }
+
+    /// A JSON document whose numbers are written as `jsonb` writes them.
+    private static func withoutExponents(_ text: ArraySlice<UInt8>) throws(ChangeFault) -> [UInt8] {
+        let hasExponent = zip(text, text.dropFirst()).contains {
+            (48...57).contains($0) && $1 | 0x20 == UInt8(ascii: "e")
+        }
+        guard hasExponent else { return Array(text) }
+        var plain: [UInt8] = []
+        plain.reserveCapacity(text.count)
+        var rest = text
+        while let byte = rest.first {
+            if byte == UInt8(ascii: "\"") {
+                let string = stringLiteral(at: rest)
+                plain += string
+                rest = rest[string.endIndex...]
+            } else if byte == UInt8(ascii: "-") || (48...57).contains(byte) {
+                let token = rest.prefix { isPartOfNumber($0) }
+                guard let number = withoutExponent(String(decoding: token, as: UTF8.self)) else {
+                    throw ChangeFault("", "has a number whose exponent is above \(exponentMax)")
+                }
+                plain += number.utf8
+                rest = rest[token.endIndex...]
+            } else {
+                plain.append(byte)
+                rest.removeFirst()
+            }
+            guard plain.count <= ChangeLimits.itemBytesMax else {
+                throw ChangeFault("", "has a document of more than \(ChangeLimits.itemBytesMax) bytes, written out")
+            }
+        }
+        return plain
+    }
+
+    /// The string literal that begins here, with its quotation marks.
+    private static func stringLiteral(at text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var index = text.startIndex + 1
+        while index < text.endIndex, text[index] != UInt8(ascii: "\"") {
+            index += text[index] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        return text[..<min(index + 1, text.endIndex)]
+    }
+
+    private static func isPartOfNumber(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."),
+            UInt8(ascii: "e"), UInt8(ascii: "E"):
+            true
+        default: false
+        }
+    }
+
+    // MARK: Moments
 
     /// `infinity` has neither a space nor a zone.
     private static func moment(_ text: String, hasZone: Bool) -> String {
@@ -145,7 +212,7 @@ private struct ArrayReader {
 
     private func fault() -> ChangeFault { ChangeFault("", "has an array that does not end as it begins") }
 
-    mutating func array() throws(ChangeFault) -> JSONValue? {
+    mutating func array() throws(ChangeFault) -> JSONValue {
         // `[0:1]={…}`: bounds that JSON has no place for.
         if rest.first == UInt8(ascii: "[") { rest = rest.drop { $0 != open } }
         let value = try list(dimension: 1)
@@ -153,24 +220,22 @@ private struct ArrayReader {
         return value
     }
 
-    private mutating func list(dimension: Int) throws(ChangeFault) -> JSONValue? {
+    private mutating func list(dimension: Int) throws(ChangeFault) -> JSONValue {
         guard rest.popFirst() == open, dimension <= Self.dimensionsMax else { throw fault() }
         var values: [JSONValue] = []
-        var isKnown = true
         if rest.first == close {
             rest.removeFirst()
             return .array([])
         }
         while true {
-            let value = try rest.first == open ? list(dimension: dimension + 1) : item()
-            if let value { values.append(value) } else { isKnown = false }
+            values.append(try rest.first == open ? list(dimension: dimension + 1) : item())
             let next = rest.popFirst()
-            if next == close { return isKnown ? .array(values) : nil }
+            if next == close { return .array(values) }
             guard next == delimiter else { throw fault() }
         }
     }
 
-    private mutating func item() throws(ChangeFault) -> JSONValue? {
+    private mutating func item() throws(ChangeFault) -> JSONValue {
         guard rest.first == quote else {
             let text = rest.prefix { $0 != delimiter && $0 != close }
             rest = rest[text.endIndex...]
@@ -189,5 +254,55 @@ private struct ArrayReader {
             }
         }
         throw fault()
+    }
+}
+
+/// Reads `(1,"a ""b""",)`: nothing between two commas is null, and a quotation mark in quotes stands twice.
+private struct CompositeReader {
+    private var rest: ArraySlice<UInt8>
+    private let close = UInt8(ascii: ")")
+    private let comma = UInt8(ascii: ",")
+    private let quote = UInt8(ascii: "\"")
+    private let escape = UInt8(ascii: "\\")
+
+    init(_ text: ArraySlice<UInt8>) { rest = text }
+
+    private func fault(_ reason: String) -> ChangeFault { ChangeFault("", "has a composite value that \(reason)") }
+
+    mutating func members(_ attributes: [SourceType.Attribute]) throws(ChangeFault) -> [String: JSONValue] {
+        guard rest.popFirst() == UInt8(ascii: "(") else { throw fault("does not begin as one") }
+        var members: [String: JSONValue] = [:]
+        for (index, attribute) in attributes.enumerated() {
+            if index > 0, rest.popFirst() != comma { throw fault("has other columns than its type has now") }
+            let text = try field()
+            if let text {
+                members[attribute.name] = try attribute.type.json(of: text[...])
+            } else {
+                members[attribute.name] = .null
+            }
+        }
+        guard rest.popFirst() == close, rest.isEmpty else { throw fault("has other columns than its type has now") }
+        return members
+    }
+
+    private mutating func field() throws(ChangeFault) -> [UInt8]? {
+        guard let first = rest.first, first != comma, first != close else { return nil }
+        var text: [UInt8] = []
+        var isQuoted = false
+        while let byte = rest.first {
+            if !isQuoted, byte == comma || byte == close { return text }
+            rest.removeFirst()
+            switch byte {
+            case quote where isQuoted && rest.first == quote:
+                text.append(quote)
+                rest.removeFirst()
+            case quote: isQuoted.toggle()
+            case escape:
+                guard let escaped = rest.popFirst() else { throw fault("does not end") }
+                text.append(escaped)
+            default: text.append(byte)
+            }
+        }
+        throw fault("does not end")
     }
 }

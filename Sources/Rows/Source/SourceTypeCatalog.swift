@@ -1,62 +1,90 @@
+import Values
+
 /// What a server's `pg_type` says of types that PostgreSQL does not ship, or that are shipped and seldom.
 public enum SourceTypeCatalog {
-    /// Asks for types (`$1`, a list of their numbers as `{16401,16402}`), and those that they are made of.
+    /// Asks for types (`$1`, a list of their numbers as `{16401,16402}`), and the types that they are made of.
+    ///
+    /// It reads catalogs alone, and runs nothing of the app.
     public static let query = """
         WITH RECURSIVE wanted(id) AS (
-            SELECT unnest($1::oid[])
+            SELECT pg_catalog.unnest($1::pg_catalog.oid[])
             UNION
-            SELECT part.id FROM wanted JOIN pg_type t ON t.oid = wanted.id,
-                LATERAL (VALUES (t.typbasetype),
-                    (CASE WHEN t.typoutput = 'array_out'::regproc THEN t.typelem ELSE 0::oid END)) AS part(id)
+            SELECT part.id FROM wanted JOIN pg_catalog.pg_type t ON t.oid = wanted.id,
+                LATERAL (SELECT t.typbasetype
+                    UNION ALL SELECT t.typelem WHERE t.typoutput = 'pg_catalog.array_out'::pg_catalog.regproc
+                    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE t.typtype = 'c'
+                        AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) AS part(id)
             WHERE part.id <> 0)
         SELECT t.oid, t.typbasetype,
-            CASE WHEN t.typoutput = 'array_out'::regproc THEN t.typelem ELSE 0::oid END, ascii(t.typdelim::text),
-            CASE WHEN t.typtype IN ('c', 'p')
-                OR (t.typsubscript = 'array_subscript_handler'::regproc AND t.typoutput <> 'array_out'::regproc)
-                OR (t.oid >= 16384 AND EXISTS (SELECT 1 FROM pg_cast c
-                    WHERE c.castsource = t.oid AND c.casttarget = 'json'::regtype AND c.castmethod = 'f'))
-                THEN 't' ELSE 'f' END
-        FROM pg_type t WHERE t.oid IN (SELECT id FROM wanted)
+            CASE WHEN t.typoutput = 'pg_catalog.array_out'::pg_catalog.regproc THEN t.typelem ELSE 0::pg_catalog.oid END,
+            pg_catalog.ascii(t.typdelim::pg_catalog.text),
+            CASE WHEN t.typtype = 'c' THEN (
+                SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
+                    a.attname::pg_catalog.text, a.atttypid::pg_catalog.int8) ORDER BY a.attnum)
+                FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) END
+        FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT id FROM wanted)
         """
-
-    /// Asks for the name by which `ask` casts.
-    public static let nameQuery = "SELECT format_type($1::oid, NULL)"
-
-    /// Asks for a value (`$1`) as JSON.
-    ///
-    /// - Parameter type: its name, as ``nameQuery`` gives it.
-    public static func valueQuery(type: String) -> String { "SELECT to_jsonb($1::\(type))::text" }
 
     /// The types of the query's rows, by their numbers.
     public static func types(of rows: [[String?]]) -> [UInt32: SourceType] {
-        var entries: [UInt32: Entry] = [:]
+        var waiting: [UInt32: Entry] = [:]
         for row in rows where row.count == 5 {
             let numbers = row.prefix(4).map { $0.flatMap { UInt32($0) } ?? 0 }
-            entries[numbers[0]] = Entry(
+            waiting[numbers[0]] = Entry(
                 domainOf: numbers[1], arrayOf: numbers[2], delimiter: UInt8(truncatingIfNeeded: numbers[3]),
-                isAsked: row[4] == "t")
+                attributes: row[4].flatMap(attributes))
         }
-        return Dictionary(uniqueKeysWithValues: entries.keys.map { ($0, type($0, entries, depth: 0)) })
+        let delimiters = waiting.mapValues(\.delimiter)
+        var types = SourceType.known
+        // From the parts to what is made of them, each type once: a type of types of types could name the same part
+        // more often than memory holds.
+        for _ in 0..<depthMax where !waiting.isEmpty {
+            var found: [UInt32: SourceType] = [:]
+            for (id, entry) in waiting { found[id] = types[id] ?? type(entry, of: types, delimiters) }
+            types.merge(found) { $1 }
+            waiting = waiting.filter { found[$0.key] == nil }
+        }
+        return delimiters.keys.reduce(into: [:]) { $0[$1] = types[$1] ?? .text }
     }
 
     private struct Entry {
         let domainOf: UInt32
         let arrayOf: UInt32
         let delimiter: UInt8
-        let isAsked: Bool
+        /// Of a composite type; nil for all others.
+        let attributes: [(name: String, type: UInt32)]?
     }
 
-    /// Types of types end: a domain of a domain of an array, and so on, as far as somebody made them.
+    /// How deeply types may be made of types: values are read that deeply too. Deeper ones are texts.
     private static let depthMax = 32
 
-    private static func type(_ id: UInt32, _ entries: [UInt32: Entry], depth: Int) -> SourceType {
-        if let known = SourceType.known[id] { return known }
-        guard let entry = entries[id], depth < depthMax else { return .text }
-        if entry.isAsked { return .asked }
-        if entry.domainOf != 0 { return type(entry.domainOf, entries, depth: depth + 1) }
-        guard entry.arrayOf != 0 else { return .text }
-        return .array(
-            of: type(entry.arrayOf, entries, depth: depth + 1),
-            delimiter: entries[entry.arrayOf]?.delimiter ?? UInt8(ascii: ","))
+    private static func attributes(_ text: String) -> [(name: String, type: UInt32)]? {
+        guard case .array(let pairs)? = try? JSONValue(parsing: Array(text.utf8)) else { return nil }
+        return pairs.compactMap { pair in
+            guard case .array(let parts) = pair, parts.count == 2, case .string(let name) = parts[0],
+                case .integer(let type) = parts[1]
+            else { return nil }
+            return (name, UInt32(truncatingIfNeeded: type))
+        }
+    }
+
+    /// Nil while a part is not known.
+    private static func type(
+        _ entry: Entry, of types: [UInt32: SourceType], _ delimiters: [UInt32: UInt8]
+    ) -> SourceType? {
+        if entry.domainOf != 0 { return types[entry.domainOf] }
+        if entry.arrayOf != 0 {
+            return types[entry.arrayOf].map {
+                .array(of: $0, delimiter: delimiters[entry.arrayOf] ?? UInt8(ascii: ","))
+            }
+        }
+        guard let columns = entry.attributes else { return .text }
+        var attributes: [SourceType.Attribute] = []
+        for column in columns {
+            guard let type = types[column.type] else { return nil }
+            attributes.append(SourceType.Attribute(name: column.name, type: type))
+        }
+        return .composite(attributes)
     }
 }

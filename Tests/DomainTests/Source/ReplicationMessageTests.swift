@@ -75,9 +75,9 @@ import Values
             do {
                 switch try ReplicationMessage(reading: bytes[...]) {
                 case .insert(_, let new):
-                    _ = try relation.change(.insert, old: nil, new: new, committedAt: nil) { _, _ in .null }
+                    _ = try relation.change(.insert, old: nil, new: new, committedAt: nil)
                 case .update(_, let old, let new):
-                    _ = try relation.change(.update, old: old, new: new, committedAt: nil) { _, _ in .null }
+                    _ = try relation.change(.update, old: old, new: new, committedAt: nil)
                 default: break
                 }
             } catch let fault as ReplicationFault {
@@ -89,16 +89,18 @@ import Values
     @Test func damagedValues_neverEndTheProcess() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
-        let alphabet = Array("{}\",\\NULL[]:=;0123456789eE+-. aT\u{e9}".utf8)
+        let alphabet = Array("{}()\",\\NULL[]:=;0123456789eE+-. aT\u{e9}".utf8)
         let types: [SourceType] = [
             .boolean, .number, .text, .timestamp, .timestampWithZone, .json, .jsonb, .array(of: .number, delimiter: 44),
-            .array(of: .array(of: .jsonb, delimiter: 59), delimiter: 44),
+            .array(of: .array(of: .jsonb, delimiter: 59), delimiter: 44), .vector(of: .number),
+            .composite([.init(name: "a", type: .json), .init(name: "b", type: .array(of: .text, delimiter: 44))]),
         ]
         for _ in 0..<effort(quick: 10_000, full: 100_000, long: 1_000_000) {
             let text = (0..<Int.random(in: 0...24, using: &random)).map { _ in
                 alphabet.randomElement(using: &random) ?? 0
             }
             for type in types { _ = try? type.json(of: text[...]) }
+            _ = try? SourceTuple(copied: text[...])
         }
     }
 

@@ -168,9 +168,9 @@ import Testing
         for _ in 0..<3 { records.append(try await stream.next("table:change").json["record"]) }
         #expect(records[0].object?.keys.sorted() == ["id", "note", "team_id", "tenant"])
         #expect(records[1].object?.keys.sorted() == ["extra", "id", "team_id", "tenant"])
-        #expect(records[1]["extra"]["a"].string == "1")
-        #expect(records[2]["more"]["b"].string == "2 \"x\"")
-        #expect(records[2]["more"]["c"] == .null)
+        // Types that an extension brings come in their text form.
+        #expect(records[1]["extra"].string == #""a"=>"1""#)
+        #expect(records[2]["more"].string == #""b"=>"2 \"x\"", "c"=>NULL"#)
         // A table made anew is another one to PostgreSQL: it is published once it is set up, and the start says so.
         try await eventually("what came behind is taken") { try await service.hasKey("team:t2:member", "ada") }
         #expect(try await service.metric("bellhop_source_rejected_total") == 0)

@@ -18,16 +18,14 @@ struct SourceDecoder {
     private(set) var transactions = 0
     /// Whether the source's heartbeat has arrived since this was last checked.
     private(set) var hasHeartbeat = false
-    private let server: SourceServer
     private let tables: TableCatalog
     /// Nil for a table that the file does not declare.
     private var relations: [UInt32: SourceRows?] = [:]
-    private var types: [UInt32: SourceType] = [:]
-    private var questions: [UInt32: String] = [:]
+    private var types: SourceTypes
     private var transaction: (at: LSN, committedAt: Timestamp, number: Int)?
 
     init(_ server: SourceServer, _ tables: TableCatalog, from position: SourcePosition) {
-        (self.server, self.tables, reached) = (server, tables, position)
+        (types, self.tables, reached) = (SourceTypes(server), tables, position)
     }
 
     var isBetweenTransactions: Bool { transaction == nil }
@@ -110,13 +108,22 @@ struct SourceDecoder {
     private mutating func row(
         _ relation: UInt32, _ kind: TableChange.Kind, old: SourceTuple?, new: SourceTuple?, at moment: Timestamp
     ) throws -> SourceItem? {
-        guard let rows = try rows(of: relation) else { return nil }
-        do {
-            return .change(
-                try rows.change(kind, old: old, new: new, committedAt: moment) { try ask($0, $1) })
-        } catch let fault as ChangeFault {
-            let name = "\(rows.relation.schema).\(rows.relation.name)"
-            return .rejected("\(name): \(fault.pointer) \(fault.reason)")
+        guard let known = try rows(of: relation) else { return nil }
+        func change(_ rows: SourceRows) throws(ChangeFault) -> SourceItem {
+            .change(try rows.change(kind, old: old, new: new, committedAt: moment))
+        }
+        do throws(ChangeFault) {
+            return try change(known)
+        } catch {
+            // A composite type of the app has other columns now: they are asked for again.
+            let rows = try types.rowsAskedAgain(of: known.relation) ?? known
+            relations[relation] = rows
+            do throws(ChangeFault) {
+                return try change(rows)
+            } catch {
+                let name = "\(rows.relation.schema).\(rows.relation.name)"
+                return .rejected("\(name): \(error.pointer) \(error.reason)")
+            }
         }
     }
 
@@ -125,30 +132,32 @@ struct SourceDecoder {
             relations[relation.id] = .some(nil)
             return
         }
-        let unknown = Set(relation.columns.map(\.type)).filter { SourceType.known[$0] == nil && types[$0] == nil }
-        if types.count + unknown.count > SourceLimits.typesMax { (types, questions) = ([:], [:]) }
+        relations[relation.id] = try types.rows(of: relation)
+    }
+}
+
+/// How the values of tables are read, as the app's catalogs say.
+struct SourceTypes {
+    private let server: SourceServer
+    private var found: [UInt32: SourceType] = [:]
+
+    init(_ server: SourceServer) { self.server = server }
+
+    mutating func rows(of relation: SourceRelation) throws(SourceError) -> SourceRows {
+        let unknown = Set(relation.columns.map(\.type)).filter { SourceType.known[$0] == nil && found[$0] == nil }
+        if found.count + unknown.count > SourceLimits.typesMax { found = [:] }
         if !unknown.isEmpty {
             let list = "{" + unknown.sorted().map(String.init).joined(separator: ",") + "}"
-            types.merge(SourceTypeCatalog.types(of: try server.ask(SourceTypeCatalog.query, [list]))) { $1 }
+            found.merge(SourceTypeCatalog.types(of: try server.ask(SourceTypeCatalog.query, [list]))) { $1 }
         }
-        relations[relation.id] = SourceRows(relation, types: types)
+        return SourceRows(relation, types: found)
     }
 
-    /// Converts a value that only the server can turn into JSON.
-    private mutating func ask(_ text: ArraySlice<UInt8>, _ type: UInt32) throws -> JSONValue {
-        let answer: String?
-        do throws(SourceError) {
-            if questions[type] == nil {
-                let name = try server.ask(SourceTypeCatalog.nameQuery, ["\(type)"]).first?.first ?? nil
-                questions[type] = SourceTypeCatalog.valueQuery(type: name ?? "text")
-            }
-            answer = try server.ask(questions[type] ?? "", [String(decoding: text, as: UTF8.self)]).first?.first ?? nil
-        } catch {
-            if error.isTransient { throw error }
-            // The type has changed, or the value cannot be JSON, such as U+0000 in a document. The server's message may
-            // contain the value, which must not be logged.
-            throw ChangeFault("", "has a value that the server cannot write as JSON (SQLSTATE \(error.sqlState ?? ""))")
-        }
-        return try answer.map { text throws(ChangeFault) in try SourceType.document(Array(text.utf8)[...]) } ?? .null
+    /// Nil where all types are PostgreSQL's own, which never change.
+    mutating func rowsAskedAgain(of relation: SourceRelation) throws(SourceError) -> SourceRows? {
+        let own = relation.columns.map(\.type).filter { SourceType.known[$0] == nil }
+        guard !own.isEmpty else { return nil }
+        for type in own { found[type] = nil }
+        return try rows(of: relation)
     }
 }

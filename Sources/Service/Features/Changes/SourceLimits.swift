@@ -5,9 +5,12 @@ enum SourceLimits {
     static let batchItemsMax = 500
     /// Bytes of these items in the log. Without this limit, rows of a mebibyte could be in memory five hundred times.
     static let batchBytesMax = 4 << 20
-    /// Rows of a table that are fetched and stored at once during a snapshot.
+    /// Rows of a table that are stored at once while it is read as it stands.
     static let snapshotRowsMax = 500
-    /// Bytes of a message of `bellhop.notify` or `bellhop.publish`, as for requests.
+    /// Seconds for one table that is read as it stands, which is one statement: a million rows take some minutes. Without
+    /// an end a server that has stopped sending would keep the lock on the table.
+    static let snapshotSecondsMax = 3_600
+    /// Bytes of what `bellhop.notify` and `bellhop.publish` write, as for requests.
     static let messageBytesMax = 64 * 1024
     /// The interval of reports to the source of how far its log is stored here. If it exceeded half of
     /// `wal_sender_timeout`, the source would end the connection.

@@ -133,22 +133,27 @@ struct SourceServer {
         }
     }
 
+    /// Of a partitioned table each partition is read by itself.
     private func requireSelect(on table: TableDeclaration) throws {
-        let row =
-            try ask(
-                """
-                SELECT has_schema_privilege(c.relnamespace, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
-                    row_security_active(c.oid)
-                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2
-                """, [table.schema, table.name]
-            ).first ?? []
-        guard row.first == "t" else {
-            throw SourceProblem(
-                "the role may not read \(table.qualifiedName), which says who belongs where: GRANT SELECT on it")
-        }
-        if row.last == "t" {
-            throw SourceProblem(
-                "row-level security hides rows of \(table.qualifiedName) from the role: ALTER ROLE name BYPASSRLS")
+        let rows = try ask(
+            """
+            SELECT has_schema_privilege(c.relnamespace, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+                row_security_active(c.oid), n.nspname || '.' || c.relname
+            FROM pg_class root JOIN pg_namespace r ON r.oid = root.relnamespace,
+                LATERAL (SELECT root.oid AS id UNION
+                    SELECT t.relid FROM pg_partition_tree(root.oid) t WHERE t.isleaf) part
+                JOIN pg_class c ON c.oid = part.id JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE r.nspname = $1 AND root.relname = $2
+            """, [table.schema, table.name])
+        for row in rows {
+            let name = row[2] ?? table.qualifiedName
+            guard row[0] == "t" else {
+                throw SourceProblem("the role may not read \(name), which says who belongs where: GRANT SELECT on it")
+            }
+            if row[1] == "t" {
+                throw SourceProblem(
+                    "row-level security hides rows of \(name) from the role: ALTER ROLE name BYPASSRLS")
+            }
         }
     }
 

@@ -25,31 +25,90 @@ struct SourceSnapshot {
         var rejected: [String] = []
         _ = try server.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if let snapshot { _ = try server.ask("SET TRANSACTION SNAPSHOT '\(snapshot)'") }
+        _ = try server.ask("SET LOCAL statement_timeout = '\(SourceLimits.snapshotSecondsMax)s'")
+        var types = SourceTypes(server)
         for table in tables {
-            var items: [SourceItem] = [.change(.truncation(of: table.schema, table.name))]
-            let name = "\(SourceServer.quoted(table.schema)).\(SourceServer.quoted(table.name))"
-            _ = try server.ask("DECLARE rows NO SCROLL CURSOR FOR SELECT to_jsonb(t)::text FROM \(name) AS t")
-            while true {
-                let rows = try server.ask("FETCH \(SourceLimits.snapshotRowsMax) FROM rows")
-                items += rows.map { Self.item($0.first ?? nil, of: table) }
-                if !items.isEmpty {
-                    rejected += try intake.writeWhenThereIsRoom(items, from: mark, to: mark, on: thread).rejected
+            var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name))])
+            let rows = try types.rows(of: try server.relation(table))
+            let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
+            for name in try server.storage(of: table) {
+                // COPY reads a table as it is stored. It plans nothing and takes no view, so that nothing of the app runs.
+                try server.connection.copyOut("COPY \(name) (\(columns)) TO STDOUT") { line in
+                    part.add(Self.item(line, rows), bytes: line.count)
+                    if part.isFull { rejected += try store(&part) }
                 }
-                items = []
-                if rows.count < SourceLimits.snapshotRowsMax { break }
             }
-            _ = try server.ask("CLOSE rows")
+            rejected += try store(&part)
         }
         _ = try server.ask("COMMIT")
         return rejected
     }
 
-    private static func item(_ text: String?, of table: TableDeclaration) -> SourceItem {
-        do throws(ChangeFault) {
-            let row = try SourceType.row(Array((text ?? "null").utf8)[...])
-            return .change(.snapshot(of: table.schema, table.name, row))
-        } catch {
-            return .rejected("\(table.qualifiedName): \(error.pointer) \(error.reason)")
+    /// Rows that are stored at once.
+    private struct Part {
+        let mark: SourcePosition
+        var items: [SourceItem]
+        private var bytes = 0
+
+        init(mark: SourcePosition, _ items: [SourceItem]) { (self.mark, self.items) = (mark, items) }
+
+        var isFull: Bool { items.count >= SourceLimits.snapshotRowsMax || bytes >= SourceLimits.batchBytesMax }
+
+        mutating func add(_ item: SourceItem, bytes count: Int) {
+            items.append(item)
+            bytes += count
         }
+
+        mutating func takeItems() -> [SourceItem] {
+            defer { (items, bytes) = ([], 0) }
+            return items
+        }
+    }
+
+    private func store(_ part: inout Part) throws -> [String] {
+        let items = part.takeItems()
+        guard !items.isEmpty else { return [] }
+        return try intake.writeWhenThereIsRoom(items, from: part.mark, to: part.mark, on: thread).rejected
+    }
+
+    private static func item(_ line: ArraySlice<UInt8>, _ rows: SourceRows) -> SourceItem {
+        do throws(ChangeFault) {
+            return .change(try rows.snapshot(ofLine: line))
+        } catch {
+            return .rejected("\(rows.relation.schema).\(rows.relation.name): \(error.pointer) \(error.reason)")
+        }
+    }
+}
+
+extension SourceServer {
+    /// A table and its columns, as the log would describe them.
+    fileprivate func relation(_ table: TableDeclaration) throws -> SourceRelation {
+        let rows = try ask(
+            """
+            SELECT a.attname, a.atttypid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_attribute a ON a.attrelid = c.oid
+            WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+                AND a.attgenerated = '' ORDER BY a.attnum
+            """, [table.schema, table.name])
+        guard !rows.isEmpty else { throw SourceProblem("there is no table \(table.qualifiedName) any more") }
+        return SourceRelation(
+            id: 0, schema: table.schema, name: table.name,
+            columns: rows.map { row in
+                .init(name: row[0] ?? "", isOfOldRows: false, type: row[1].flatMap { UInt32($0) } ?? 0)
+            })
+    }
+
+    /// The names of the tables in which a table's rows are stored: its own, or its partitions'.
+    fileprivate func storage(of table: TableDeclaration) throws -> [String] {
+        try ask(
+            """
+            SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+            FROM pg_class root JOIN pg_namespace r ON r.oid = root.relnamespace,
+                LATERAL (SELECT root.oid AS id WHERE root.relkind = 'r'
+                    UNION SELECT t.relid FROM pg_partition_tree(root.oid) t WHERE t.isleaf) part
+                JOIN pg_class c ON c.oid = part.id JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE r.nspname = $1 AND root.relname = $2
+            """, [table.schema, table.name]
+        ).compactMap { $0.first ?? nil }
     }
 }

@@ -180,7 +180,7 @@ class Swift(Writer):
         name = operation.id.removeprefix("list").removeprefix("get")
         name = singular(name[:1].lower() + name[1:]) + "Pages"
         self.add(0, "")
-        self.doc(4, f"{operation.summary} All pages, one after another; `limit` is how many items one of them has.")
+        self.doc(4, f"{operation.summary}, page by page; `limit` is the number of items on a page.")
         signature = self.signature(operation, left_out=("cursor",))
         type = qualified(operation.answer.swift)
         self.add(4, f"public func {name}({signature}) -> Bellhop.Pages<{type}> {{")

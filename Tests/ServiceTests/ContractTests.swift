@@ -85,13 +85,13 @@ import Yams
         #expect(Set(described) == Set(Catalog.features().flatMap(\.events)))
     }
 
-    /// Tools read the events from the stream's `itemSchema`: one for each of `x-events`.
-    @Test func itemSchema_namesEveryEvent() throws {
+    /// The stream's `x-event-schema` describes each event of `x-events`, for tools that read schemas.
+    @Test func eventSchema_namesEveryEvent() throws {
         let stream = try #require(Self.operations(try Self.document())["GET /v1/stream"])
         let described = try #require(stream["x-events"]?.mapping).keys.compactMap(\.string)
         let answer = try #require(stream["responses"]?.mapping?.first { $0.key.string == "200" }?.value)
         let content = try #require(answer["content"]?["text/event-stream"])
-        let all = try #require(content["itemSchema"]?["oneOf"]?.sequence).map { $0["properties"] }
+        let all = try #require(content["x-event-schema"]?["oneOf"]?.sequence).map { $0["properties"] }
         // One is for the events of apps: of any name that does not begin as the service's do, with any data.
         let patterns = all.compactMap { $0?["event"]?["not"]?["pattern"]?.string }
         let taken = try Regex(try #require(patterns.first))

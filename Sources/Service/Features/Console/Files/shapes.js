@@ -20,12 +20,12 @@ export function phrase(text) {
   });
 }
 
-/** Paragraphs: what the description uses of Markdown. */
+/** Paragraphs and `##` headings, the Markdown that the description uses. */
 export function say(text) {
   const prose = el("div", { class: "prose" });
   for (const block of (text ?? "").trim().split(/\n\s*\n/)) {
     if (block === "") continue;
-    prose.append(el("p", {}, phrase(block)));
+    prose.append(block.startsWith("## ") ? el("h2", {}, block.slice(3)) : el("p", {}, phrase(block)));
   }
   return prose;
 }
